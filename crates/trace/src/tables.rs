@@ -1,0 +1,292 @@
+//! Each table of a trace, declared once: its columns, their units and their meaning.
+//!
+//! The macro makes of each declaration a row (`Switch`) and a struct of columns (`Switches`).
+//! The description that it keeps is what docs/TRACE.md is checked against and what the file's
+//! schema is made from, so that a column exists in one place.
+
+/// A column's place in a table's description.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Column {
+    /// Name in the file.
+    pub name: &'static str,
+    /// Rust type: `u8`, `u16`, `i16`, `u32`, `u64`, `bool`, `String` or `Vec<u32>`.
+    pub kind: &'static str,
+    /// Unit and meaning, as docs/TRACE.md has it.
+    pub doc: &'static str,
+}
+
+macro_rules! tables {
+    ($($(#[doc = $doc:literal])+ $table:ident of $row:ident as $name:literal {
+        $(#[doc = $cdoc:literal] $column:ident: $kind:ty,)+
+    })+) => {
+        $(
+            $(#[doc = $doc])+
+            #[doc = concat!("\n\nOne row of `", $name, "`.")]
+            #[derive(Clone, Debug, PartialEq, Eq)]
+            pub struct $row { $(#[doc = $cdoc] pub $column: $kind,)+ }
+
+            $(#[doc = $doc])+
+            #[doc = concat!("\n\nThe columns of `", $name, "`, all of one length.")]
+            #[derive(Clone, Debug, Default, PartialEq, Eq)]
+            pub struct $table { $(#[doc = $cdoc] pub $column: Vec<$kind>,)+ }
+
+            impl $table {
+                /// The table's name: its folder inside the trace.
+                pub const NAME: &'static str = $name;
+                /// What docs/TRACE.md says of the table.
+                pub const DOC: &'static str = concat!($($doc),+);
+                /// The columns in order.
+                pub const COLUMNS: &'static [Column] = &[
+                    $(Column { name: stringify!($column), kind: stringify!($kind), doc: $cdoc },)+
+                ];
+
+                /// Appends a row.
+                pub fn push(&mut self, row: $row) { $(self.$column.push(row.$column);)+ }
+
+                /// The row at `i`.
+                ///
+                /// # Panics
+                /// If there are not that many rows.
+                pub fn row(&self, i: usize) -> $row {
+                    $row { $($column: self.$column[i].clone(),)+ }
+                }
+
+                /// Number of rows.
+                pub fn len(&self) -> usize { tables!(@first $(self.$column),+).len() }
+
+                /// Whether there are no rows.
+                pub fn is_empty(&self) -> bool { self.len() == 0 }
+
+                /// Forgets all rows and keeps the memory.
+                pub fn clear(&mut self) { $(self.$column.clear();)+ }
+            }
+
+            impl FromIterator<$row> for $table {
+                fn from_iter<I: IntoIterator<Item = $row>>(rows: I) -> $table {
+                    let mut table = $table::default();
+                    rows.into_iter().for_each(|row| table.push(row));
+                    table
+                }
+            }
+        )+
+    };
+    (@first $first:expr $(, $rest:expr)*) => { $first };
+}
+
+tables! {
+    /// A CPU went from one thread to another.
+    Switches of Switch as "switches" {
+        /// When, ns since the trace's start; ascending.
+        ts: u64,
+        /// On which CPU.
+        cpu: u16,
+        /// The thread that left (utid; 0 is idle).
+        prev: u32,
+        /// The thread that came (utid; 0 is idle).
+        next: u32,
+        /// How `prev` left: words::Left.
+        left: u8,
+        /// Kernel priority of `next`: 0-98 realtime (lower is stronger), 100-139 nice -20 to 19.
+        next_priority: u8,
+        /// System call that `prev` was in, by the machine's number; -1 in none (a page fault where it blocked), -2 kernel thread.
+        call: i16,
+        /// What `prev` waits on where the call tells: object::Object.
+        object: u64,
+        /// By call: futex operation; requested sleep in ns (clock_nanosleep, nanosleep); time-out in ms (poll, epoll_wait), u64::MAX none; child's pid (wait4), u64::MAX any; faulting address (call -1); otherwise the second argument.
+        arg: u64,
+        /// For a futex wait: the thread named in the owner field that a pthread mutex keeps beside its futex (utid), u32::MAX if none is.
+        holder: u32,
+        /// User stack of `prev` where it blocks (stack id, 0 none).
+        user_stack: u32,
+        /// Kernel stack of `prev` where the registers do not tell why it blocks (stack id, 0 none).
+        kernel_stack: u32,
+    }
+
+    /// A thread was made runnable.
+    Wakes of Wake as "wakes" {
+        /// When, ns since the trace's start; ascending.
+        ts: u64,
+        /// CPU that the waker ran on.
+        cpu: u16,
+        /// The thread that was on the CPU (utid): the cause only where `context` is thread.
+        waker: u32,
+        /// The thread made runnable (utid).
+        wakee: u32,
+        /// What the CPU was running: words::Context.
+        context: u8,
+        /// Number of the interrupt or softirq; 0 otherwise.
+        vector: u16,
+        /// Whether the wakee is new: its first wake after fork or clone.
+        new: bool,
+        /// System call that the waker was in, as in switches; -1 in none, -2 kernel thread. Only where context is thread.
+        call: i16,
+        /// What the waker's call works on: object::Object. Of a unix socket, this end.
+        object: u64,
+        /// By call: futex operation; signal number (kill, tgkill, tkill); otherwise the second argument.
+        arg: u64,
+        /// User stack of the waker (stack id, 0 none).
+        user_stack: u32,
+        /// Kernel stack of the waker where call and context do not tell the mechanism (stack id, 0 none).
+        kernel_stack: u32,
+    }
+
+    /// An interrupt or softirq ran.
+    Interrupts of Interrupt as "interrupts" {
+        /// When it began, ns since the trace's start; ascending.
+        ts: u64,
+        /// How long it took, ns.
+        duration: u64,
+        /// On which CPU.
+        cpu: u16,
+        /// words::InterruptKind.
+        kind: u8,
+        /// Number of the interrupt or softirq; 0 for the local timer.
+        vector: u16,
+        /// The thread that it interrupted (utid).
+        thread: u32,
+    }
+
+    /// A block device did some work, from issue to completion.
+    Ios of Io as "ios" {
+        /// When it was issued to the driver, ns since the trace's start; ascending.
+        ts: u64,
+        /// Until completion, ns.
+        duration: u64,
+        /// The thread that issued it (utid); often a kernel worker.
+        thread: u32,
+        /// Device number, major << 20 | minor.
+        device: u32,
+        /// First sector of 512 bytes.
+        sector: u64,
+        /// Length in bytes.
+        bytes: u32,
+        /// words::IoOperation.
+        operation: u8,
+    }
+
+    /// Bytes went into or came out of a socket (and, where asked for, a pipe or eventfd).
+    Transfers of Transfer as "transfers" {
+        /// When the kernel took or gave them, ns since the trace's start; ascending.
+        ts: u64,
+        /// The thread that sent or received (utid).
+        thread: u32,
+        /// This end: object::Object.
+        object: u64,
+        /// The other end where known: object::Object. Of a pipe, the same as `object`.
+        peer: u64,
+        /// Whether it was sent; otherwise received.
+        sent: bool,
+        /// Bytes; negative results are not recorded.
+        bytes: u32,
+    }
+
+    /// What a CPU was running when the sampling clock fired.
+    Samples of Sample as "samples" {
+        /// When, ns since the trace's start; ascending.
+        ts: u64,
+        /// On which CPU.
+        cpu: u16,
+        /// The thread that was running (utid).
+        thread: u32,
+        /// Its user stack (stack id, 0 none).
+        user_stack: u32,
+        /// Its kernel stack where it was in the kernel (stack id, 0 none).
+        kernel_stack: u32,
+    }
+
+    /// The steps of threads' lives, from which threads and processes are known.
+    Lifecycle of LifecycleEvent as "lifecycle" {
+        /// When, ns since the trace's start; ascending; 0 for what was there before.
+        ts: u64,
+        /// words::LifecycleKind.
+        kind: u8,
+        /// The thread (utid).
+        thread: u32,
+        /// Its process (upid).
+        process: u32,
+        /// The kernel's thread id.
+        tid: u32,
+        /// The kernel's process id (tgid).
+        pid: u32,
+        /// The thread that created it (utid), u32::MAX unknown.
+        parent: u32,
+        /// The thread's name from here on.
+        name: String,
+        /// By kind: command line or file (seen, executed), exit status (exited); otherwise empty.
+        detail: String,
+    }
+
+    /// A stack, once.
+    Stacks of Stack as "stacks" {
+        /// Stack id; from 1.
+        stack: u32,
+        /// The process whose stack it is (upid); 0 for a kernel stack.
+        process: u32,
+        /// Frame ids, innermost first.
+        frames: Vec<u32>,
+    }
+
+    /// A place in code, once.
+    Frames of Frame as "frames" {
+        /// Frame id; from 0.
+        frame: u32,
+        /// Module id; u32::MAX where no mapping is known for the address.
+        module: u32,
+        /// Offset in the module (see modules.kind), or the bare address where no module is known.
+        offset: u64,
+    }
+
+    /// What code was mapped from, once.
+    Modules of Module as "modules" {
+        /// Module id; from 0.
+        module: u32,
+        /// words::ModuleKind.
+        kind: u8,
+        /// Path of the file, or a name in brackets.
+        path: String,
+        /// Build-id in hexadecimal; empty if the file has none.
+        build_id: String,
+        /// For anonymous code the process that it lives in (upid); u32::MAX otherwise.
+        process: u32,
+    }
+
+    /// The name of a frame.
+    Symbols of Symbol as "symbols" {
+        /// Frame id.
+        frame: u32,
+        /// Demangled function name.
+        function: String,
+        /// Offset of the frame from the function's start, bytes.
+        function_offset: u64,
+        /// Source file and line where debug information has it, as file:line; otherwise empty.
+        source: String,
+    }
+
+    /// Executable memory of a process.
+    Mappings of Mapping as "mappings" {
+        /// When it was mapped, ns since the trace's start; 0 for what was there before.
+        ts: u64,
+        /// The process (upid).
+        process: u32,
+        /// First address.
+        start: u64,
+        /// Address behind the last.
+        end: u64,
+        /// Offset in the file of `start`.
+        file_offset: u64,
+        /// Module id.
+        module: u32,
+    }
+
+    /// What was lost. No row: nothing was.
+    Losses of Loss as "losses" {
+        /// When it was noticed, ns since the trace's start.
+        ts: u64,
+        /// CPU; 65535 where it belongs to none.
+        cpu: u16,
+        /// words::LossKind.
+        kind: u8,
+        /// How many.
+        count: u64,
+    }
+}

@@ -1,0 +1,147 @@
+//! The closed sets of values that columns hold, each kept as a `u8` on disk.
+//!
+//! A number that this version does not know (a damaged or a newer file) reads as the set's
+//! `Unknown`, never as a panic.
+
+macro_rules! word {
+    ($(#[$doc:meta])* $name:ident { $($(#[$vdoc:meta])* $variant:ident = $n:literal $text:literal),+ $(,)? }) => {
+        $(#[$doc])*
+        #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
+        #[repr(u8)]
+        pub enum $name {
+            $($(#[$vdoc])* $variant = $n,)+
+            /// A number that this version does not know.
+            Unknown = 255,
+        }
+
+        impl $name {
+            /// Every known value, with the word that reports print for it.
+            pub const ALL: &'static [($name, &'static str)] = &[$(($name::$variant, $text)),+];
+
+            /// The word that reports print.
+            pub fn text(self) -> &'static str {
+                match self { $($name::$variant => $text,)+ $name::Unknown => "unknown" }
+            }
+        }
+
+        impl From<u8> for $name {
+            fn from(n: u8) -> $name {
+                match n { $($n => $name::$variant,)+ _ => $name::Unknown }
+            }
+        }
+
+        impl From<$name> for u8 {
+            fn from(word: $name) -> u8 { word as u8 }
+        }
+    };
+}
+
+word! {
+    /// How a thread left a CPU.
+    Left {
+        /// Another thread was chosen while this one could have gone on.
+        Preempted = 0 "preempted",
+        /// It gave the CPU up itself but wants it back (sched_yield).
+        Yielded = 1 "yielded",
+        /// It sleeps and a signal may wake it (S).
+        Sleeping = 2 "sleeping",
+        /// It sleeps and only its event may wake it (D).
+        Uninterruptible = 3 "uninterruptible",
+        /// It was stopped by a signal or a tracer (T, t).
+        Stopped = 4 "stopped",
+        /// It is dead: this is its last event (X, Z).
+        Dead = 5 "dead",
+        /// A kernel thread that has nothing to do (I), or is parked (P).
+        Idle = 6 "idle",
+        /// Its control group had used up its CPU quota.
+        Throttled = 7 "throttled",
+    }
+}
+
+word! {
+    /// What was running on the CPU at the moment of a wake.
+    Context {
+        /// The waking thread itself, in a system call or a fault of its own.
+        Task = 0 "thread",
+        /// A softirq: network, block completion, ...; the vector tells which.
+        Softirq = 1 "softirq",
+        /// The handler of a device's interrupt; the vector is its number.
+        Hardirq = 2 "interrupt",
+        /// The callback of a high-resolution timer (sleep, timeout, timerfd).
+        Hrtimer = 3 "timer",
+        /// The callback of a timer-wheel timer (kernel time-outs).
+        Timer = 4 "kernel timer",
+    }
+}
+
+word! {
+    /// Which kind of interrupt ran.
+    InterruptKind {
+        /// A device's interrupt.
+        Hard = 0 "interrupt",
+        /// A softirq.
+        Soft = 1 "softirq",
+        /// The CPU's own timer interrupt.
+        LocalTimer = 2 "timer interrupt",
+    }
+}
+
+word! {
+    /// What a block device was asked to do.
+    IoOperation {
+        /// Read.
+        Read = 0 "read",
+        /// Write.
+        Write = 1 "write",
+        /// Flush of the device's cache.
+        Flush = 2 "flush",
+        /// Discard or write zeroes.
+        Discard = 3 "discard",
+        /// Anything else.
+        Other = 4 "other",
+    }
+}
+
+word! {
+    /// A step in a thread's life.
+    LifecycleKind {
+        /// It was there when recording began, or its start was not seen.
+        Seen = 0 "seen",
+        /// It was created by `parent`.
+        Forked = 1 "forked",
+        /// It executed another program; `detail` is the file.
+        Executed = 2 "executed",
+        /// It took another name.
+        Renamed = 3 "renamed",
+        /// It exited; `detail` is the exit status.
+        Exited = 4 "exited",
+    }
+}
+
+word! {
+    /// What kind of thing code was mapped from.
+    ModuleKind {
+        /// The kernel and its modules; a frame's offset is the kernel address.
+        Kernel = 0 "kernel",
+        /// An ELF file; a frame's offset is the file offset.
+        File = 1 "file",
+        /// The vdso; the offset is relative to its start.
+        Vdso = 2 "vdso",
+        /// Memory that no file backs (JIT code); the offset is the process's address.
+        Anonymous = 3 "anonymous",
+    }
+}
+
+word! {
+    /// What was lost.
+    LossKind {
+        /// Event records that the reader did not reach in time.
+        Events = 0 "events",
+        /// Definitions (threads, stacks) for which the ring had no room.
+        Definitions = 1 "definitions",
+        /// Probe runs that the kernel skipped because one was running already.
+        Recursion = 2 "recursion",
+        /// Mapping events that the perf buffer had no room for.
+        Mappings = 3 "mappings",
+    }
+}
