@@ -6,10 +6,36 @@
 //!
 //! - [`ids`]: the small numbers that tables refer to each other by.
 //! - [`words`]: the closed sets of values (how a thread left a CPU, what a wake ran in, ...).
-//! - [`tables`]: each table as a struct of columns, declared once.
+//! - [`tables`]: each table as a struct of columns, declared once; [`Tables`] has one of each.
 //! - [`object`]: the identity of what a thread waits on.
+//! - [`Trace`] reads a trace, [`TraceWriter`] writes one, [`Meta`] is its `meta.json`.
+//! - [`Threads`]: who the threads and processes are.
+//! - [`StackTable`]: what the stacks say; [`Calls`]: what system calls are named and do.
+//! - [`text`]: small traces as text, for tests.
 
+mod all;
+pub mod calls;
+mod cell;
+mod error;
+mod file;
 pub mod ids;
+pub mod meta;
 pub mod object;
+mod part;
+mod reader;
+pub mod stacks;
 pub mod tables;
+pub mod text;
+pub mod threads;
 pub mod words;
+mod writer;
+
+pub use all::{Tables, Visitor};
+pub use calls::{Call, Calls, FutexOp};
+pub use error::{Error, Result};
+pub use meta::Meta;
+pub use reader::{TableInfo, Trace};
+pub use stacks::{ResolvedFrame, StackTable};
+pub use tables::Table;
+pub use threads::{Process, Thread, Threads};
+pub use writer::TraceWriter;

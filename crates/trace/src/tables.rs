@@ -2,7 +2,13 @@
 //!
 //! The macro makes of each declaration a row (`Switch`) and a struct of columns (`Switches`).
 //! The description that it keeps is what docs/TRACE.md is checked against and what the file's
-//! schema is made from, so that a column exists in one place.
+//! schema is made from, so that a column exists in one place. `= value` after a column's type is
+//! what the column reads as in a trace that lacks it; otherwise that is 0, false or empty.
+
+use std::ops::Range;
+
+use crate::error::Result;
+use crate::part::{Encoder, Part, read_column};
 
 /// A column's place in a table's description.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -15,9 +21,75 @@ pub struct Column {
     pub doc: &'static str,
 }
 
+/// A table of a trace: the struct of its columns.
+///
+/// It is implemented by the tables of this module and cannot be implemented elsewhere.
+pub trait Table: Stored + Default + Clone + PartialEq + std::fmt::Debug + Send {
+    /// What [`push`](Table::push) takes.
+    type Row;
+    /// The table's name: its folder inside the trace.
+    const NAME: &'static str;
+    /// What docs/TRACE.md says of the table.
+    const DOC: &'static str;
+    /// The columns in order.
+    const COLUMNS: &'static [Column];
+
+    /// Appends a row.
+    fn push(&mut self, row: Self::Row);
+    /// Number of rows.
+    fn len(&self) -> usize;
+    /// Whether there are no rows.
+    fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+    /// Forgets all rows and keeps the memory.
+    fn clear(&mut self);
+}
+
+mod stored {
+    use super::*;
+
+    /// How a table goes to disk and comes back.
+    pub trait Stored: Sized {
+        /// Writes the columns' `rows`.
+        fn encode(&self, rows: Range<usize>, encoder: &mut Encoder<'_>) -> Result<()>;
+        /// Declares the columns in order.
+        fn declare(schema: &mut crate::part::Schema);
+        /// The rows of all parts, in order.
+        fn decode(parts: &[Part]) -> Result<Self>;
+        /// Forgets the first `rows`.
+        fn forget(&mut self, rows: usize);
+        /// Sorts by `ts`, stably, if there is such a column and it is not in order.
+        fn sort(&mut self);
+    }
+}
+pub(crate) use stored::Stored;
+
+/// The row numbers in order of time, unless they are so already.
+fn order_by_time(column: &str, values: &dyn std::any::Any) -> Option<Vec<u32>> {
+    if column != "ts" {
+        return None;
+    }
+    let ts: &Vec<u64> = values.downcast_ref()?;
+    if ts.is_sorted() {
+        return None;
+    }
+    let mut order: Vec<u32> = (0..ts.len() as u32).collect();
+    order.sort_by_key(|&i| ts[i as usize]);
+    Some(order)
+}
+
+/// The values in the order of the row numbers, each of which is named once.
+fn reorder<T: Default>(values: &mut Vec<T>, order: &[u32]) {
+    *values = order
+        .iter()
+        .map(|&i| std::mem::take(&mut values[i as usize]))
+        .collect();
+}
+
 macro_rules! tables {
     ($($(#[doc = $doc:literal])+ $table:ident of $row:ident as $name:literal {
-        $(#[doc = $cdoc:literal] $column:ident: $kind:ty,)+
+        $(#[doc = $cdoc:literal] $column:ident: $kind:ty $(= $default:expr)?,)+
     })+) => {
         $(
             $(#[doc = $doc])+
@@ -61,6 +133,51 @@ macro_rules! tables {
                 pub fn clear(&mut self) { $(self.$column.clear();)+ }
             }
 
+            impl Table for $table {
+                type Row = $row;
+                const NAME: &'static str = $table::NAME;
+                const DOC: &'static str = $table::DOC;
+                const COLUMNS: &'static [Column] = $table::COLUMNS;
+                fn push(&mut self, row: $row) { $table::push(self, row) }
+                fn len(&self) -> usize { $table::len(self) }
+                fn clear(&mut self) { $table::clear(self) }
+            }
+
+            impl Stored for $table {
+                fn encode(&self, rows: Range<usize>, encoder: &mut Encoder<'_>) -> Result<()> {
+                    $(encoder.column(&self.$column[rows.clone()])?;)+
+                    Ok(())
+                }
+
+                fn declare(schema: &mut crate::part::Schema) {
+                    $(schema.add::<$kind>(stringify!($column));)+
+                }
+
+                fn decode(parts: &[Part]) -> Result<$table> {
+                    // The columns are independent of each other: each is a task of its own.
+                    $(let mut $column = Ok(Vec::new());)+
+                    rayon::scope(|tasks| {
+                        $({
+                            let values = &mut $column;
+                            tasks.spawn(move |_| {
+                                let default = tables!(@default $kind $(, $default)?);
+                                *values = read_column(parts, stringify!($column), default);
+                            });
+                        })+
+                    });
+                    Ok($table { $($column: $column?,)+ })
+                }
+
+                fn forget(&mut self, rows: usize) { $(self.$column.drain(..rows);)+ }
+
+                fn sort(&mut self) {
+                    let order = None$(.or_else(|| order_by_time(stringify!($column), &self.$column)))+;
+                    if let Some(order) = order {
+                        $(reorder(&mut self.$column, &order);)+
+                    }
+                }
+            }
+
             impl FromIterator<$row> for $table {
                 fn from_iter<I: IntoIterator<Item = $row>>(rows: I) -> $table {
                     let mut table = $table::default();
@@ -71,6 +188,8 @@ macro_rules! tables {
         )+
     };
     (@first $first:expr $(, $rest:expr)*) => { $first };
+    (@default $kind:ty) => { <$kind as Default>::default() };
+    (@default $kind:ty, $default:expr) => { $default };
 }
 
 tables! {
@@ -89,13 +208,13 @@ tables! {
         /// Kernel priority of `next`: 0-98 realtime (lower is stronger), 100-139 nice -20 to 19.
         next_priority: u8,
         /// System call that `prev` was in, by the machine's number; -1 in none (a page fault where it blocked), -2 kernel thread.
-        call: i16,
+        call: i16 = -1,
         /// What `prev` waits on where the call tells: object::Object.
         object: u64,
         /// By call: futex operation; requested sleep in ns (clock_nanosleep, nanosleep); time-out in ms (poll, epoll_wait), u64::MAX none; child's pid (wait4), u64::MAX any; faulting address (call -1); otherwise the second argument.
         arg: u64,
         /// For a futex wait: the thread named in the owner field that a pthread mutex keeps beside its futex (utid), u32::MAX if none is.
-        holder: u32,
+        holder: u32 = u32::MAX,
         /// User stack of `prev` where it blocks (stack id, 0 none).
         user_stack: u32,
         /// Kernel stack of `prev` where the registers do not tell why it blocks (stack id, 0 none).
@@ -119,7 +238,7 @@ tables! {
         /// Whether the wakee is new: its first wake after fork or clone.
         new: bool,
         /// System call that the waker was in, as in switches; -1 in none, -2 kernel thread. Only where context is thread.
-        call: i16,
+        call: i16 = -1,
         /// What the waker's call works on: object::Object. Of a unix socket, this end.
         object: u64,
         /// By call: futex operation; signal number (kill, tgkill, tkill); otherwise the second argument.
@@ -209,7 +328,7 @@ tables! {
         /// The kernel's process id (tgid).
         pid: u32,
         /// The thread that created it (utid), u32::MAX unknown.
-        parent: u32,
+        parent: u32 = u32::MAX,
         /// The thread's name from here on.
         name: String,
         /// By kind: command line or file (seen, executed), exit status (exited); otherwise empty.
@@ -231,7 +350,7 @@ tables! {
         /// Frame id; from 0.
         frame: u32,
         /// Module id; u32::MAX where no mapping is known for the address.
-        module: u32,
+        module: u32 = u32::MAX,
         /// Offset in the module (see modules.kind), or the bare address where no module is known.
         offset: u64,
     }
@@ -247,7 +366,7 @@ tables! {
         /// Build-id in hexadecimal; empty if the file has none.
         build_id: String,
         /// For anonymous code the process that it lives in (upid); u32::MAX otherwise.
-        process: u32,
+        process: u32 = u32::MAX,
     }
 
     /// The name of a frame.

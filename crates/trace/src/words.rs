@@ -36,6 +36,8 @@ macro_rules! word {
     };
 }
 
+pub(crate) use word;
+
 word! {
     /// How a thread left a CPU.
     Left {

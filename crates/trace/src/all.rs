@@ -1,0 +1,68 @@
+//! One of each table.
+
+use crate::error::Result;
+use crate::tables::*;
+
+macro_rules! all_tables {
+    ($($(#[$doc:meta])* $field:ident: $table:ident,)+) => {
+        /// One of each table: what a whole trace holds beside its `meta.json`.
+        #[derive(Clone, Debug, Default, PartialEq, Eq)]
+        pub struct Tables { $($(#[$doc])* pub $field: $table,)+ }
+
+        /// Something to be done with each table in turn.
+        pub trait Visitor {
+            /// Does it for one table.
+            ///
+            /// # Errors
+            /// Any error ends the round.
+            fn visit<T: Table>(&mut self, table: &mut T) -> Result<()>;
+        }
+
+        impl Tables {
+            /// Description of each table: name, what it holds, columns.
+            pub const ALL: &'static [(&'static str, &'static str, &'static [Column])] =
+                &[$(($table::NAME, $table::DOC, $table::COLUMNS)),+];
+
+            /// Takes `visitor` to every table, in order of declaration.
+            ///
+            /// # Errors
+            /// The visitor's first.
+            pub fn each(&mut self, visitor: &mut impl Visitor) -> Result<()> {
+                $(visitor.visit(&mut self.$field)?;)+
+                Ok(())
+            }
+
+            /// Rows in all tables together.
+            pub fn rows(&self) -> usize { 0 $(+ self.$field.len())+ }
+        }
+    };
+}
+
+all_tables! {
+    /// CPUs going from one thread to another.
+    switches: Switches,
+    /// Threads made runnable.
+    wakes: Wakes,
+    /// Interrupts and softirqs.
+    interrupts: Interrupts,
+    /// Work of block devices.
+    ios: Ios,
+    /// Bytes through sockets and pipes.
+    transfers: Transfers,
+    /// What CPUs were running when sampled.
+    samples: Samples,
+    /// Steps of threads' lives.
+    lifecycle: Lifecycle,
+    /// Stacks.
+    stacks: Stacks,
+    /// Places in code.
+    frames: Frames,
+    /// What code was mapped from.
+    modules: Modules,
+    /// Names of frames.
+    symbols: Symbols,
+    /// Executable memory.
+    mappings: Mappings,
+    /// What was lost.
+    losses: Losses,
+}

@@ -1,0 +1,261 @@
+//! A part: one Parquet file that holds some consecutive rows of one table.
+//!
+//! A part is encoded in memory, so that it goes to disk in one write and so that an error of the
+//! disk is never mixed with one of the format. It is decoded column by column, all parts of a
+//! column at the same time.
+
+use std::fs::{self, File};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use bytes::Bytes;
+use parquet::basic::{Compression, Encoding, Repetition, ZstdLevel};
+use parquet::errors::{ParquetError, Result as ParquetResult};
+use parquet::file::properties::{EnabledStatistics, WriterProperties};
+use parquet::file::reader::{FileReader, SerializedFileReader};
+use parquet::file::writer::{SerializedFileWriter, SerializedRowGroupWriter};
+use parquet::schema::types::{ColumnPath, Type};
+use rayon::prelude::*;
+
+use crate::cell::Cell;
+use crate::error::{Error, Result};
+use crate::tables::Table;
+
+/// Rows that the writer puts into one part at most.
+pub(crate) const PART_ROWS: usize = 1 << 20;
+/// Rows that a reader accepts in one part: a few bytes of a hostile file can claim any number.
+const MAX_PART_ROWS: usize = 1 << 24;
+/// Ending of a part's name.
+pub(crate) const EXTENSION: &str = "parquet";
+
+/// The columns of a part.
+#[derive(Default)]
+pub struct Schema {
+    fields: Vec<ParquetResult<Type>>,
+}
+
+impl Schema {
+    /// Adds a column.
+    pub(crate) fn add<T: Cell>(&mut self, name: &str) {
+        self.fields.push(T::field(name));
+    }
+
+    fn build(self, table: &str) -> ParquetResult<Type> {
+        let fields = self
+            .fields
+            .into_iter()
+            .map(|f| f.map(Arc::new))
+            .collect::<ParquetResult<_>>()?;
+        Type::group_type_builder(table).with_fields(fields).build()
+    }
+}
+
+/// Takes the columns of a part in order.
+pub struct Encoder<'a> {
+    group: SerializedRowGroupWriter<'a, Vec<u8>>,
+    path: &'a Path,
+}
+
+impl Encoder<'_> {
+    /// Writes the next column.
+    pub(crate) fn column<T: Cell>(&mut self, values: &[T]) -> Result<()> {
+        let mut write = || match self.group.next_column()? {
+            Some(mut column) => {
+                T::write(values, &mut column)?;
+                column.close()
+            }
+            None => Err(ParquetError::General("more columns than declared".into())),
+        };
+        write().map_err(|e| encoding(self.path, e))
+    }
+}
+
+fn encoding(path: &Path, e: ParquetError) -> Error {
+    Error::Io {
+        path: path.into(),
+        source: std::io::Error::other(e),
+    }
+}
+
+/// The bytes of a part that holds the table's `rows`. `path` is where it will go, for errors.
+pub(crate) fn encode<T: Table>(
+    table: &T,
+    rows: std::ops::Range<usize>,
+    path: &Path,
+) -> Result<Vec<u8>> {
+    let mut schema = Schema::default();
+    T::declare(&mut schema);
+    let mut file = schema
+        .build(T::NAME)
+        .and_then(|schema| {
+            SerializedFileWriter::new(Vec::new(), Arc::new(schema), Arc::new(properties::<T>()?))
+        })
+        .map_err(|e| encoding(path, e))?;
+    {
+        let group = file.next_row_group().map_err(|e| encoding(path, e))?;
+        let mut encoder = Encoder { group, path };
+        table.encode(rows, &mut encoder)?;
+        encoder.group.close().map_err(|e| encoding(path, e))?;
+    }
+    file.into_inner().map_err(|e| encoding(path, e))
+}
+
+/// Encodings by column: times and lengths are kept as differences, everything else by dictionary.
+fn properties<T: Table>() -> ParquetResult<WriterProperties> {
+    let mut properties = WriterProperties::builder()
+        .set_compression(Compression::ZSTD(ZstdLevel::try_new(1)?))
+        .set_statistics_enabled(EnabledStatistics::None)
+        .set_offset_index_disabled(true)
+        .set_max_row_group_row_count(None);
+    for column in T::COLUMNS {
+        let path = ColumnPath::from(column.name);
+        if column.name == "ts" {
+            // Lets other readers skip parts by time.
+            properties =
+                properties.set_column_statistics_enabled(path.clone(), EnabledStatistics::Chunk);
+        }
+        if matches!(column.name, "ts" | "duration") {
+            properties = properties
+                .set_column_dictionary_enabled(path.clone(), false)
+                .set_column_encoding(path, Encoding::DELTA_BINARY_PACKED);
+        }
+    }
+    Ok(properties.build())
+}
+
+/// A part that was opened: its footer was read and makes sense.
+pub struct Part {
+    path: PathBuf,
+    reader: SerializedFileReader<Bytes>,
+    rows: usize,
+}
+
+/// What a part's footer tells.
+pub(crate) struct Footer {
+    pub(crate) rows: u64,
+    pub(crate) bytes: u64,
+}
+
+impl Part {
+    /// Reads a part's bytes and its footer.
+    pub(crate) fn open(path: PathBuf) -> Result<Part> {
+        let bytes = fs::read(&path).map_err(|e| Error::io(&path, e))?;
+        let reader = guarded(&path, || SerializedFileReader::new(Bytes::from(bytes)))?;
+        let rows = row_count(&path, &reader)?;
+        Ok(Part { path, reader, rows })
+    }
+
+    /// Reads the footer alone.
+    pub(crate) fn footer(path: &Path) -> Result<Footer> {
+        let file = File::open(path).map_err(|e| Error::io(path, e))?;
+        let bytes = file.metadata().map_err(|e| Error::io(path, e))?.len();
+        let reader = guarded(path, || SerializedFileReader::new(file))?;
+        Ok(Footer {
+            rows: row_count(path, &reader)? as u64,
+            bytes,
+        })
+    }
+
+    /// The values of a column; `None` if the part has no such column.
+    fn column<T: Cell>(&self, name: &str) -> Result<Option<Vec<T>>> {
+        let schema = self.reader.metadata().file_metadata().schema_descr();
+        let expected = guarded(&self.path, || T::field(name))?;
+        let mut found = None;
+        for (leaf, column) in schema.columns().iter().enumerate() {
+            if schema.get_column_root(leaf).name() != name {
+                continue;
+            }
+            let root = schema.get_column_root(leaf);
+            if !same_shape(root, &expected) || column.physical_type() != T::PHYSICAL {
+                let what = format!(
+                    "column {name} is not of type {}",
+                    std::any::type_name::<T>()
+                );
+                return Err(Error::damaged(&self.path, what));
+            }
+            found = Some(leaf);
+        }
+        let Some(leaf) = found else { return Ok(None) };
+        guarded(&self.path, || self.values(leaf)).map(Some)
+    }
+
+    fn values<T: Cell>(&self, leaf: usize) -> Result<Vec<T>, String> {
+        let mut values = Vec::with_capacity(self.rows.min(PART_ROWS));
+        for group in 0..self.reader.num_row_groups() {
+            let group = self
+                .reader
+                .get_row_group(group)
+                .map_err(|e| e.to_string())?;
+            let rows = group.metadata().num_rows() as usize;
+            let column = group.get_column_reader(leaf).map_err(|e| e.to_string())?;
+            T::read(column, rows, &mut values)?;
+        }
+        if values.len() != self.rows {
+            return Err(format!("{} of {} rows are there", values.len(), self.rows));
+        }
+        Ok(values)
+    }
+}
+
+/// Whether a file's column has the form that its type is written in: names inside it aside.
+fn same_shape(found: &Type, expected: &Type) -> bool {
+    let repetition = |t: &Type| match t.get_basic_info().has_repetition() {
+        true => t.get_basic_info().repetition(),
+        false => Repetition::REQUIRED,
+    };
+    if repetition(found) != repetition(expected) || found.is_group() != expected.is_group() {
+        return false;
+    }
+    if !found.is_group() {
+        return found.get_physical_type() == expected.get_physical_type();
+    }
+    let (found, expected) = (found.get_fields(), expected.get_fields());
+    found.len() == expected.len() && found.iter().zip(expected).all(|(f, e)| same_shape(f, e))
+}
+
+/// The rows of all row groups, if they are a number that can be.
+fn row_count(path: &Path, reader: &impl FileReader) -> Result<usize> {
+    let mut rows = 0usize;
+    for group in reader.metadata().row_groups() {
+        rows = usize::try_from(group.num_rows())
+            .ok()
+            .and_then(|n| rows.checked_add(n))
+            .filter(|&rows| rows <= MAX_PART_ROWS)
+            .ok_or_else(|| {
+                Error::damaged(path, "its footer claims an impossible number of rows")
+            })?;
+    }
+    Ok(rows)
+}
+
+/// Runs a decoder on a file's bytes and turns whatever goes wrong into an error that names it.
+///
+/// The decoder is a large foreign library, and a corrupt file can run it into one of its internal
+/// assertions. A panic of it leaves nothing behind but the values decoded so far, which are
+/// dropped, so that it is safe to go on as after an error.
+fn guarded<T, E: ToString>(path: &Path, decode: impl FnOnce() -> Result<T, E>) -> Result<T> {
+    match catch_unwind(AssertUnwindSafe(decode)) {
+        Ok(Ok(value)) => Ok(value),
+        Ok(Err(e)) => Err(Error::damaged(path, e)),
+        Err(_) => Err(Error::damaged(path, "it cannot be decoded")),
+    }
+}
+
+/// A column's values in all parts, in order. A part that lacks it gives `default` for each row.
+pub(crate) fn read_column<T: Cell>(parts: &[Part], name: &str, default: T) -> Result<Vec<T>> {
+    let read = |part: &Part| match part.column(name) {
+        Ok(Some(values)) => Ok(values),
+        Ok(None) => Ok(vec![default.clone(); part.rows]),
+        Err(e) => Err(e),
+    };
+    let mut pieces: Vec<Vec<T>> = parts.par_iter().map(read).collect::<Result<_>>()?;
+    if pieces.len() == 1 {
+        return Ok(pieces.remove(0));
+    }
+    let mut values = Vec::with_capacity(pieces.iter().map(Vec::len).sum());
+    for mut piece in pieces {
+        values.append(&mut piece);
+    }
+    Ok(values)
+}

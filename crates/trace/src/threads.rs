@@ -1,0 +1,293 @@
+//! Who the threads and processes of a trace are, derived from its `lifecycle` table.
+//!
+//! A thread that other tables mention and `lifecycle` does not (its definition was lost) is
+//! answered with a placeholder named "unknown", so that a lossy trace reads like any other.
+
+use std::collections::BTreeMap;
+
+use crate::ids::{IDLE, KERNEL_PROCESS, NONE, Upid, Utid};
+use crate::tables::{Lifecycle, LifecycleEvent};
+use crate::words::LifecycleKind;
+
+/// Name of the idle thread.
+const IDLE_NAME: &str = "swapper/idle";
+/// Name of the process of kernel threads.
+const KERNEL_NAME: &str = "kernel";
+const UNKNOWN: &str = "unknown";
+
+/// What is known of a thread.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Thread {
+    /// Its id in the trace; [`NONE`] for the placeholder of an unknown thread.
+    pub utid: Utid,
+    /// Its process.
+    pub upid: Upid,
+    /// The kernel's thread id.
+    pub tid: u32,
+    /// The kernel's process id.
+    pub pid: u32,
+    /// Its names, each with the time from which it bore it (ns); never empty.
+    pub names: Vec<(u64, String)>,
+    /// When its life began, ns; 0 if it was there before.
+    pub start: u64,
+    /// When it exited, ns; none if it outlived the trace.
+    pub end: Option<u64>,
+    /// The thread that created it; [`NONE`] unknown.
+    pub parent: Utid,
+    /// Its exit status, if it exited.
+    pub exit_status: Option<String>,
+}
+
+impl Thread {
+    fn new(utid: Utid, upid: Upid, name: &str) -> Thread {
+        Thread {
+            utid,
+            upid,
+            tid: 0,
+            pid: 0,
+            names: vec![(0, name.into())],
+            start: 0,
+            end: None,
+            parent: NONE,
+            exit_status: None,
+        }
+    }
+
+    /// Its latest name.
+    pub fn name(&self) -> &str {
+        self.names.last().map_or(UNKNOWN, |(_, name)| name)
+    }
+
+    /// The name that it bore at `ts`; its first one before that.
+    pub fn name_at(&self, ts: u64) -> &str {
+        let i = self.names.partition_point(|(from, _)| *from <= ts).max(1) - 1;
+        self.names.get(i).map_or(UNKNOWN, |(_, name)| name)
+    }
+
+    /// Whether it is a thread of the kernel, the idle thread included.
+    pub fn is_kernel(&self) -> bool {
+        self.upid == KERNEL_PROCESS
+    }
+
+    /// Whether it is its process's first thread.
+    pub fn is_main(&self) -> bool {
+        self.tid == self.pid
+    }
+}
+
+/// What is known of a process.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Process {
+    /// Its id in the trace; [`NONE`] for the placeholder of an unknown process.
+    pub upid: Upid,
+    /// The kernel's process id.
+    pub pid: u32,
+    /// Latest name of its main thread, or of its first known one.
+    pub name: String,
+    /// Latest command line or file that it executed; empty if not known.
+    pub command: String,
+    /// Its threads, ascending.
+    pub threads: Vec<Utid>,
+    /// The process that created it; [`NONE`] unknown.
+    pub parent: Upid,
+}
+
+impl Process {
+    fn new(upid: Upid, name: &str) -> Process {
+        Process {
+            upid,
+            pid: 0,
+            name: name.into(),
+            command: String::new(),
+            threads: Vec::new(),
+            parent: NONE,
+        }
+    }
+}
+
+/// All threads and processes of a trace.
+#[derive(Clone, Debug)]
+pub struct Threads {
+    /// By ascending utid.
+    threads: Vec<Thread>,
+    /// By ascending upid.
+    processes: Vec<Process>,
+    unknown_thread: Thread,
+    unknown_process: Process,
+}
+
+impl Threads {
+    /// Derives threads and processes from the steps of their lives.
+    pub fn new(lifecycle: &Lifecycle) -> Threads {
+        let mut threads = BTreeMap::from([(IDLE, Thread::new(IDLE, KERNEL_PROCESS, IDLE_NAME))]);
+        let mut processes =
+            BTreeMap::from([(KERNEL_PROCESS, Process::new(KERNEL_PROCESS, KERNEL_NAME))]);
+        for i in 0..lifecycle.len() {
+            let event = lifecycle.row(i);
+            if event.thread != NONE && event.thread != IDLE {
+                live(&mut threads, &mut processes, event);
+            }
+        }
+        for thread in threads.values() {
+            let parent = threads
+                .get(&thread.parent)
+                .map_or(NONE, |parent| parent.upid);
+            let process = processes
+                .entry(thread.upid)
+                .or_insert_with(|| Process::new(thread.upid, UNKNOWN));
+            if thread.upid != KERNEL_PROCESS {
+                if thread.is_main() || process.threads.is_empty() {
+                    process.name = thread.name().into();
+                    process.pid = thread.pid;
+                }
+                if parent != thread.upid && (thread.is_main() || process.parent == NONE) {
+                    process.parent = parent;
+                }
+            }
+            process.threads.push(thread.utid);
+        }
+        Threads {
+            threads: threads.into_values().collect(),
+            processes: processes.into_values().collect(),
+            unknown_thread: Thread::new(NONE, NONE, UNKNOWN),
+            unknown_process: Process::new(NONE, UNKNOWN),
+        }
+    }
+
+    /// The thread, or a placeholder named "unknown" with utid [`NONE`].
+    pub fn thread(&self, utid: Utid) -> &Thread {
+        self.known(utid).unwrap_or(&self.unknown_thread)
+    }
+
+    /// The thread, if it is known.
+    pub fn known(&self, utid: Utid) -> Option<&Thread> {
+        let i = self
+            .threads
+            .binary_search_by_key(&utid, |thread| thread.utid)
+            .ok()?;
+        self.threads.get(i)
+    }
+
+    /// The process, or a placeholder named "unknown" with upid [`NONE`].
+    pub fn process(&self, upid: Upid) -> &Process {
+        match self
+            .processes
+            .binary_search_by_key(&upid, |process| process.upid)
+        {
+            Ok(i) => &self.processes[i],
+            Err(_) => &self.unknown_process,
+        }
+    }
+
+    /// The process of a thread, or the placeholder.
+    pub fn process_of(&self, utid: Utid) -> &Process {
+        self.process(self.thread(utid).upid)
+    }
+
+    /// Every thread, the idle thread first, by ascending utid.
+    pub fn iter(&self) -> impl ExactSizeIterator<Item = &Thread> {
+        self.threads.iter()
+    }
+
+    /// Every process, the kernel's first, by ascending upid.
+    pub fn processes(&self) -> impl ExactSizeIterator<Item = &Process> {
+        self.processes.iter()
+    }
+
+    /// The threads that a person means by `selector`, ascending; empty if nothing fits.
+    ///
+    /// - A number is a tid (several threads if the kernel used it again).
+    /// - A name is a thread's. Threads inherit their process's name: if a main thread has it, that
+    ///   is meant, and not those that inherited it.
+    /// - `process/thread` names both, each by name or number.
+    ///
+    /// Names are matched exactly; only where none fits, a name may begin with the selector.
+    pub fn find(&self, selector: &str) -> Vec<Utid> {
+        let selector = selector.trim();
+        let exact: fn(&str, &str) -> bool = |name, wanted| name == wanted;
+        let prefix: fn(&str, &str) -> bool = |name, wanted| name.starts_with(wanted);
+        if selector.is_empty() {
+            return Vec::new();
+        }
+        for fits in [exact, prefix] {
+            // Names of kernel threads contain slashes too (kworker/0:1): the whole comes first.
+            let mut found = self.find_alone(selector, fits);
+            if let (true, Some((process, thread))) = (found.is_empty(), selector.split_once('/')) {
+                found = self.find_pair(process, thread, fits);
+            }
+            if !found.is_empty() {
+                return found;
+            }
+        }
+        Vec::new()
+    }
+
+    fn find_alone(&self, wanted: &str, fits: fn(&str, &str) -> bool) -> Vec<Utid> {
+        if let Ok(number) = wanted.parse::<u32>() {
+            let by_tid = self.select(|t| t.tid == number);
+            if !by_tid.is_empty() {
+                return by_tid;
+            }
+        }
+        let named = self.select(|t| fits(t.name(), wanted));
+        let main: Vec<Utid> = named
+            .iter()
+            .copied()
+            .filter(|&t| self.thread(t).is_main())
+            .collect();
+        if main.is_empty() { named } else { main }
+    }
+
+    fn find_pair(&self, process: &str, thread: &str, fits: fn(&str, &str) -> bool) -> Vec<Utid> {
+        let (pid, tid) = (process.parse::<u32>().ok(), thread.parse::<u32>().ok());
+        self.select(|t| {
+            (pid == Some(t.pid) || fits(&self.process(t.upid).name, process))
+                && (tid == Some(t.tid) || fits(t.name(), thread))
+        })
+    }
+
+    fn select(&self, fits: impl Fn(&Thread) -> bool) -> Vec<Utid> {
+        self.threads
+            .iter()
+            .filter(|t| t.utid != IDLE && fits(t))
+            .map(|t| t.utid)
+            .collect()
+    }
+}
+
+/// Applies one step of a life.
+fn live(
+    threads: &mut BTreeMap<Utid, Thread>,
+    processes: &mut BTreeMap<Upid, Process>,
+    event: LifecycleEvent,
+) {
+    let kind = LifecycleKind::from(event.kind);
+    let process = processes
+        .entry(event.process)
+        .or_insert_with(|| Process::new(event.process, UNKNOWN));
+    if matches!(kind, LifecycleKind::Seen | LifecycleKind::Executed) && !event.detail.is_empty() {
+        process.command = event.detail.clone();
+    }
+    let thread = threads.entry(event.thread).or_insert_with(|| Thread {
+        names: vec![(event.ts, event.name.clone())],
+        start: if kind == LifecycleKind::Forked {
+            event.ts
+        } else {
+            0
+        },
+        ..Thread::new(event.thread, event.process, &event.name)
+    });
+    thread.upid = event.process;
+    thread.tid = event.tid;
+    thread.pid = event.pid;
+    if event.parent != NONE {
+        thread.parent = event.parent;
+    }
+    if thread.name() != event.name && !event.name.is_empty() {
+        thread.names.push((event.ts, event.name));
+    }
+    if kind == LifecycleKind::Exited {
+        thread.end = Some(event.ts);
+        thread.exit_status = Some(event.detail);
+    }
+}
