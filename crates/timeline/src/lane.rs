@@ -1,0 +1,243 @@
+//! One thread's events become its states: a small state machine.
+//!
+//! The kernel's rules, and where they are not the obvious ones:
+//!
+//! - Before the first event nothing is known, but the first switch tells: a thread that leaves a
+//!   CPU was running; one that comes on a CPU was runnable, or blocked if it is woken before.
+//! - A wake of a thread that runs or is runnable already does nothing, with one exception.
+//!   `sched_waking` is stamped on the waker's CPU a little before the wakee's switch-out is
+//!   stamped on its own: the thread then leaves as sleeping and comes back with no further wake.
+//!   So the last wake since the thread came on the CPU is kept, and used if none follows.
+//! - Events can be lost. Then a state lasts until the next event that says otherwise; what lies
+//!   between is not invented.
+//! - An interrupt splits a running interval. Where interrupts nest or overlap, the outer (the
+//!   earlier, and of two that start together the longer) has the time.
+
+use crate::events::Event;
+use crate::state::{Cause, State};
+use hangdog_trace::tables::{Interrupts, Switches, Wakes};
+use hangdog_trace::words::Left;
+
+/// The columns that a lane writes to: room for all intervals that it can have.
+pub(crate) struct Room<'a> {
+    pub(crate) starts: &'a mut [u64],
+    pub(crate) states: &'a mut [State],
+    pub(crate) causes: &'a mut [u32],
+}
+
+/// The room that a thread with so many events and interrupts needs: an event begins at most one
+/// interval, an interrupt splits at most two off.
+pub(crate) fn room_for(events: usize, interrupts: usize) -> usize {
+    1 + events + 2 * interrupts
+}
+
+/// The tables that rows refer to.
+#[derive(Clone, Copy)]
+pub(crate) struct Tables<'a> {
+    pub(crate) switches: &'a Switches,
+    pub(crate) wakes: &'a Wakes,
+    pub(crate) interrupts: &'a Interrupts,
+}
+
+impl Tables<'_> {
+    fn time(&self, event: Event) -> u64 {
+        match event {
+            Event::Wake(row) => self.wakes.ts[row as usize],
+            Event::Out(row) | Event::In(row) => self.switches.ts[row as usize],
+        }
+    }
+
+    fn left(&self, row: u32) -> Left {
+        Left::from(self.switches.left[row as usize])
+    }
+}
+
+/// When a thread began and ended, and how many intervals were written.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Life {
+    pub(crate) start: u64,
+    pub(crate) end: u64,
+    pub(crate) intervals: usize,
+}
+
+/// Writes the intervals of a thread.
+///
+/// `known` is the life as far as it is known without the events; an event before its start moves
+/// the start, an event after its end moves the end, and a last switch as dead is the end.
+/// `interrupts` are rows in order of their start, of those that start together the longest first.
+pub(crate) fn build(
+    tables: Tables<'_>,
+    events: &[u32],
+    interrupts: &[u32],
+    known: (u64, u64),
+    room: Room<'_>,
+) -> Life {
+    let (events, died) = until_death(tables, events);
+    let time = |packed: &u32| tables.time(Event::unpack(*packed));
+    let start = events.first().map_or(known.0, |e| time(e).min(known.0));
+    let end = match (died, events.last()) {
+        (Some(died), _) => died,
+        (None, Some(last)) => known.1.max(time(last)),
+        (None, None) => known.1,
+    }
+    .max(start);
+
+    let mut lane = Lane {
+        tables,
+        interrupts,
+        room,
+        len: 0,
+        end,
+        start,
+        state: first_state(events, !interrupts.is_empty()),
+        cause: Cause::Unknown,
+        kept: None,
+    };
+    for &packed in events {
+        lane.take(Event::unpack(packed));
+    }
+    lane.close(end);
+    Life {
+        start,
+        end,
+        intervals: lane.len,
+    }
+}
+
+/// The events up to a last switch as dead, and when that was. What follows it (a wake that came
+/// too late) is nobody's.
+fn until_death<'a>(tables: Tables<'_>, events: &'a [u32]) -> (&'a [u32], Option<u64>) {
+    let last_switch = events
+        .iter()
+        .rposition(|&e| !matches!(Event::unpack(e), Event::Wake(_)));
+    if let Some(i) = last_switch
+        && let event @ Event::Out(row) = Event::unpack(events[i])
+        && tables.left(row) == Left::Dead
+    {
+        return (&events[..=i], Some(tables.time(event)));
+    }
+    (events, None)
+}
+
+/// The state before the first event.
+fn first_state(events: &[u32], interrupted: bool) -> State {
+    let first_switch = events
+        .iter()
+        .position(|&e| !matches!(Event::unpack(e), Event::Wake(_)));
+    match first_switch.map(|i| (i, Event::unpack(events[i]))) {
+        Some((_, Event::Out(_))) => State::Running,
+        Some((0, _)) => State::Runnable,
+        Some(_) => State::Blocked,
+        // Never switched: an interrupt that found it on a CPU says that it never left it.
+        None if interrupted => State::Running,
+        None => State::Blocked,
+    }
+}
+
+struct Lane<'a> {
+    tables: Tables<'a>,
+    /// Those not yet passed.
+    interrupts: &'a [u32],
+    room: Room<'a>,
+    len: usize,
+    /// End of the thread's life.
+    end: u64,
+    /// The interval that is not yet written, because its end is not known.
+    start: u64,
+    state: State,
+    cause: Cause,
+    /// The last wake since the thread came on the CPU.
+    kept: Option<u32>,
+}
+
+impl Lane<'_> {
+    fn take(&mut self, event: Event) {
+        let ts = self.tables.time(event);
+        match event {
+            Event::Wake(row) => match self.state {
+                State::Blocked => {
+                    self.kept = None;
+                    self.enter(ts, State::Runnable, Cause::Wake(row));
+                }
+                State::Running => self.kept = Some(row),
+                State::Runnable | State::Preempted | State::Interrupted => {}
+            },
+            Event::Out(row) => {
+                if self.state != State::Running {
+                    // It ran in between: a wake from before that is spent.
+                    self.kept = None;
+                }
+                let state = match self.tables.left(row) {
+                    Left::Preempted | Left::Throttled => State::Preempted,
+                    Left::Yielded => State::Runnable,
+                    Left::Sleeping
+                    | Left::Uninterruptible
+                    | Left::Stopped
+                    | Left::Dead
+                    | Left::Idle
+                    | Left::Unknown => State::Blocked,
+                };
+                self.enter(ts, state, Cause::Switch(row));
+            }
+            Event::In(row) => {
+                if self.state == State::Blocked
+                    && let Some(wake) = self.kept
+                {
+                    self.state = State::Runnable;
+                    self.cause = Cause::Wake(wake);
+                }
+                self.kept = None;
+                self.enter(ts, State::Running, Cause::Switch(row));
+            }
+        }
+    }
+
+    fn enter(&mut self, ts: u64, state: State, cause: Cause) {
+        // Unsorted events only can lie outside.
+        let ts = ts.clamp(self.start, self.end);
+        self.close(ts);
+        (self.start, self.state, self.cause) = (ts, state, cause);
+    }
+
+    /// Writes the interval that ends at `end`, unless it is empty.
+    fn close(&mut self, end: u64) {
+        if self.state == State::Running {
+            self.close_running(end);
+        } else if self.start < end {
+            self.write(self.start, self.state, self.cause);
+        }
+    }
+
+    fn close_running(&mut self, end: u64) {
+        let mut at = self.start;
+        while let Some((&row, rest)) = self.interrupts.split_first() {
+            let start = self.tables.interrupts.ts[row as usize];
+            let stop = start.saturating_add(self.tables.interrupts.duration[row as usize]);
+            if start >= end {
+                break;
+            }
+            let (from, to) = (start.max(at), stop.min(end));
+            if from < to {
+                if at < from {
+                    self.write(at, State::Running, self.cause);
+                }
+                self.write(from, State::Interrupted, Cause::Interrupt(row));
+                at = to;
+            }
+            if stop > end {
+                break;
+            }
+            self.interrupts = rest;
+        }
+        if at < end {
+            self.write(at, State::Running, self.cause);
+        }
+    }
+
+    fn write(&mut self, start: u64, state: State, cause: Cause) {
+        self.room.starts[self.len] = start;
+        self.room.states[self.len] = state;
+        self.room.causes[self.len] = cause.pack();
+        self.len += 1;
+    }
+}
