@@ -39,3 +39,24 @@ pub(crate) fn replace(path: &Path, write: impl FnOnce(&mut File) -> io::Result<(
         Error::io(path, e)
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Write;
+
+    /// A write that fails leaves what was there, and no temporary file.
+    #[test]
+    fn failure_leaves_the_old_content() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("a.json");
+        replace(&path, |out| out.write_all(b"old")).unwrap();
+        let error = replace(&path, |out| {
+            out.write_all(b"ne")?;
+            Err(io::ErrorKind::StorageFull.into())
+        });
+        assert!(matches!(error, Err(Error::DiskFull { file }) if file == path));
+        assert_eq!(fs::read(&path).unwrap(), b"old");
+        assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1);
+    }
+}

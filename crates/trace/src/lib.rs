@@ -22,6 +22,8 @@ pub mod ids;
 pub mod meta;
 pub mod object;
 mod part;
+#[cfg(test)]
+mod properties;
 mod reader;
 pub mod stacks;
 pub mod tables;

@@ -61,6 +61,9 @@ mod stored {
         fn forget(&mut self, rows: usize);
         /// Sorts by `ts`, stably, if there is such a column and it is not in order.
         fn sort(&mut self);
+        /// Any table of so many rows.
+        #[cfg(test)]
+        fn arbitrary(rows: usize) -> proptest::strategy::BoxedStrategy<Self>;
     }
 }
 pub(crate) use stored::Stored;
@@ -166,6 +169,17 @@ macro_rules! tables {
                         })+
                     });
                     Ok($table { $($column: $column?,)+ })
+                }
+
+                #[cfg(test)]
+                fn arbitrary(rows: usize) -> proptest::strategy::BoxedStrategy<$table> {
+                    use proptest::prelude::*;
+                    let table = Just($table::default()).boxed();
+                    $(let column = proptest::collection::vec(any::<$kind>(), rows);
+                    let table = (table, column)
+                        .prop_map(|(table, $column)| $table { $column, ..table })
+                        .boxed();)+
+                    table
                 }
 
                 fn forget(&mut self, rows: usize) { $(self.$column.drain(..rows);)+ }

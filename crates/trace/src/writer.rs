@@ -49,6 +49,16 @@ impl TraceWriter {
         &self.path
     }
 
+    /// Replaces `meta.json`, for what became known only after the start; the state stays
+    /// `recording`.
+    ///
+    /// # Errors
+    /// [`Error::DiskFull`], [`Error::Io`].
+    pub fn update(&self, mut meta: Meta) -> Result<()> {
+        meta.state = RecordingState::Recording;
+        meta.write(&self.path)
+    }
+
     /// Puts the collected rows on disk and forgets them.
     ///
     /// # Errors

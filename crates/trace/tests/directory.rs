@@ -168,3 +168,108 @@ fn unknown_fields_are_tolerated() {
     .unwrap();
     assert_eq!(Trace::open(dir.path()).unwrap().meta().host, "h");
 }
+
+/// When the disk fills up in the middle of a part, that is the error, no torn file stays behind,
+/// what was saved before is readable, and what was not is still in memory.
+#[test]
+fn full_disk_loses_nothing_saved() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("t.hang");
+    let mut writer = TraceWriter::create(&path, Meta::default()).unwrap();
+    writer.tables.wakes.push(wake(10));
+    writer.write_part().unwrap();
+    writer.tables.wakes.push(wake(20));
+    // Writes through this name fail as on a full disk.
+    std::os::unix::fs::symlink("/dev/full", path.join("wakes/000002.tmp")).unwrap();
+    let error = writer.write_part().unwrap_err();
+    assert!(matches!(&error, Error::DiskFull { file } if file.ends_with("wakes/000002.parquet")));
+    assert_eq!(fs::read_dir(path.join("wakes")).unwrap().count(), 1);
+    assert_eq!(
+        Trace::open(&path).unwrap().read::<Wakes>().unwrap().ts,
+        [10]
+    );
+    assert_eq!(writer.tables.wakes.ts, [20]);
+    writer.write_part().unwrap();
+    assert_eq!(
+        Trace::open(&path).unwrap().read::<Wakes>().unwrap().ts,
+        [10, 20]
+    );
+}
+
+/// Damage says which file, what, and what to do, in one sentence without the word panic.
+#[test]
+fn damage_names_the_file() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("t.hang");
+    text::parse(STORY)
+        .unwrap()
+        .write_to(&path, Meta::default())
+        .unwrap();
+    fs::write(path.join("wakes/000001.parquet"), b"not parquet at all").unwrap();
+    let error = Trace::open(&path)
+        .unwrap()
+        .read::<Wakes>()
+        .unwrap_err()
+        .to_string();
+    assert!(error.contains("wakes/000001.parquet is damaged"), "{error}");
+}
+
+/// Writes a part with one column of numbers and one of text, as another version might.
+fn foreign_part(trace: &std::path::Path, table: &str, number: &str, text: &str) {
+    use parquet::data_type::{ByteArrayType, Int64Type};
+    use parquet::file::writer::SerializedFileWriter;
+    let schema = format!(
+        "message t {{ required int64 {number} (INTEGER(64, false)); required binary {text} (STRING); }}"
+    );
+    let schema = parquet::schema::parser::parse_message_type(&schema).unwrap();
+    fs::create_dir(trace.join(table)).unwrap();
+    let file = fs::File::create(trace.join(table).join("000001.parquet")).unwrap();
+    let mut file = SerializedFileWriter::new(file, schema.into(), Default::default()).unwrap();
+    let mut group = file.next_row_group().unwrap();
+    let mut column = group.next_column().unwrap().unwrap();
+    column
+        .typed::<Int64Type>()
+        .write_batch(&[7, 8], None, None)
+        .unwrap();
+    column.close().unwrap();
+    let mut column = group.next_column().unwrap().unwrap();
+    let text = ["a".into(), "b".into()];
+    column
+        .typed::<ByteArrayType>()
+        .write_batch(&text, None, None)
+        .unwrap();
+    column.close().unwrap();
+    group.close().unwrap();
+    file.close().unwrap();
+}
+
+/// A column that a part lacks reads as none where the table says so and as 0 elsewhere; one that
+/// the table does not have is ignored.
+#[test]
+fn other_columns_than_expected() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("t.hang");
+    TraceWriter::create(&path, Meta::default()).unwrap();
+    foreign_part(&path, "switches", "ts", "mood");
+    let switches: Switches = Trace::open(&path).unwrap().read().unwrap();
+    assert_eq!(switches.ts, [7, 8]);
+    assert_eq!(switches.holder, [u32::MAX; 2]);
+    assert_eq!(switches.call, [-1; 2]);
+    assert_eq!(switches.prev, [0; 2]);
+    assert_eq!(switches.len(), 2);
+}
+
+/// A column of another type than the table's is damage, not other numbers.
+#[test]
+fn wrong_type_is_damage() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("t.hang");
+    TraceWriter::create(&path, Meta::default()).unwrap();
+    foreign_part(&path, "switches", "ts", "cpu");
+    foreign_part(&path, "stacks", "frames", "mood");
+    let trace = Trace::open(&path).unwrap();
+    let error = trace.read::<Switches>().unwrap_err().to_string();
+    assert!(error.contains("column cpu is not of type u16"), "{error}");
+    let error = trace.read::<Stacks>().unwrap_err().to_string();
+    assert!(error.contains("column frames is not of type"), "{error}");
+}
