@@ -11,7 +11,9 @@ import sys
 import sampler
 import truth as lab
 
-HANG_MS = (500, 2500)
+# What a hang may last, as a multiple of what was asked for. Work is measured in CPU time: other
+# load on the machine makes a hang longer.
+MULTIPLE = (0.8, 3.0)
 
 
 def check_claim(truth, accounts, victim):
@@ -23,12 +25,16 @@ def check_claim(truth, accounts, victim):
     same = truth.victim in truth.threads
     match truth.root_class:
         case "LongRunning":
-            if root.running < 0.5:
-                yield f"the root ran for {root.running:.0%} of the hang only"
+            # Where the machine has other work, the root must share a CPU.
+            if root.running < 0.3 or root.running + root.queued < 0.8:
+                yield (
+                    f"the root ran for {root.running:.0%} of the hang "
+                    f"and waited for a CPU for {root.queued:.0%} only"
+                )
             if victim.blocked < 0.8:
                 yield f"the victim was blocked for {victim.blocked:.0%} of the hang only"
         case "LongWait":
-            if root.blocked < 0.7:
+            if root.blocked < 0.5:
                 yield f"the root was blocked for {root.blocked:.0%} of the hang only"
             if root.running > 0.4:
                 yield f"the root ran for {root.running:.0%} of the hang"
@@ -71,8 +77,9 @@ def check_run(program, seed):
     # The victim is its process's main thread: the two have one name.
     faults = list(check_claim(truth, accounts, account(truth.victim, truth.victim)))
     hang_ms = run.length_ns / 1e6
-    if not HANG_MS[0] <= hang_ms <= HANG_MS[1]:
-        faults.append(f"it hung for {hang_ms:.0f} ms, not {HANG_MS[0]} to {HANG_MS[1]}")
+    asked_ms = int(run.params["hang_ms"])
+    if not MULTIPLE[0] <= hang_ms / asked_ms <= MULTIPLE[1]:
+        faults.append(f"it hung for {hang_ms:.0f} ms instead of {asked_ms} ms")
     return "failed" if faults else "passed", faults, hang_ms
 
 

@@ -30,7 +30,14 @@ class CannotRun(Exception):
 def call(words, accept=(0,)):
     """Runs a command and gives what it printed and its exit code."""
     try:
-        done = subprocess.run(words, capture_output=True, text=True, timeout=TIMEOUT_S, check=False)
+        done = subprocess.run(
+            words,
+            capture_output=True,
+            text=True,
+            errors="replace",
+            timeout=TIMEOUT_S,
+            check=False,
+        )
     except subprocess.TimeoutExpired:
         raise Fault(f"{' '.join(words)}: not done after {TIMEOUT_S} s") from None
     if done.returncode not in accept:
@@ -69,7 +76,7 @@ def assess(hangdog, program, seed, directory):
     try:
         truth, comparison = diagnose(hangdog, program, seed, trace)
     except CannotRun as reason:
-        return row | {"result": "skipped", "faults": [str(reason)]}
+        row |= {"result": "skipped", "faults": [str(reason)]}
     except (Fault, lab.TruthError) as fault:
         row["faults"] = [str(fault)]
     else:
@@ -82,10 +89,10 @@ def assess(hangdog, program, seed, directory):
         }
         if not comparison.faults:
             row["result"] = "passed"
-    if row["result"] == "passed":
-        shutil.rmtree(trace)
-    elif trace.exists():
+    if row["result"] == "failed" and trace.exists():
         row["trace"] = str(trace)
+    else:
+        shutil.rmtree(trace, ignore_errors=True)
     return row
 
 

@@ -18,7 +18,6 @@ class Sample:
     """One thread at one moment."""
 
     at_ns: int
-    pid: int
     tid: int
     process: str
     thread: str
@@ -41,7 +40,7 @@ def _sample_process(pid):
         # The name stands in parentheses and may contain anything.
         name, _, rest = (task / "stat").read_text().partition("(")[2].rpartition(") ")
         cpu_ns, queued_ns, _ = map(int, (task / "schedstat").read_text().split())
-        yield Sample(at_ns, pid, int(task.name), process, name, rest[0], cpu_ns, queued_ns)
+        yield Sample(at_ns, int(task.name), process, name, rest[0], cpu_ns, queued_ns)
 
 
 def watch(command, timeout_s=30):

@@ -174,7 +174,11 @@ def add_selection(parser, default_seeds):
     )
     seeds.add_argument("--seed", type=int, metavar="K", help="run this seed alone")
     parser.add_argument(
-        "--only", action="append", default=[], metavar="NAME", help="run this program alone; repeats"
+        "--only",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help="run this program alone; may be repeated",
     )
 
 

@@ -38,8 +38,8 @@
 
 /* ---- Errors ---- */
 
-__attribute__((format(printf, 2, 3), noreturn)) static inline void
-lab_exit(int code, const char *format, ...)
+__attribute__((format(printf, 2, 3), noreturn)) static inline void lab_exit(int code,
+									    const char *format, ...)
 {
 	va_list args;
 	va_start(args, format);
@@ -92,7 +92,7 @@ static inline void lab_sleep_us(uint64_t us)
  */
 #define LAB_COMPUTE_US(us)                                                                         \
 	do {                                                                                       \
-		uint64_t until_ = lab_clock_ns(CLOCK_THREAD_CPUTIME_ID) + (uint64_t)(us) * 1000;   \
+		uint64_t until_ = lab_clock_ns(CLOCK_THREAD_CPUTIME_ID) + (uint64_t)(us)*1000;     \
 		uint64_t number_ = until_;                                                         \
 		while (lab_clock_ns(CLOCK_THREAD_CPUTIME_ID) < until_)                             \
 			for (int i_ = 0; i_ < 20000; i_++) {                                       \
@@ -121,18 +121,27 @@ static inline uint64_t lab_mix(uint64_t x)
 	return x ^ (x >> 31);
 }
 
-/*
- * A number of this program, seed and key alone, so that giving one parameter leaves the others as
- * they were.
- */
-static inline uint64_t lab_dice(const char *key)
+/* A number of this program, this key and `salt` alone. */
+static inline uint64_t lab_dice(const char *key, uint64_t salt)
 {
 	const char *const words[] = {program_invocation_short_name, key};
-	uint64_t state = lab_mix(lab.seed);
+	uint64_t state = lab_mix(salt);
 	for (size_t i = 0; i < LAB_COUNT(words); i++)
 		for (const char *c = words[i]; *c; c++)
 			state = lab_mix(state ^ (unsigned char)*c);
 	return state;
+}
+
+/*
+ * One of `count` by the seed. Each parameter depends on its own key, so that giving one leaves the
+ * others as they were. Where the choice is small, each run of `count` seeds has every case once,
+ * so that a handful of seeds leaves none out.
+ */
+static inline uint64_t lab_chance(const char *key, uint64_t count)
+{
+	if (count > 8)
+		return lab_dice(key, lab.seed) % count;
+	return (lab.seed + lab_dice(key, lab.seed / count) % count) % count;
 }
 
 /* What follows `--key`, where underscores of the key are dashes; NULL if it was not given. */
@@ -165,8 +174,8 @@ static inline int lab_number(const char *key, const char *text)
 static inline int lab_choose(const char *key, int low, int high)
 {
 	const char *given = lab_option(key);
-	int value = given ? lab_number(key, given)
-			  : low + (int)(lab_dice(key) % (uint64_t)(high - low + 1));
+	int value =
+	    given ? lab_number(key, given) : low + (int)lab_chance(key, (uint64_t)(high - low + 1));
 	printf("param %s=%d\n", key, value);
 	return value;
 }
@@ -174,7 +183,7 @@ static inline int lab_choose(const char *key, int low, int high)
 static inline int lab_pick_of(const char *key, const char *const words[], size_t count)
 {
 	const char *given = lab_option(key);
-	size_t pick = given ? 0 : lab_dice(key) % count;
+	size_t pick = given ? 0 : lab_chance(key, count);
 	while (given && strcmp(given, words[pick]) != 0)
 		if (++pick == count)
 			lab_exit(2, "%s cannot be '%s'", key, given);
@@ -212,7 +221,7 @@ static inline void lab_begin(int argc, char **argv, const char *name)
 	prctl(PR_SET_NAME, name);
 	const char *seed = lab_option("seed");
 	lab.seed = seed ? (uint64_t)lab_number("seed", seed) : 1;
-	lab.turn_lengths = lab_dice("turn lengths");
+	lab.turn_lengths = lab_dice("turn lengths", lab.seed);
 	lab.turns = lab_choose("turns", 10, 30);
 }
 

@@ -23,7 +23,7 @@ static void *schedule(void *unused)
 	for (;;) {
 		sem_wait(&scheduler_may_start);
 		struct itimerspec when = {.it_value =
-						  lab_timespec((uint64_t)next_tick_ms * 1000000)};
+					      lab_timespec((uint64_t)next_tick_ms * 1000000)};
 		LAB_TRY(timerfd_settime(timer_fd, 0, &when, NULL));
 	}
 	return NULL;

@@ -12,17 +12,16 @@ static const struct hierarchy {
 	const char *mount, *must_exist;
 	bool v2;
 } hierarchies[] = {
-	{"/sys/fs/cgroup/cpu", "cgroup.procs", false},
-	{"/sys/fs/cgroup/cpu,cpuacct", "cgroup.procs", false},
-	{"/sys/fs/cgroup", "cgroup.controllers", true},
+    {"/sys/fs/cgroup/cpu", "cgroup.procs", false},
+    {"/sys/fs/cgroup/cpu,cpuacct", "cgroup.procs", false},
+    {"/sys/fs/cgroup", "cgroup.controllers", true},
 };
 
 static char group[PATH_MAX / 2], home[PATH_MAX / 2];
 static int quota_ms, period_ms;
 
-__attribute__((format(printf, 3, 4))) static bool write_file(const char *directory,
-							     const char *name,
-							     const char *format, ...)
+__attribute__((format(printf, 3, 4))) static bool
+write_file(const char *directory, const char *name, const char *format, ...)
 {
 	char path[PATH_MAX], text[64];
 	va_list args;
@@ -58,7 +57,7 @@ static bool find_home(const struct hierarchy *hierarchy)
 		path[strcspn(path, "\n")] = '\0';
 		found = hierarchy->v2 ? *controllers == '\0'
 				      : strcmp(controllers, "cpu") == 0 ||
-						strcmp(controllers, "cpu,cpuacct") == 0;
+					    strcmp(controllers, "cpu,cpuacct") == 0;
 		if (found)
 			snprintf(home, sizeof(home), "%s%s", hierarchy->mount, path);
 	}

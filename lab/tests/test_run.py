@@ -91,6 +91,7 @@ class Run(unittest.TestCase):
         answer = json.loads(done.stdout)
         self.assertEqual((answer["passed"], answer["failed"], answer["skipped"]), (0, 0, 1))
         self.assertEqual(answer["rows"][0]["faults"], ["not as this user"])
+        self.assertEqual(list(self.traces.iterdir()), [])
 
     def test_no_hangdog(self):
         """Without the command there is one clear line, not a table of failures."""
