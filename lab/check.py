@@ -12,8 +12,8 @@ import sampler
 import truth as lab
 
 # What a hang may last, as a multiple of what was asked for. Work is measured in CPU time: other
-# load on the machine makes a hang longer.
-MULTIPLE = (0.8, 3.0)
+# load on the machine makes a hang longer. A quota counts in whole periods: that may make it shorter.
+MULTIPLE = (0.6, 3.0)
 
 
 def check_claim(truth, accounts, victim):
