@@ -1,1 +1,32 @@
-//! x
+//! The eyes of hangdog: loads the programs of `bpf/`, reads what they write, names what they saw,
+//! and writes a trace.
+//!
+//! ```text
+//! bpf/ ─ events ──────→ ring ──┐
+//!      ─ definitions ─┐        ├→ world ─→ rows ─→ save ─→ trace
+//! perf ─ mappings ────┴────────┘    ↑
+//! /proc ─ population ───────────────┘
+//! ```
+//!
+//! [`record`](record::record) makes a trace of everything from start to end;
+//! [`fly`](flight::fly) keeps the last seconds in memory and [`snap`](flight::snap) has them
+//! saved. [`doctor`] tells what this machine allows.
+
+mod code;
+mod command;
+pub mod doctor;
+pub mod error;
+pub mod flight;
+mod perf;
+mod population;
+mod procfs;
+pub mod record;
+mod records;
+mod ring;
+mod save;
+mod session;
+pub mod symbols;
+pub mod system;
+mod world;
+
+pub use session::Options;

@@ -1,0 +1,224 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+// What a thread's registers tell of the system call that it is in: the call, the object that it
+// works on, and the one argument that helps to understand a wait. No hook on system calls is needed.
+#pragma once
+
+#include "calls.h"
+#include "object.h"
+
+#define FUTEX_COMMAND 0x7f
+#define FUTEX_LOCK_PI 6
+#define FUTEX_LOCK_PI2 13
+#define FUTEX_TID 0x3fffffff
+
+struct call {
+	u64 object;
+	u64 arg;
+	s16 number;
+};
+
+struct user_timespec {
+	s64 seconds;
+	s64 nanoseconds;
+};
+
+struct user_pollfd {
+	s32 fd;
+	u32 events;
+};
+
+static __always_inline u64 requested_sleep(u64 address)
+{
+	struct user_timespec time = {};
+
+	bpf_probe_read_user(&time, sizeof(time), (void *)address);
+	return (u64)time.seconds * 1000000000ULL + (u64)time.nanoseconds;
+}
+
+// The thread that a futex's surroundings name: the owner field that a pthread mutex has 8 bytes
+// behind its futex, the futex itself where it is a priority-inheriting one, and, for a join, the
+// tid that is waited for. User space checks that such a thread exists.
+static __always_inline u32 futex_holder(u64 address, u32 operation, u32 value)
+{
+	u32 command = operation & FUTEX_COMMAND, word = 0;
+
+	if (command == FUTEX_LOCK_PI || command == FUTEX_LOCK_PI2) {
+		bpf_probe_read_user(&word, sizeof(word), (void *)address);
+		return word & FUTEX_TID;
+	}
+	if (value == 2) {
+		bpf_probe_read_user(&word, sizeof(word), (void *)(address + 8));
+		return word;
+	}
+	return value & FUTEX_TID;
+}
+
+// The one descriptor that a poll watches; -1 where it watches several or none.
+static __always_inline s32 polled_descriptor(u64 address, u64 count)
+{
+	struct user_pollfd entry = {};
+
+	if (count != 1 || bpf_probe_read_user(&entry, sizeof(entry), (void *)address))
+		return -1;
+	return entry.fd;
+}
+
+// Fills `call` from the registers that `task` entered the kernel with. It must be the current
+// thread, because its memory is read.
+static __always_inline void read_call(struct task_struct *task, struct call *call)
+{
+	struct pt_regs *regs;
+	u64 first, second;
+	s32 number, descriptor = -1;
+
+	call->object = 0;
+	call->arg = 0;
+	if (task->flags & PF_KTHREAD) {
+		call->number = CALL_KERNEL_THREAD;
+		return;
+	}
+	regs = (struct pt_regs *)bpf_task_pt_regs(task);
+	number = REGS_CALL(regs);
+	if (number < 0 || number > 0x7fff) {
+		call->number = CALL_NONE;
+		return;
+	}
+	call->number = (s16)number;
+	first = REGS_ARG0(regs);
+	second = REGS_ARG1(regs);
+	call->arg = second;
+	switch (number) {
+	case CALL_FUTEX:
+		call->object = OBJECT(OBJECT_FUTEX, first);
+		call->arg = (u32)second |
+			    (u64)futex_holder(first, (u32)second, (u32)REGS_ARG2(regs)) << 32;
+		break;
+	case CALL_NANOSLEEP:
+		call->arg = requested_sleep(first);
+		break;
+	case CALL_CLOCK_NANOSLEEP:
+		// An absolute time is of no use without the clock: 0.
+		call->arg = second ? 0 : requested_sleep(REGS_ARG2(regs));
+		break;
+	case CALL_POLL:
+		descriptor = polled_descriptor(first, second);
+		call->arg = (u64)(s64)(s32)REGS_ARG2(regs);
+		break;
+	case CALL_PPOLL:
+		descriptor = polled_descriptor(first, second);
+		call->arg = REGS_ARG2(regs) ? requested_sleep(REGS_ARG2(regs)) / 1000000 : ~0ULL;
+		break;
+	case CALL_EPOLL_WAIT:
+	case CALL_EPOLL_PWAIT:
+		descriptor = (s32)first;
+		call->arg = (u64)(s64)(s32)REGS_ARG3(regs);
+		break;
+	case CALL_WAIT4:
+		call->arg = (u64)(s64)(s32)first;
+		break;
+	case CALL_WAITID:
+		// idtype P_PID is 1; everything else is "any".
+		call->arg = first == 1 ? second : ~0ULL;
+		break;
+	case CALL_TGKILL:
+		call->arg = REGS_ARG2(regs);
+		break;
+	case CALL_READ:
+	case CALL_WRITE:
+	case CALL_READV:
+	case CALL_WRITEV:
+	case CALL_PREAD64:
+	case CALL_PWRITE64:
+	case CALL_CONNECT:
+	case CALL_ACCEPT:
+	case CALL_ACCEPT4:
+	case CALL_SENDTO:
+	case CALL_RECVFROM:
+	case CALL_SENDMSG:
+	case CALL_RECVMSG:
+	case CALL_SENDMMSG:
+	case CALL_RECVMMSG:
+	case CALL_SHUTDOWN:
+	case CALL_FSYNC:
+	case CALL_FDATASYNC:
+	case CALL_SPLICE:
+		descriptor = (s32)first;
+		break;
+	}
+	if (descriptor >= 0)
+		call->object = descriptor_object(task, descriptor);
+}
+
+// Whether call and object alone say what a blocked thread waits for.
+static __always_inline bool tells_the_wait(const struct call *call)
+{
+	switch (call->number) {
+	case CALL_FUTEX:
+	case CALL_POLL:
+	case CALL_PPOLL:
+	case CALL_SELECT:
+	case CALL_PSELECT6:
+	case CALL_EPOLL_WAIT:
+	case CALL_EPOLL_PWAIT:
+	case CALL_EPOLL_PWAIT2:
+	case CALL_NANOSLEEP:
+	case CALL_CLOCK_NANOSLEEP:
+	case CALL_WAIT4:
+	case CALL_WAITID:
+	case CALL_PAUSE:
+	case CALL_RT_SIGSUSPEND:
+	case CALL_RT_SIGTIMEDWAIT:
+	case CALL_ACCEPT:
+	case CALL_ACCEPT4:
+	case CALL_CONNECT:
+	case CALL_SENDTO:
+	case CALL_RECVFROM:
+	case CALL_SENDMSG:
+	case CALL_RECVMSG:
+	case CALL_SENDMMSG:
+	case CALL_RECVMMSG:
+		return true;
+	case CALL_READ:
+	case CALL_WRITE:
+	case CALL_READV:
+	case CALL_WRITEV: {
+		u32 kind = call->object >> 56;
+
+		return kind >= OBJECT_PIPE && kind <= OBJECT_EPOLL;
+	}
+	}
+	return false;
+}
+
+// Whether the waker's call and its object alone say how it wakes.
+static __always_inline bool tells_the_wake(const struct call *call)
+{
+	switch (call->number) {
+	case CALL_FUTEX:
+	case CALL_KILL:
+	case CALL_TKILL:
+	case CALL_TGKILL:
+	case CALL_EXIT:
+	case CALL_EXIT_GROUP:
+	case CALL_CLONE:
+	case CALL_CLONE3:
+	case CALL_FORK:
+	case CALL_VFORK:
+	case CALL_SENDTO:
+	case CALL_RECVFROM:
+	case CALL_SENDMSG:
+	case CALL_RECVMSG:
+	case CALL_SENDMMSG:
+	case CALL_RECVMMSG:
+		return true;
+	case CALL_READ:
+	case CALL_WRITE:
+	case CALL_READV:
+	case CALL_WRITEV: {
+		u32 kind = call->object >> 56;
+
+		return kind >= OBJECT_PIPE && kind <= OBJECT_EPOLL;
+	}
+	}
+	return false;
+}

@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+// The system calls whose arguments the programs look at, by number.
+#pragma once
+
+#if defined(__TARGET_ARCH_x86)
+#define CALL_READ 0
+#define CALL_WRITE 1
+#define CALL_POLL 7
+#define CALL_PREAD64 17
+#define CALL_PWRITE64 18
+#define CALL_READV 19
+#define CALL_WRITEV 20
+#define CALL_SELECT 23
+#define CALL_SCHED_YIELD 24
+#define CALL_NANOSLEEP 35
+#define CALL_CONNECT 42
+#define CALL_ACCEPT 43
+#define CALL_SENDTO 44
+#define CALL_RECVFROM 45
+#define CALL_SENDMSG 46
+#define CALL_RECVMSG 47
+#define CALL_SHUTDOWN 48
+#define CALL_CLONE 56
+#define CALL_FORK 57
+#define CALL_VFORK 58
+#define CALL_EXIT 60
+#define CALL_WAIT4 61
+#define CALL_KILL 62
+#define CALL_FSYNC 74
+#define CALL_FDATASYNC 75
+#define CALL_PAUSE 34
+#define CALL_TKILL 200
+#define CALL_FUTEX 202
+#define CALL_EPOLL_WAIT 232
+#define CALL_RT_SIGSUSPEND 130
+#define CALL_RT_SIGTIMEDWAIT 128
+#define CALL_CLOCK_NANOSLEEP 230
+#define CALL_EXIT_GROUP 231
+#define CALL_TGKILL 234
+#define CALL_WAITID 247
+#define CALL_PSELECT6 270
+#define CALL_PPOLL 271
+#define CALL_SPLICE 275
+#define CALL_EPOLL_PWAIT 281
+#define CALL_ACCEPT4 288
+#define CALL_RECVMMSG 299
+#define CALL_SENDMMSG 307
+#define CALL_CLONE3 435
+#define CALL_EPOLL_PWAIT2 441
+#elif defined(__TARGET_ARCH_arm64)
+#define CALL_READ 63
+#define CALL_WRITE 64
+#define CALL_READV 65
+#define CALL_WRITEV 66
+#define CALL_PREAD64 67
+#define CALL_PWRITE64 68
+#define CALL_PSELECT6 72
+#define CALL_PPOLL 73
+#define CALL_SPLICE 76
+#define CALL_FSYNC 82
+#define CALL_FDATASYNC 83
+#define CALL_EXIT 93
+#define CALL_EXIT_GROUP 94
+#define CALL_WAITID 95
+#define CALL_FUTEX 98
+#define CALL_NANOSLEEP 101
+#define CALL_CLOCK_NANOSLEEP 115
+#define CALL_SCHED_YIELD 124
+#define CALL_KILL 129
+#define CALL_TKILL 130
+#define CALL_TGKILL 131
+#define CALL_RT_SIGSUSPEND 133
+#define CALL_RT_SIGTIMEDWAIT 137
+#define CALL_ACCEPT 202
+#define CALL_CONNECT 203
+#define CALL_SENDTO 206
+#define CALL_RECVFROM 207
+#define CALL_SHUTDOWN 210
+#define CALL_SENDMSG 211
+#define CALL_RECVMSG 212
+#define CALL_CLONE 220
+#define CALL_ACCEPT4 242
+#define CALL_RECVMMSG 243
+#define CALL_WAIT4 260
+#define CALL_SENDMMSG 269
+#define CALL_EPOLL_PWAIT 22
+#define CALL_CLONE3 435
+#define CALL_EPOLL_PWAIT2 441
+// Calls that this architecture never had.
+#define CALL_POLL -100
+#define CALL_SELECT -101
+#define CALL_FORK -102
+#define CALL_VFORK -103
+#define CALL_PAUSE -104
+#define CALL_EPOLL_WAIT -105
+#endif

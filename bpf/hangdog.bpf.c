@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+// All programs in one object, so that they share rings and per-CPU state; each concern has a file.
+// The helpers' headers need its types: it comes first.
+#include "kernel.h"
+
+#include "block.h"
+#include "fault.h"
+#include "interrupt.h"
+#include "life.h"
+#include "sample.h"
+#include "sched.h"
+#include "transfer.h"
+
+char LICENSE[] SEC("license") = "Dual BSD/GPL";

@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+// Interrupts, softirqs and timers: how long the first two took, and in all of them what the CPU is
+// running, so that a wake from there is not laid to the thread that was interrupted.
+#pragma once
+
+#include <bpf/bpf_tracing.h>
+
+#include "ring.h"
+
+static __always_inline void emit_interrupt(u32 cpu, u64 start, u8 kind, u32 vector)
+{
+	u64 now = bpf_ktime_get_ns();
+	struct event *event;
+	u16 lap;
+
+	// Attached in the middle of one: its beginning is not known.
+	if (!start)
+		return;
+	event = reserve(cpu, &lap);
+	if (!event)
+		return;
+	event->ts = start;
+	event->tid = (u32)bpf_get_current_pid_tgid();
+	event->kind = EVENT_INTERRUPT;
+	event->flags = 0;
+	event->a = vector;
+	event->b = 0;
+	event->c = 0;
+	event->call = CALL_NONE;
+	event->x = kind;
+	event->vector = 0;
+	event->object = 0;
+	event->arg = now - start;
+	commit(event, lap);
+}
+
+SEC("tp_btf/irq_handler_entry")
+int BPF_PROG(on_irq_entry, int irq)
+{
+	struct cpu_state *state = this_cpu(bpf_get_smp_processor_id());
+
+	state->before_hard = state->context;
+	state->context = CONTEXT_HARDIRQ | (u32)irq << 8;
+	state->hard_start = bpf_ktime_get_ns();
+	return 0;
+}
+
+SEC("tp_btf/irq_handler_exit")
+int BPF_PROG(on_irq_exit, int irq)
+{
+	u32 cpu = bpf_get_smp_processor_id();
+	struct cpu_state *state = this_cpu(cpu);
+
+	state->context = state->before_hard;
+	emit_interrupt(cpu, state->hard_start, INTERRUPT_HARD, irq);
+	return 0;
+}
+
+SEC("tp_btf/softirq_entry")
+int BPF_PROG(on_softirq_entry, unsigned int vector)
+{
+	struct cpu_state *state = this_cpu(bpf_get_smp_processor_id());
+
+	state->before_soft = state->context;
+	state->context = CONTEXT_SOFTIRQ | vector << 8;
+	state->soft_start = bpf_ktime_get_ns();
+	return 0;
+}
+
+SEC("tp_btf/softirq_exit")
+int BPF_PROG(on_softirq_exit, unsigned int vector)
+{
+	u32 cpu = bpf_get_smp_processor_id();
+	struct cpu_state *state = this_cpu(cpu);
+
+	state->context = state->before_soft;
+	emit_interrupt(cpu, state->soft_start, INTERRUPT_SOFT, vector);
+	return 0;
+}
+
+SEC("tp_btf/local_timer_entry")
+int BPF_PROG(on_local_timer_entry, int vector)
+{
+	struct cpu_state *state = this_cpu(bpf_get_smp_processor_id());
+
+	state->before_local_timer = state->context;
+	state->context = CONTEXT_HARDIRQ;
+	state->local_timer_start = bpf_ktime_get_ns();
+	return 0;
+}
+
+SEC("tp_btf/local_timer_exit")
+int BPF_PROG(on_local_timer_exit, int vector)
+{
+	u32 cpu = bpf_get_smp_processor_id();
+	struct cpu_state *state = this_cpu(cpu);
+
+	state->context = state->before_local_timer;
+	emit_interrupt(cpu, state->local_timer_start, INTERRUPT_LOCAL_TIMER, 0);
+	return 0;
+}
+
+SEC("tp_btf/hrtimer_expire_entry")
+int BPF_PROG(on_hrtimer_entry)
+{
+	struct cpu_state *state = this_cpu(bpf_get_smp_processor_id());
+
+	state->before_hrtimer = state->context;
+	state->context = CONTEXT_HRTIMER;
+	return 0;
+}
+
+SEC("tp_btf/hrtimer_expire_exit")
+int BPF_PROG(on_hrtimer_exit)
+{
+	struct cpu_state *state = this_cpu(bpf_get_smp_processor_id());
+
+	state->context = state->before_hrtimer;
+	return 0;
+}
+
+SEC("tp_btf/timer_expire_entry")
+int BPF_PROG(on_timer_entry)
+{
+	struct cpu_state *state = this_cpu(bpf_get_smp_processor_id());
+
+	state->before_timer = state->context;
+	state->context = CONTEXT_TIMER;
+	return 0;
+}
+
+SEC("tp_btf/timer_expire_exit")
+int BPF_PROG(on_timer_exit)
+{
+	struct cpu_state *state = this_cpu(bpf_get_smp_processor_id());
+
+	state->context = state->before_timer;
+	return 0;
+}

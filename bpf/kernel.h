@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+// The few kernel types that the programs read, with only the fields they read. CO-RE moves every
+// access to where the running kernel has the field, so no header of one kernel is needed.
+#pragma once
+
+#include <linux/bpf.h>
+#include <stdbool.h>
+
+typedef __u8 u8;
+typedef __u16 u16;
+typedef __u32 u32;
+typedef __u64 u64;
+typedef __s16 s16;
+typedef __s32 s32;
+typedef __s64 s64;
+
+#define PF_KTHREAD 0x00200000
+
+#define TASK_INTERRUPTIBLE 0x0001
+#define TASK_UNINTERRUPTIBLE 0x0002
+#define TASK_STOPPED_OR_TRACED 0x000c
+#define TASK_EXIT_OR_DEAD 0x00b0
+#define TASK_PARKED 0x0040
+#define TASK_NOLOAD 0x0400
+
+#define S_IFMT 0170000
+#define S_IFSOCK 0140000
+#define S_IFREG 0100000
+#define S_IFBLK 0060000
+#define S_IFCHR 0020000
+#define S_IFDIR 0040000
+#define S_IFIFO 0010000
+
+#define AF_UNIX 1
+#define AF_INET 2
+#define AF_INET6 10
+
+#pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
+
+struct qstr {
+	const unsigned char *name;
+};
+
+struct dentry {
+	struct qstr d_name;
+};
+
+struct path {
+	struct dentry *dentry;
+};
+
+struct inode {
+	unsigned short i_mode;
+	unsigned long i_ino;
+};
+
+struct file {
+	struct inode *f_inode;
+	struct path f_path;
+	void *private_data;
+};
+
+struct fdtable {
+	unsigned int max_fds;
+	struct file **fd;
+};
+
+struct files_struct {
+	struct fdtable *fdt;
+};
+
+struct socket {
+	struct file *file;
+	struct sock *sk;
+};
+
+struct sock_common {
+	unsigned short skc_family;
+};
+
+struct sock {
+	struct sock_common __sk_common;
+	struct socket *sk_socket;
+};
+
+struct unix_sock {
+	struct sock sk;
+	struct sock *peer;
+};
+
+struct mm_struct;
+
+struct task_struct {
+	unsigned int flags;
+	int prio;
+	int exit_code;
+	int pid;
+	int tgid;
+	char comm[16];
+	struct mm_struct *mm;
+	struct files_struct *files;
+	struct task_struct *real_parent;
+};
+
+// Since 6.18 a throttled task says so itself.
+struct task_struct___throttled {
+	bool throttled;
+};
+
+struct linux_binprm {
+	const char *filename;
+};
+
+struct gendisk {
+	int major;
+	int first_minor;
+};
+
+struct block_device {
+	unsigned int bd_dev;
+};
+
+struct request_queue {
+	struct gendisk *disk;
+};
+
+struct request {
+	struct request_queue *q;
+	unsigned int cmd_flags;
+	unsigned int __data_len;
+	u64 __sector;
+};
+
+#if defined(__TARGET_ARCH_x86)
+struct pt_regs {
+	unsigned long r10, r9, r8, ax, dx, si, di, orig_ax, ip;
+};
+#elif defined(__TARGET_ARCH_arm64)
+struct user_pt_regs {
+	u64 regs[31];
+	u64 sp;
+	u64 pc;
+};
+struct pt_regs {
+	u64 regs[31];
+	u64 pc;
+	u64 orig_x0;
+	s32 syscallno;
+};
+#endif
+
+#pragma clang attribute pop
+
+#if defined(__TARGET_ARCH_x86)
+#define REGS_CALL(r) ((s32)(r)->orig_ax)
+#define REGS_ARG0(r) ((r)->di)
+#define REGS_ARG1(r) ((r)->si)
+#define REGS_ARG2(r) ((r)->dx)
+#define REGS_ARG3(r) ((r)->r10)
+#elif defined(__TARGET_ARCH_arm64)
+#define REGS_CALL(r) ((r)->syscallno)
+#define REGS_ARG0(r) ((r)->orig_x0)
+#define REGS_ARG1(r) ((r)->regs[1])
+#define REGS_ARG2(r) ((r)->regs[2])
+#define REGS_ARG3(r) ((r)->regs[3])
+#else
+#error "no register layout for this architecture"
+#endif

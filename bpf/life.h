@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+// Threads that come, go, and change their names. These are definitions: whoever reads the events
+// must know them, however old they are.
+#pragma once
+
+#include <bpf/bpf_core_read.h>
+#include <bpf/bpf_tracing.h>
+
+#include "ring.h"
+
+static __always_inline void begin_life(struct life_definition *life, u32 kind,
+				       struct task_struct *task)
+{
+	__builtin_memset(life, 0, sizeof(*life));
+	life->ts = bpf_ktime_get_ns();
+	life->kind = kind;
+	life->tid = task->pid;
+	life->pid = task->tgid;
+	life->is_kernel = !!(task->flags & PF_KTHREAD);
+	BPF_CORE_READ_STR_INTO(&life->name, task, comm);
+}
+
+SEC("tp_btf/task_newtask")
+int BPF_PROG(on_fork, struct task_struct *task, u64 clone_flags)
+{
+	struct life_definition life;
+
+	begin_life(&life, DEFINITION_FORK, task);
+	life.parent = (u32)bpf_get_current_pid_tgid();
+	emit_definition(bpf_get_smp_processor_id(), &life, sizeof(life));
+	return 0;
+}
+
+SEC("tp_btf/sched_process_exec")
+int BPF_PROG(on_exec, struct task_struct *task, int old_pid, struct linux_binprm *binprm)
+{
+	struct life_definition life;
+
+	begin_life(&life, DEFINITION_EXEC, task);
+	// The thread that executes takes the process's tid: here is the one that it had.
+	life.parent = old_pid;
+	bpf_probe_read_kernel_str(life.detail, sizeof(life.detail), binprm->filename);
+	emit_definition(bpf_get_smp_processor_id(), &life, sizeof(life));
+	return 0;
+}
+
+SEC("tp_btf/task_rename")
+int BPF_PROG(on_rename, struct task_struct *task, const char *name)
+{
+	struct life_definition life;
+
+	begin_life(&life, DEFINITION_RENAME, task);
+	bpf_probe_read_kernel_str(life.name, sizeof(life.name), name);
+	emit_definition(bpf_get_smp_processor_id(), &life, sizeof(life));
+	return 0;
+}
+
+SEC("tp_btf/sched_process_exit")
+int BPF_PROG(on_exit, struct task_struct *task)
+{
+	struct life_definition life;
+
+	begin_life(&life, DEFINITION_EXIT, task);
+	life.exit_code = task->exit_code;
+	emit_definition(bpf_get_smp_processor_id(), &life, sizeof(life));
+	return 0;
+}

@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+// What leaves the kernel. crates/capture/src/records.rs mirrors these layouts, and its tests hold
+// the two against each other.
+#pragma once
+
+#include "kernel.h"
+
+#define MAX_CPUS 512
+#define MAX_FRAMES 127
+
+enum event_kind {
+	EVENT_SWITCH = 1,
+	EVENT_WAKE = 2,
+	EVENT_INTERRUPT = 3,
+	EVENT_IO = 4,
+	EVENT_TRANSFER = 5,
+	EVENT_SAMPLE = 6,
+};
+
+// One event, in a slot of its CPU's ring. `lap` is written last and tells a reader that the slot is
+// whole: it is 1 + (position / slots), and 0 while the slot is being written.
+//
+//             switch           wake              interrupt  io         transfer  sample
+// ts          when             when              begin      issue      when      when
+// tid         prev             waker             running    issuer     who       running
+// flags       word Left        new                                     sent
+// a           next tid         wakee tid                    device     bytes     user stack
+// b           user stack       user stack                   bytes                kernel stack
+// c           kernel stack     kernel stack
+// call        system call      system call
+// x           next's priority  context           kind       operation
+// vector                       of the interrupt  number
+// object      waits on         works on                     sector     this end
+// arg         by call          by call           duration   duration   peer
+// The futex holder's tid is in the upper half of a switch's arg, the vector of a wake in `vector`.
+struct event {
+	u64 ts;
+	u32 tid;
+	u16 lap;
+	u8 kind;
+	u8 flags;
+	u32 a;
+	u32 b;
+	u32 c;
+	s16 call;
+	u8 x;
+	u8 vector;
+	u64 object;
+	u64 arg;
+};
+
+enum definition_kind {
+	DEFINITION_STACK = 1,
+	DEFINITION_FORK = 2,
+	DEFINITION_EXEC = 3,
+	DEFINITION_RENAME = 4,
+	DEFINITION_EXIT = 5,
+};
+
+// A stack, sent once. `pid` is 0 for a kernel stack.
+struct stack_definition {
+	u64 ts;
+	u32 kind;
+	u32 stack;
+	u32 pid;
+	u32 frame_count;
+	u64 frames[MAX_FRAMES];
+};
+
+#define DETAIL_LENGTH 128
+
+// A step in a thread's life.
+struct life_definition {
+	u64 ts;
+	u32 kind;
+	u32 tid;
+	u32 pid;
+	u32 parent;
+	s32 exit_code;
+	u32 is_kernel;
+	char name[16];
+	char detail[DETAIL_LENGTH];
+};
+
+// What is kept for a CPU. The context is what runs there now: the kind of interrupt in the low
+// byte, its number above. Each kind of interrupt restores what it found.
+struct cpu_state {
+	u64 head; // records ever reserved in this CPU's ring
+	u64 lost_definitions;
+	u64 hard_start;
+	u64 soft_start;
+	u64 local_timer_start;
+	u64 fault_address;
+	u32 fault_tid;
+	u32 context;
+	u32 before_hard;
+	u32 before_soft;
+	u32 before_hrtimer;
+	u32 before_timer;
+	u32 before_local_timer;
+	u32 padding[13];
+};
+
+enum context {
+	CONTEXT_TASK = 0,
+	CONTEXT_SOFTIRQ = 1,
+	CONTEXT_HARDIRQ = 2,
+	CONTEXT_HRTIMER = 3,
+	CONTEXT_TIMER = 4,
+};
+
+enum left {
+	LEFT_PREEMPTED = 0,
+	LEFT_YIELDED = 1,
+	LEFT_SLEEPING = 2,
+	LEFT_UNINTERRUPTIBLE = 3,
+	LEFT_STOPPED = 4,
+	LEFT_DEAD = 5,
+	LEFT_IDLE = 6,
+	LEFT_THROTTLED = 7,
+};
+
+enum interrupt_kind {
+	INTERRUPT_HARD = 0,
+	INTERRUPT_SOFT = 1,
+	INTERRUPT_LOCAL_TIMER = 2,
+};
+
+enum object_kind {
+	OBJECT_NONE = 0,
+	OBJECT_FUTEX = 1,
+	OBJECT_PIPE = 2,
+	OBJECT_UNIX = 3,
+	OBJECT_INET = 4,
+	OBJECT_SOCKET = 5,
+	OBJECT_EVENTFD = 6,
+	OBJECT_TIMERFD = 7,
+	OBJECT_EPOLL = 8,
+	OBJECT_ANONYMOUS = 9,
+	OBJECT_FILE = 10,
+	OBJECT_CHAR_DEVICE = 11,
+	OBJECT_BLOCK_DEVICE = 12,
+};
+
+#define CALL_NONE -1
+#define CALL_KERNEL_THREAD -2

@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+// Who ran, who blocked and why, who woke whom.
+#pragma once
+
+#include <bpf/bpf_tracing.h>
+
+#include "call.h"
+#include "stack.h"
+
+static __always_inline u8 how_it_left(bool preempt, struct task_struct *prev, u32 state, s16 call)
+{
+	struct task_struct___throttled *throttled = (void *)prev;
+
+	if (preempt || state == 0) {
+		if (bpf_core_field_exists(throttled->throttled) &&
+		    BPF_CORE_READ(throttled, throttled))
+			return LEFT_THROTTLED;
+		return !preempt && call == CALL_SCHED_YIELD ? LEFT_YIELDED : LEFT_PREEMPTED;
+	}
+	if (state & TASK_EXIT_OR_DEAD)
+		return LEFT_DEAD;
+	if (state & (TASK_PARKED | TASK_NOLOAD))
+		return LEFT_IDLE;
+	if (state & TASK_STOPPED_OR_TRACED)
+		return LEFT_STOPPED;
+	return state & TASK_UNINTERRUPTIBLE ? LEFT_UNINTERRUPTIBLE : LEFT_SLEEPING;
+}
+
+SEC("tp_btf/sched_switch")
+int BPF_PROG(on_switch, bool preempt, struct task_struct *prev, struct task_struct *next,
+	     unsigned int prev_state)
+{
+	u64 ts = bpf_ktime_get_ns();
+	u32 cpu = bpf_get_smp_processor_id();
+	u32 tid = prev->pid, user_stack = 0, kernel_stack = 0;
+	struct call call = {.number = CALL_NONE};
+	struct event *event;
+	bool blocks = !preempt && prev_state;
+	u8 left;
+	u16 lap;
+
+	if (tid)
+		read_call(prev, &call);
+	left = how_it_left(preempt, prev, prev_state, call.number);
+	if (blocks && left != LEFT_DEAD && left != LEFT_IDLE) {
+		struct cpu_state *state = this_cpu(cpu);
+
+		if (call.number == CALL_NONE && state->fault_tid == tid)
+			call.arg = state->fault_address;
+		if (take_stacks) {
+			if (prev->mm)
+				user_stack = stack_id(ctx, ts, cpu, SCRATCH_SCHED, prev->tgid,
+						      BPF_F_USER_STACK);
+			if (left == LEFT_UNINTERRUPTIBLE || !tells_the_wait(&call))
+				kernel_stack = stack_id(ctx, ts, cpu, SCRATCH_SCHED, 0, 0);
+		}
+	} else if (left == LEFT_PREEMPTED || left == LEFT_THROTTLED) {
+		// It does not wait for its call.
+		call.object = 0;
+		call.arg = 0;
+	}
+
+	event = reserve(cpu, &lap);
+	if (!event)
+		return 0;
+	event->ts = ts;
+	event->tid = tid;
+	event->kind = EVENT_SWITCH;
+	event->flags = left;
+	event->a = next->pid;
+	event->b = user_stack;
+	event->c = kernel_stack;
+	event->call = call.number;
+	event->x = (u8)next->prio;
+	event->vector = 0;
+	event->object = call.object;
+	event->arg = call.arg;
+	commit(event, lap);
+	return 0;
+}
+
+static __always_inline int wake(void *ctx, struct task_struct *wakee, bool is_new)
+{
+	u64 ts = bpf_ktime_get_ns();
+	u32 cpu = bpf_get_smp_processor_id();
+	struct task_struct *waker = bpf_get_current_task_btf();
+	u32 context = this_cpu(cpu)->context;
+	u32 tid = waker->pid, user_stack = 0, kernel_stack = 0;
+	struct call call = {.number = CALL_NONE};
+	u8 kind = (u8)context;
+	struct event *event;
+	u16 lap;
+
+	if (kind == CONTEXT_TASK && tid) {
+		read_call(waker, &call);
+		if (take_stacks) {
+			if (waker->mm)
+				user_stack = stack_id(ctx, ts, cpu, SCRATCH_SCHED, waker->tgid,
+						      BPF_F_USER_STACK);
+			if (!is_new && !tells_the_wake(&call))
+				kernel_stack = stack_id(ctx, ts, cpu, SCRATCH_SCHED, 0, 0);
+		}
+	} else if (take_stacks && kind != CONTEXT_HRTIMER) {
+		kernel_stack = stack_id(ctx, ts, cpu, SCRATCH_SCHED, 0, 0);
+	}
+
+	event = reserve(cpu, &lap);
+	if (!event)
+		return 0;
+	event->ts = ts;
+	event->tid = tid;
+	event->kind = EVENT_WAKE;
+	event->flags = is_new;
+	event->a = wakee->pid;
+	event->b = user_stack;
+	event->c = kernel_stack;
+	event->call = call.number;
+	event->x = kind;
+	event->vector = (u8)(context >> 8);
+	event->object = call.object;
+	event->arg = (u32)call.arg;
+	commit(event, lap);
+	return 0;
+}
+
+SEC("tp_btf/sched_waking")
+int BPF_PROG(on_waking, struct task_struct *wakee)
+{
+	return wake(ctx, wakee, false);
+}
+
+SEC("tp_btf/sched_wakeup_new")
+int BPF_PROG(on_wakeup_new, struct task_struct *wakee)
+{
+	return wake(ctx, wakee, true);
+}

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+// Bytes into and out of sockets, with both ends' identity where the kernel has it, so that a send
+// can be tied to its receive. Pipes and eventfds have no tracepoint of their own: where asked for,
+// the return of read and write is hooked.
+#pragma once
+
+#include <bpf/bpf_tracing.h>
+
+#include "call.h"
+#include "ring.h"
+
+static __always_inline void emit_transfer(u64 object, u64 peer, bool sent, u32 bytes)
+{
+	u64 ts = bpf_ktime_get_ns();
+	struct event *event;
+	u16 lap;
+
+	event = reserve(bpf_get_smp_processor_id(), &lap);
+	if (!event)
+		return;
+	event->ts = ts;
+	event->tid = (u32)bpf_get_current_pid_tgid();
+	event->kind = EVENT_TRANSFER;
+	event->flags = sent;
+	event->a = bytes;
+	event->b = 0;
+	event->c = 0;
+	event->call = CALL_NONE;
+	event->x = 0;
+	event->vector = 0;
+	event->object = object;
+	event->arg = peer;
+	commit(event, lap);
+}
+
+static __always_inline int socket_transfer(struct sock *sk, int bytes, bool sent)
+{
+	u64 object, peer = 0;
+
+	if (bytes <= 0)
+		return 0;
+	object = socket_object(sk);
+	if (object >> 56 == OBJECT_UNIX) {
+		struct sock *other = BPF_CORE_READ((struct unix_sock *)sk, peer);
+
+		if (other)
+			peer = socket_object(other);
+	}
+	emit_transfer(object, peer, sent, bytes);
+	return 0;
+}
+
+SEC("tp_btf/sock_send_length")
+int BPF_PROG(on_socket_send, struct sock *sk, int bytes)
+{
+	return socket_transfer(sk, bytes, true);
+}
+
+SEC("tp_btf/sock_recv_length")
+int BPF_PROG(on_socket_receive, struct sock *sk, int bytes)
+{
+	return socket_transfer(sk, bytes, false);
+}
+
+SEC("tp_btf/sys_exit")
+int BPF_PROG(on_call_exit, struct pt_regs *regs, long result)
+{
+	s32 number = REGS_CALL(regs);
+	struct task_struct *task;
+	u64 object;
+	u32 kind;
+
+	if (result <= 0)
+		return 0;
+	if (number != CALL_READ && number != CALL_WRITE && number != CALL_READV &&
+	    number != CALL_WRITEV)
+		return 0;
+	task = bpf_get_current_task_btf();
+	object = descriptor_object(task, (u32)REGS_ARG0(regs));
+	kind = object >> 56;
+	if (kind == OBJECT_PIPE || kind == OBJECT_EVENTFD)
+		emit_transfer(object, object, number == CALL_WRITE || number == CALL_WRITEV,
+			      (u32)result);
+	return 0;
+}

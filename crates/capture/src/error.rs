@@ -1,0 +1,88 @@
+//! What can go wrong while recording.
+
+use std::path::PathBuf;
+
+/// An error of this crate.
+pub type Result<T> = std::result::Result<T, Error>;
+
+/// Why a recording could not be made.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The kernel does not let us load or attach the programs.
+    #[error("cannot {doing}: {source}; `hangdog doctor` says what this machine lacks")]
+    Bpf {
+        /// What was tried.
+        doing: &'static str,
+        /// What libbpf said.
+        source: libbpf_rs::Error,
+    },
+    /// A hook without which there is nothing to record is missing.
+    #[error(
+        "this kernel has no {hook} tracepoint with type information (BTF); hangdog needs Linux 6.1 \
+         or later with CONFIG_DEBUG_INFO_BTF=y"
+    )]
+    MissingHook {
+        /// The tracepoint.
+        hook: &'static str,
+    },
+    /// The machine has more CPUs than the programs have room for.
+    #[error("this machine has {cpus} CPUs, hangdog records at most {most}")]
+    TooManyCpus {
+        /// CPUs here.
+        cpus: usize,
+        /// The most.
+        most: usize,
+    },
+    /// A system call failed.
+    #[error("cannot {doing}: {source}")]
+    System {
+        /// What was tried.
+        doing: String,
+        /// What the system said.
+        source: std::io::Error,
+    },
+    /// The command to record could not be started.
+    #[error("cannot run {command:?}: {source}")]
+    Command {
+        /// The command.
+        command: String,
+        /// What the system said.
+        source: std::io::Error,
+    },
+    /// There is no flight recorder to take a snapshot of.
+    #[error("no flight recorder answers at {}; start one with: sudo hangdog flight", path.display())]
+    NoFlight {
+        /// Its socket.
+        path: PathBuf,
+    },
+    /// A flight recorder runs already.
+    #[error("a flight recorder runs already and answers at {}", path.display())]
+    FlightRuns {
+        /// Its socket.
+        path: PathBuf,
+    },
+    /// The flight recorder said no.
+    #[error("the flight recorder could not save the trace: {0}")]
+    Snapshot(String),
+    /// The trace could not be written.
+    #[error(transparent)]
+    Trace(#[from] hangdog_trace::Error),
+}
+
+impl Error {
+    /// The last failed system call of this thread.
+    pub(crate) fn last_os(doing: impl Into<String>) -> Error {
+        Error::System {
+            doing: doing.into(),
+            source: std::io::Error::last_os_error(),
+        }
+    }
+
+    /// A failed system call.
+    pub(crate) fn system(doing: impl Into<String>, source: std::io::Error) -> Error {
+        Error::System {
+            doing: doing.into(),
+            source,
+        }
+    }
+}

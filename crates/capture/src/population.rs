@@ -1,0 +1,167 @@
+//! Who is alive: the threads, their processes and their code, at one moment.
+//!
+//! A recording starts from one, taken from /proc. A flight recorder keeps one for the moment at
+//! which its rings begin, by folding into it the definitions that have fallen out of the rings.
+
+use std::collections::HashMap;
+
+use crate::records::{RawMapping, What};
+
+/// A thread that is alive.
+#[derive(Clone, Debug)]
+pub(crate) struct Member {
+    pub pid: u32,
+    pub name: String,
+    /// Tid of the thread (or pid of the process) that made it.
+    pub parent: u32,
+    pub is_kernel: bool,
+}
+
+/// A process that is alive.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Company {
+    pub command: String,
+    pub mappings: Vec<RawMapping>,
+}
+
+/// Who is alive.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Population {
+    pub threads: HashMap<u32, Member>,
+    pub processes: HashMap<u32, Company>,
+}
+
+impl Population {
+    /// The process, made if it is new.
+    pub(crate) fn process(&mut self, pid: u32) -> &mut Company {
+        self.processes.entry(pid).or_default()
+    }
+
+    /// Lets the definition happen. Returns the process that ended with it, if one did.
+    pub(crate) fn apply(&mut self, what: &What) -> Option<u32> {
+        match what {
+            What::Fork {
+                tid,
+                pid,
+                parent,
+                name,
+                is_kernel,
+            } => {
+                let member = Member {
+                    pid: *pid,
+                    name: name.clone(),
+                    parent: *parent,
+                    is_kernel: *is_kernel,
+                };
+                if tid == pid {
+                    let company = self
+                        .threads
+                        .get(parent)
+                        .and_then(|parent| self.processes.get(&parent.pid))
+                        .cloned();
+                    self.processes.insert(*pid, company.unwrap_or_default());
+                }
+                self.threads.insert(*tid, member);
+            }
+            What::Exec {
+                old_tid,
+                pid,
+                name,
+                command,
+            } => {
+                if let Some(mut member) = self.threads.remove(old_tid) {
+                    member.name = name.clone();
+                    self.threads.insert(*pid, member);
+                }
+                self.process(*pid).command = command.clone();
+            }
+            What::Rename { tid, name } => {
+                if let Some(member) = self.threads.get_mut(tid) {
+                    member.name = name.clone();
+                }
+            }
+            What::Exit { tid, .. } => {
+                let member = self.threads.remove(tid)?;
+                // The leader's exit is not the process's while other threads live.
+                let ended = *tid == member.pid
+                    && !self.threads.values().any(|other| other.pid == member.pid);
+                if ended {
+                    self.processes.remove(&member.pid);
+                    return Some(member.pid);
+                }
+            }
+            What::ClearMappings { pid } => self.process(*pid).mappings.clear(),
+            What::Map { pid, mapping } => self.process(*pid).map(mapping.clone()),
+            What::Stack { .. } => {}
+        }
+        None
+    }
+}
+
+impl Company {
+    /// Adds a mapping and takes away what it covers.
+    fn map(&mut self, mapping: RawMapping) {
+        self.mappings
+            .retain(|old| old.end <= mapping.start || old.start >= mapping.end);
+        self.mappings.push(mapping);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn fork(parent: u32, tid: u32, pid: u32) -> What {
+        What::Fork {
+            tid,
+            pid,
+            parent,
+            name: "x".into(),
+            is_kernel: false,
+        }
+    }
+
+    fn code(start: u64, end: u64) -> RawMapping {
+        RawMapping {
+            start,
+            end,
+            file_offset: 0,
+            path: "p".into(),
+            build_id: String::new(),
+        }
+    }
+
+    /// A forked process has its parent's code until it executes; a thread has none of its own.
+    #[test]
+    fn code_is_inherited() {
+        let mut population = Population::default();
+        population.apply(&fork(0, 1, 1));
+        population.apply(&What::Map {
+            pid: 1,
+            mapping: code(10, 20),
+        });
+        population.apply(&fork(1, 2, 2));
+        population.apply(&fork(1, 3, 1));
+        assert_eq!(population.processes[&2].mappings, [code(10, 20)]);
+        assert!(!population.processes.contains_key(&3));
+        population.apply(&What::ClearMappings { pid: 2 });
+        assert!(population.processes[&2].mappings.is_empty());
+        assert_eq!(population.processes[&1].mappings.len(), 1);
+    }
+
+    /// A process ends with its last thread, whichever order its threads exit in after the leader.
+    #[test]
+    fn a_mapping_replaces_what_it_covers() {
+        let mut population = Population::default();
+        population.apply(&fork(0, 1, 1));
+        for (start, end) in [(10, 20), (30, 40), (15, 35)] {
+            population.apply(&What::Map {
+                pid: 1,
+                mapping: code(start, end),
+            });
+        }
+        assert_eq!(population.processes[&1].mappings, [code(15, 35)]);
+        assert_eq!(population.apply(&What::Exit { tid: 1, status: 0 }), Some(1));
+        assert!(population.processes.is_empty());
+    }
+}

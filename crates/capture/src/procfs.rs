@@ -1,0 +1,135 @@
+//! What /proc tells of threads that nobody saw start.
+
+use std::fs;
+
+use crate::population::{Member, Population};
+use crate::records::{RawMapping, text};
+
+/// Every thread and its process's executable mappings. What disappears while we look is left out.
+pub(crate) fn population() -> Population {
+    let mut population = Population::default();
+    for pid in numbers("/proc") {
+        let mappings = mappings(pid);
+        let is_kernel = mappings.is_empty() && is_kernel_thread(pid);
+        let parent = stat_field(pid, 1)
+            .and_then(|text| text.parse().ok())
+            .unwrap_or(0);
+        for tid in numbers(&format!("/proc/{pid}/task")) {
+            let Ok(name) = fs::read(format!("/proc/{pid}/task/{tid}/comm")) else {
+                continue;
+            };
+            let name = text(&name).trim_end_matches('\n').to_owned();
+            population.threads.insert(
+                tid,
+                Member {
+                    pid,
+                    name,
+                    parent,
+                    is_kernel,
+                },
+            );
+        }
+        let process = population.process(pid);
+        process.command = command_line(pid).unwrap_or_default();
+        process.mappings = mappings;
+    }
+    population
+}
+
+/// The command line of a process, its arguments divided by blanks; `None` if it has none or is gone.
+pub(crate) fn command_line(pid: u32) -> Option<String> {
+    let bytes = fs::read(format!("/proc/{pid}/cmdline")).ok()?;
+    let words: Vec<_> = bytes
+        .split(|&byte| byte == 0)
+        .filter(|word| !word.is_empty())
+        .map(String::from_utf8_lossy)
+        .collect();
+    (!words.is_empty()).then(|| words.join(" "))
+}
+
+fn numbers(folder: &str) -> Vec<u32> {
+    let Ok(entries) = fs::read_dir(folder) else {
+        return Vec::new();
+    };
+    entries
+        .filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok())
+        .collect()
+}
+
+/// A field of /proc/PID/stat, counted from the state (0) behind the name, which may hold anything.
+fn stat_field(pid: u32, field: usize) -> Option<String> {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    let (_, behind_name) = stat.rsplit_once(") ")?;
+    behind_name.split(' ').nth(field).map(str::to_owned)
+}
+
+fn is_kernel_thread(pid: u32) -> bool {
+    const PF_KTHREAD: u64 = 0x0020_0000;
+    stat_field(pid, 6)
+        .and_then(|flags| flags.parse::<u64>().ok())
+        .is_some_and(|flags| flags & PF_KTHREAD != 0)
+}
+
+fn mappings(pid: u32) -> Vec<RawMapping> {
+    let Ok(maps) = fs::read(format!("/proc/{pid}/maps")) else {
+        return Vec::new();
+    };
+    String::from_utf8_lossy(&maps)
+        .lines()
+        .filter_map(mapping)
+        .collect()
+}
+
+/// One line of /proc/PID/maps, if it is executable.
+fn mapping(line: &str) -> Option<RawMapping> {
+    let mut words = line.splitn(6, ' ');
+    let (start, end) = words.next()?.split_once('-')?;
+    let permissions = words.next()?;
+    let file_offset = words.next()?;
+    let path = words.nth(2).unwrap_or("").trim_start();
+    let number = |text| u64::from_str_radix(text, 16).ok();
+    permissions.contains('x').then_some(())?;
+    Some(RawMapping {
+        start: number(start)?,
+        end: number(end)?,
+        file_offset: number(file_offset)?,
+        path: path.to_owned(),
+        build_id: String::new(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A line of maps is read with a path that has blanks; data and nonsense are passed over.
+    #[test]
+    fn maps_lines_are_read() {
+        let line = "7f00-7fff r-xp 00001000 fe:00 77                         /a b/c.so";
+        let read = mapping(line).unwrap();
+        assert_eq!(
+            (read.start, read.end, read.file_offset),
+            (0x7f00, 0x7fff, 0x1000)
+        );
+        assert_eq!(read.path, "/a b/c.so");
+        assert_eq!(mapping("7f00-7fff rw-p 00000000 00:00 0"), None);
+        assert_eq!(mapping("nonsense"), None);
+        assert_eq!(mapping("7f00-7fff r-xp 00000000 00:00 0").unwrap().path, "");
+    }
+
+    /// This very process is found with its threads and its own code.
+    #[test]
+    fn this_process_is_found() {
+        let population = population();
+        let pid = std::process::id();
+        assert_eq!(population.threads[&pid].pid, pid);
+        assert!(!population.threads[&pid].is_kernel);
+        let here = this_process_is_found as *const () as u64;
+        assert!(
+            population.processes[&pid]
+                .mappings
+                .iter()
+                .any(|m| (m.start..m.end).contains(&here))
+        );
+    }
+}

@@ -1,0 +1,353 @@
+//! A recording from start to end.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use hangdog_trace::TraceWriter;
+use hangdog_trace::meta::{Clock, Meta, Mode, RecordingState};
+use hangdog_trace::tables::Loss;
+use hangdog_trace::words::LossKind;
+
+use crate::command::Command;
+use crate::error::{Error, Result};
+use crate::procfs;
+use crate::save::{Saver, finish};
+use crate::session::{Options, Session};
+use crate::symbols::name_frames;
+use crate::system::{machine, monotonic_ns, stop_asked, stop_on_signals, unix_ns};
+use crate::world::{Pending, World};
+
+/// What to record, and until when.
+#[derive(Clone, Debug)]
+pub struct Request {
+    /// The trace to make; must not exist.
+    pub output: PathBuf,
+    /// What to record.
+    pub options: Options,
+    /// The command to start; empty for none. The recording ends with it.
+    pub command: Vec<OsString>,
+    /// Ends after this long, whatever else.
+    pub duration: Option<Duration>,
+}
+
+/// How far a recording is.
+#[derive(Clone, Copy, Debug)]
+pub enum Progress {
+    /// It runs: for how long, and how many events so far.
+    Recording {
+        /// Since the start.
+        elapsed: Duration,
+        /// Read so far.
+        events: u64,
+    },
+    /// Frames get names: how many of how many.
+    Naming {
+        /// Done.
+        done: usize,
+        /// Of these.
+        of: usize,
+    },
+}
+
+/// What came of a recording.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Outcome {
+    /// The command's exit code as a shell gives it; `None` without a command.
+    pub exit_code: Option<i32>,
+    /// Events recorded.
+    pub events: u64,
+    /// Records lost, of any kind.
+    pub lost: u64,
+    /// How long it was, ns.
+    pub duration_ns: u64,
+}
+
+/// How often the rings are read. At 200,000 switches a second on one CPU half a million records
+/// a second arrive there: the default ring holds half a second of that.
+const PERIOD: Duration = Duration::from_millis(20);
+/// How often rows are handed to the disk: what a killed recording may lose.
+const PART: Duration = Duration::from_secs(1);
+/// A record may be this late: its writer was interrupted between clock and commit.
+const LATENESS_NS: u64 = 2_000_000;
+/// How long a command that was asked to end is waited for.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// What `meta.json` says of a recording that begins at `start` (ns of CLOCK_MONOTONIC).
+pub(crate) fn describe(session: &Session, options: &Options, start: u64, mode: Mode) -> Meta {
+    let (host, kernel, arch) = machine();
+    Meta {
+        state: RecordingState::Recording,
+        mode,
+        started_unix_ns: unix_ns(start),
+        started: rfc3339(unix_ns(start)),
+        clock: Clock {
+            monotonic_start_ns: start,
+        },
+        host,
+        kernel,
+        arch,
+        cpus: session.cpus as u32,
+        options: hangdog_trace::meta::Options {
+            stacks: options.stacks,
+            sample_hz: options.sample_hz,
+            transfers: options.transfers,
+        },
+        hooks: session.hooks.clone(),
+        ..Meta::default()
+    }
+}
+
+/// A moment as RFC 3339 has it, in UTC.
+fn rfc3339(unix_ns: u64) -> String {
+    let seconds = (unix_ns / 1_000_000_000) as libc::time_t;
+    // SAFETY: tm is plain integers and a pointer, for which zero is valid; gmtime_r fills it.
+    let time = unsafe {
+        let mut time: libc::tm = std::mem::zeroed();
+        libc::gmtime_r(&seconds, &mut time);
+        time
+    };
+    format!(
+        "{:04}-{:02}-{:02}T{:02}:{:02}:{:02}Z",
+        time.tm_year + 1900,
+        time.tm_mon + 1,
+        time.tm_mday,
+        time.tm_hour,
+        time.tm_min,
+        time.tm_sec
+    )
+}
+
+/// Counts what is lost, and writes a row whenever there is something new.
+#[derive(Default)]
+pub(crate) struct Losses {
+    definitions: Vec<u64>,
+    mappings: u64,
+    skipped: u64,
+    pub total: u64,
+}
+
+impl Losses {
+    pub(crate) fn note(
+        &mut self,
+        world: &mut World,
+        ts: u64,
+        cpu: u16,
+        kind: LossKind,
+        count: u64,
+    ) {
+        if count > 0 {
+            self.total += count;
+            world.tables.losses.push(Loss {
+                ts,
+                cpu,
+                kind: kind.into(),
+                count,
+            });
+        }
+    }
+
+    /// Compares the counters of the session with what was noted before.
+    pub(crate) fn look(&mut self, session: &Session, world: &mut World, ts: u64) {
+        self.definitions.resize(session.cpus, 0);
+        for (cpu, now) in session.rings.lost_definitions().enumerate() {
+            let new = now - std::mem::replace(&mut self.definitions[cpu], now);
+            self.note(world, ts, cpu as u16, LossKind::Definitions, new);
+        }
+        let new = session.lost_mappings() - self.mappings;
+        self.mappings += new;
+        self.note(world, ts, u16::MAX, LossKind::Mappings, new);
+        let new = session.skipped_runs() - self.skipped;
+        self.skipped += new;
+        self.note(world, ts, u16::MAX, LossKind::Recursion, new);
+    }
+}
+
+/// Records until the command ends, the time is over, or a signal asks to stop.
+///
+/// # Errors
+/// If the kernel does not let us record, the command cannot be started, or the trace cannot be
+/// written; what was written before an error stays readable.
+pub fn record(request: &Request, mut progress: impl FnMut(Progress)) -> Result<Outcome> {
+    stop_on_signals().map_err(|source| Error::system("handle signals", source))?;
+    // Before the programs are loaded: a bad path should be told at once.
+    let begin = Meta {
+        state: RecordingState::Recording,
+        ..Meta::default()
+    };
+    let writer = TraceWriter::create(&request.output, begin)?;
+    let recorded = Recording::start(request, writer).and_then(|mut recording| {
+        let exit_code = recording.run(&mut progress);
+        let outcome = recording.finish(&mut progress);
+        let exit_code = exit_code?;
+        Ok(Outcome {
+            exit_code,
+            ..outcome?
+        })
+    });
+    if recorded.is_err() {
+        // A recording that never began leaves no empty trace behind; one with data is kept.
+        remove_if_empty(&request.output);
+    }
+    recorded
+}
+
+fn remove_if_empty(trace: &std::path::Path) {
+    let only_meta = std::fs::read_dir(trace)
+        .is_ok_and(|mut files| files.all(|f| f.is_ok_and(|f| f.file_name() == "meta.json")));
+    if only_meta {
+        // It is ours: `create` refuses a path that exists.
+        let _ = std::fs::remove_dir_all(trace);
+    }
+}
+
+struct Recording<'a> {
+    request: &'a Request,
+    session: Session,
+    command: Option<Command>,
+    world: World,
+    pending: Pending,
+    cursor: crate::ring::Cursor,
+    losses: Losses,
+    meta: Meta,
+    saver: Saver,
+    start: u64,
+    events: u64,
+}
+
+impl<'a> Recording<'a> {
+    fn start(request: &'a Request, writer: TraceWriter) -> Result<Recording<'a>> {
+        // The fork comes first: the child must not inherit what the session opens.
+        let command = match request.command.as_slice() {
+            [] => None,
+            words => Some(Command::prepare(words)?),
+        };
+        let start = monotonic_ns();
+        let session = Session::start(&request.options)?;
+        let cursor = session.rings.oldest();
+        let world = World::new(start, &procfs::population());
+        let mut meta = describe(&session, &request.options, start, Mode::Record);
+        meta.command = request
+            .command
+            .iter()
+            .map(|w| w.to_string_lossy().into())
+            .collect();
+        meta.command_tid = command.as_ref().map(|command| command.pid);
+        writer.update(meta.clone())?;
+        Ok(Recording {
+            request,
+            session,
+            command,
+            world,
+            pending: Pending::default(),
+            cursor,
+            losses: Losses::default(),
+            meta,
+            saver: Saver::new(writer),
+            start,
+            events: 0,
+        })
+    }
+
+    /// Reads the rings until something says stop. Gives the command's exit code.
+    fn run(&mut self, progress: &mut impl FnMut(Progress)) -> Result<Option<i32>> {
+        if let Some(command) = &mut self.command {
+            command.go()?;
+        }
+        let began = Instant::now();
+        let mut part = Instant::now();
+        let mut end = self.request.duration.map(|duration| began + duration);
+        let mut terminating = false;
+        loop {
+            std::thread::sleep(PERIOD);
+            // First whether the command has ended, then one more look at what it left.
+            let exit_code = self.command.as_mut().and_then(Command::exit_code);
+            let now = monotonic_ns();
+            self.read(now.saturating_sub(LATENESS_NS))?;
+            if part.elapsed() >= PART {
+                part = Instant::now();
+                self.losses
+                    .look(&self.session, &mut self.world, now - self.start);
+                if !self.saver.offer(&mut self.world.tables) {
+                    return Ok(exit_code);
+                }
+            }
+            progress(Progress::Recording {
+                elapsed: began.elapsed(),
+                events: self.events,
+            });
+            if exit_code.is_some() {
+                return Ok(exit_code);
+            }
+            if stop_asked() || end.is_some_and(|end| Instant::now() >= end) {
+                match &mut self.command {
+                    // A second request, or one that is not heeded, leaves the command alone.
+                    Some(command) if !terminating => {
+                        command.terminate();
+                        terminating = true;
+                        end = Some(Instant::now() + PATIENCE);
+                        if stop_asked() {
+                            return Ok(self.wait_for_command());
+                        }
+                    }
+                    _ => return Ok(exit_code),
+                }
+            }
+        }
+    }
+
+    fn wait_for_command(&mut self) -> Option<i32> {
+        let end = Instant::now() + PATIENCE;
+        let command = self.command.as_mut()?;
+        while Instant::now() < end {
+            if let Some(code) = command.exit_code() {
+                return Some(code);
+            }
+            std::thread::sleep(PERIOD);
+        }
+        None
+    }
+
+    fn read(&mut self, cutoff: u64) -> Result<()> {
+        let before = self.pending.events.len();
+        let lost = self
+            .session
+            .rings
+            .read(&mut self.cursor, &mut self.pending.events);
+        self.events += (self.pending.events.len() - before) as u64;
+        // After the events: whatever they refer to was defined before they were written.
+        self.session
+            .drain_definitions(&mut self.pending.definitions)?;
+        let ts = monotonic_ns() - self.start;
+        for (cpu, count) in lost.into_iter().enumerate() {
+            self.losses
+                .note(&mut self.world, ts, cpu as u16, LossKind::Events, count);
+        }
+        self.world.advance(&mut self.pending, cutoff);
+        Ok(())
+    }
+
+    fn finish(mut self, progress: &mut impl FnMut(Progress)) -> Result<Outcome> {
+        let end = monotonic_ns();
+        self.session.detach();
+        self.read(u64::MAX)?;
+        self.losses
+            .look(&self.session, &mut self.world, end - self.start);
+        let World {
+            code, mut tables, ..
+        } = self.world;
+        tables.symbols = name_frames(&code.modules, &code.frames, true, |done, of| {
+            progress(Progress::Naming { done, of });
+        });
+        let writer = self.saver.join()?;
+        self.meta.state = RecordingState::Complete;
+        self.meta.duration_ns = end - self.start;
+        finish(writer, tables, self.meta)?;
+        Ok(Outcome {
+            exit_code: None,
+            events: self.events,
+            lost: self.losses.total,
+            duration_ns: end - self.start,
+        })
+    }
+}

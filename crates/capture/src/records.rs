@@ -1,0 +1,219 @@
+//! What leaves the kernel, byte for byte: the mirror of `bpf/records.h`.
+//!
+//! The layouts are held against the compiled programs by the tests below and by the value sizes
+//! that the session checks when it loads them.
+
+/// Kinds of [`Event`].
+pub(crate) mod event_kind {
+    pub const SWITCH: u8 = 1;
+    pub const WAKE: u8 = 2;
+    pub const INTERRUPT: u8 = 3;
+    pub const IO: u8 = 4;
+    pub const TRANSFER: u8 = 5;
+    pub const SAMPLE: u8 = 6;
+}
+
+/// One slot of a CPU's ring; `bpf/records.h` has the meaning of each field by kind.
+#[derive(Clone, Copy, Debug, Default)]
+#[repr(C)]
+pub(crate) struct Event {
+    pub ts: u64,
+    pub tid: u32,
+    pub lap: u16,
+    pub kind: u8,
+    pub flags: u8,
+    pub a: u32,
+    pub b: u32,
+    pub c: u32,
+    pub call: i16,
+    pub x: u8,
+    pub vector: u8,
+    pub object: u64,
+    pub arg: u64,
+}
+
+/// An event and the CPU whose ring it came from.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct CpuEvent {
+    pub cpu: u16,
+    pub event: Event,
+}
+
+/// What the programs keep for a CPU; only what user space reads is named.
+#[derive(Clone, Copy)]
+#[repr(C)]
+pub(crate) struct CpuState {
+    pub head: u64,
+    pub lost_definitions: u64,
+    rest: [u64; 14],
+}
+
+/// Something that events refer to, or a step in a thread's life, at a time of CLOCK_MONOTONIC.
+#[derive(Clone, Debug)]
+pub(crate) struct Definition {
+    pub ts: u64,
+    pub what: What,
+}
+
+/// What a [`Definition`] says.
+#[derive(Clone, Debug)]
+pub(crate) enum What {
+    /// A stack by the id that events use; `pid` 0 for a kernel stack.
+    Stack { id: u32, pid: u32, frames: Vec<u64> },
+    /// `parent` (a tid) created a thread.
+    Fork {
+        tid: u32,
+        pid: u32,
+        parent: u32,
+        name: String,
+        is_kernel: bool,
+    },
+    /// A thread executes a program; its tid was `old_tid` until then.
+    Exec {
+        old_tid: u32,
+        pid: u32,
+        name: String,
+        command: String,
+    },
+    /// A thread has a new name.
+    Rename { tid: u32, name: String },
+    /// A thread exits, with the status that wait would give.
+    Exit { tid: u32, status: i32 },
+    /// A process's memory is about to be replaced by another program's.
+    ClearMappings { pid: u32 },
+    /// Code was mapped.
+    Map { pid: u32, mapping: RawMapping },
+}
+
+/// Executable memory of a process, as the kernel tells it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct RawMapping {
+    pub start: u64,
+    pub end: u64,
+    pub file_offset: u64,
+    pub path: String,
+    /// In hexadecimal; empty where it is not known yet.
+    pub build_id: String,
+}
+
+const STACK: u32 = 1;
+const FORK: u32 = 2;
+const EXEC: u32 = 3;
+const RENAME: u32 = 4;
+const EXIT: u32 = 5;
+
+const NAME: std::ops::Range<usize> = 32..48;
+const DETAIL: std::ops::Range<usize> = 48..176;
+const STACK_HEADER: usize = 24;
+
+impl Definition {
+    /// Reads what the definitions ring handed over; `None` if it is none that this version knows.
+    pub(crate) fn parse(bytes: &[u8]) -> Option<Definition> {
+        let u32_at = |at: usize| -> Option<u32> {
+            Some(u32::from_ne_bytes(bytes.get(at..at + 4)?.try_into().ok()?))
+        };
+        let ts = u64::from_ne_bytes(bytes.get(..8)?.try_into().ok()?);
+        let kind = u32_at(8)?;
+        let what = if kind == STACK {
+            let count = u32_at(20)? as usize;
+            let frames = bytes.get(STACK_HEADER..STACK_HEADER + count * 8)?;
+            let frames = frames
+                .chunks_exact(8)
+                .map(|word| u64::from_ne_bytes(word.try_into().expect("chunks of 8")))
+                .collect();
+            What::Stack {
+                id: u32_at(12)?,
+                pid: u32_at(16)?,
+                frames,
+            }
+        } else {
+            let (tid, pid, parent) = (u32_at(12)?, u32_at(16)?, u32_at(20)?);
+            let status = u32_at(24)? as i32;
+            let is_kernel = u32_at(28)? != 0;
+            let name = text(bytes.get(NAME)?);
+            match kind {
+                FORK => What::Fork {
+                    tid,
+                    pid,
+                    parent,
+                    name,
+                    is_kernel,
+                },
+                EXEC => {
+                    let command = text(bytes.get(DETAIL)?);
+                    What::Exec {
+                        old_tid: parent,
+                        pid,
+                        name,
+                        command,
+                    }
+                }
+                RENAME => What::Rename { tid, name },
+                EXIT => What::Exit { tid, status },
+                _ => return None,
+            }
+        };
+        Some(Definition { ts, what })
+    }
+}
+
+/// The text before the first NUL.
+pub(crate) fn text(bytes: &[u8]) -> String {
+    let end = bytes.iter().position(|&b| b == 0).unwrap_or(bytes.len());
+    String::from_utf8_lossy(&bytes[..end]).into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::session::skeleton::types;
+
+    /// Sizes of the mirrors are those that the C compiler chose.
+    #[test]
+    fn mirrors_have_the_size_of_the_originals() {
+        assert_eq!(size_of::<Event>(), 48);
+        assert_eq!(size_of::<CpuState>(), size_of::<types::cpu_state>());
+    }
+
+    /// A fork record is read field by field from where records.h puts them.
+    #[test]
+    fn a_life_record_is_read() {
+        let mut bytes = vec![0u8; 176];
+        bytes[..8].copy_from_slice(&7u64.to_ne_bytes());
+        for (at, value) in [(8, FORK), (12, 31), (16, 30), (20, 29), (28, 1)] {
+            bytes[at..at + 4].copy_from_slice(&value.to_ne_bytes());
+        }
+        bytes[32..36].copy_from_slice(b"name");
+        let Some(Definition { ts: 7, what }) = Definition::parse(&bytes) else {
+            panic!()
+        };
+        let What::Fork {
+            tid: 31,
+            pid: 30,
+            parent: 29,
+            name,
+            is_kernel: true,
+        } = what
+        else {
+            panic!("{what:?}")
+        };
+        assert_eq!(name, "name");
+    }
+
+    /// A record cut anywhere, or of an unknown kind, is refused and does not panic.
+    #[test]
+    fn a_cut_record_is_refused() {
+        let mut stack = vec![0u8; STACK_HEADER + 16];
+        stack[8..12].copy_from_slice(&STACK.to_ne_bytes());
+        stack[20..24].copy_from_slice(&2u32.to_ne_bytes());
+        assert!(Definition::parse(&stack).is_some());
+        for length in 0..stack.len() {
+            assert!(
+                Definition::parse(&stack[..length]).is_none(),
+                "{length} bytes"
+            );
+        }
+        stack[8] = 99;
+        assert!(Definition::parse(&stack).is_none());
+    }
+}

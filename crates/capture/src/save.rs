@@ -1,0 +1,66 @@
+//! Rows to disk, away from the thread that reads the rings: a disk that is slow for a moment must
+//! not cost events.
+
+use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
+use std::thread::JoinHandle;
+
+use hangdog_trace::Tables;
+use hangdog_trace::TraceWriter;
+use hangdog_trace::meta::Meta;
+
+use crate::error::{Error, Result};
+
+/// Parts that may wait for the disk: at one a second, so many seconds.
+const WAITING_PARTS: usize = 16;
+
+/// Writes parts of one trace on a thread of its own.
+pub(crate) struct Saver {
+    parts: SyncSender<Tables>,
+    writer: JoinHandle<Result<TraceWriter>>,
+}
+
+impl Saver {
+    pub(crate) fn new(writer: TraceWriter) -> Saver {
+        let (parts, incoming) = sync_channel(WAITING_PARTS);
+        let writer = std::thread::spawn(move || write_parts(writer, incoming));
+        Saver { parts, writer }
+    }
+
+    /// Hands the rows over, if the disk keeps up; otherwise they stay where they are for the next
+    /// time. `false` if writing has failed.
+    pub(crate) fn offer(&self, tables: &mut Tables) -> bool {
+        match self.parts.try_send(std::mem::take(tables)) {
+            Ok(()) => true,
+            Err(TrySendError::Full(back)) => {
+                *tables = back;
+                true
+            }
+            Err(TrySendError::Disconnected(back)) => {
+                *tables = back;
+                false
+            }
+        }
+    }
+
+    /// Waits for what is under way and gives the writer back, or says why writing failed.
+    pub(crate) fn join(self) -> Result<TraceWriter> {
+        drop(self.parts);
+        self.writer
+            .join()
+            .unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+    }
+}
+
+fn write_parts(mut writer: TraceWriter, incoming: Receiver<Tables>) -> Result<TraceWriter> {
+    for tables in incoming {
+        writer.tables = tables;
+        writer.write_part().map_err(Error::from)?;
+    }
+    Ok(writer)
+}
+
+/// Writes the rest and the end of a trace.
+pub(crate) fn finish(mut writer: TraceWriter, rest: Tables, meta: Meta) -> Result<()> {
+    writer.tables = rest;
+    Ok(writer.finish(meta)?)
+}

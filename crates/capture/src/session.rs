@@ -1,0 +1,363 @@
+//! The loaded programs: which hooks there are, what they write to, and how they are taken away.
+
+use std::mem::MaybeUninit;
+use std::os::fd::{AsFd, AsRawFd, IntoRawFd};
+
+use hangdog_trace::meta::Hook;
+use libbpf_rs::btf::{Btf, types::Typedef};
+use libbpf_rs::skel::{OpenSkel, Skel, SkelBuilder};
+use libbpf_rs::{Link, MapCore, OpenObject, RingBufferBuilder};
+
+use crate::error::{Error, Result};
+use crate::perf::{MappingEvents, sampling_clock};
+use crate::records::{CpuState, Definition, Event, What};
+use crate::ring::Rings;
+
+/// What libbpf-cargo generates from `bpf/`.
+#[allow(
+    clippy::all,
+    clippy::undocumented_unsafe_blocks,
+    missing_docs,
+    dead_code
+)]
+pub(crate) mod skeleton {
+    include!(concat!(env!("OUT_DIR"), "/hangdog.skel.rs"));
+}
+
+use skeleton::{HangdogSkel, HangdogSkelBuilder};
+
+/// What to record.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Options {
+    /// Memory for the event rings of all CPUs together, bytes.
+    pub memory: u64,
+    /// Take stacks of threads that block and of those that wake.
+    pub stacks: bool,
+    /// Samples a second on each CPU; 0 for none.
+    pub sample_hz: u32,
+    /// Record bytes through pipes and eventfds too, which hooks every system call.
+    pub transfers: bool,
+}
+
+/// The tracepoints without which there is nothing to record.
+const REQUIRED: [&str; 2] = ["sched_switch", "sched_waking"];
+/// The one that costs something on every system call.
+const CALL_HOOK: &str = "sys_exit";
+const MOST_CPUS: usize = 512;
+const SECTION: &str = "tp_btf/";
+
+/// Whether the running kernel has the tracepoint with type information.
+fn has_tracepoint(btf: &Btf<'_>, name: &str) -> bool {
+    btf.type_by_name::<Typedef<'_>>(&format!("btf_trace_{name}"))
+        .is_some()
+}
+
+/// Every tracepoint that the programs want, and whether this kernel has it; without loading them.
+pub(crate) fn tracepoints() -> Result<Vec<(String, bool)>> {
+    let btf = kernel_types()?;
+    let mut storage = MaybeUninit::uninit();
+    let open = open(&mut storage)?;
+    Ok(open
+        .open_object()
+        .progs()
+        .filter_map(|program| {
+            let name = program
+                .section()
+                .to_str()?
+                .strip_prefix(SECTION)?
+                .to_owned();
+            let there = has_tracepoint(&btf, &name);
+            Some((name, there))
+        })
+        .collect())
+}
+
+fn kernel_types() -> Result<Btf<'static>> {
+    Btf::from_vmlinux().map_err(|source| Error::Bpf {
+        doing: "read the kernel's types",
+        source,
+    })
+}
+
+fn open(storage: &mut MaybeUninit<OpenObject>) -> Result<skeleton::OpenHangdogSkel<'_>> {
+    HangdogSkelBuilder::default()
+        .open(storage)
+        .map_err(|source| Error::Bpf {
+            doing: "open the BPF programs",
+            source,
+        })
+}
+
+/// CPUs that records can come from.
+pub(crate) fn cpu_count() -> Result<usize> {
+    let cpus = libbpf_rs::num_possible_cpus().map_err(|source| Error::Bpf {
+        doing: "count the CPUs",
+        source,
+    })?;
+    if cpus > MOST_CPUS {
+        return Err(Error::TooManyCpus {
+            cpus,
+            most: MOST_CPUS,
+        });
+    }
+    Ok(cpus)
+}
+
+/// Programs that are attached and write.
+pub(crate) struct Session {
+    pub rings: Rings,
+    pub hooks: Vec<Hook>,
+    pub cpus: usize,
+    mappings: Vec<MappingEvents>,
+    lost_mappings: u64,
+    /// Programs are attached as long as these live.
+    links: Vec<Link>,
+    skeleton: HangdogSkel<'static>,
+}
+
+impl Session {
+    /// Loads and attaches.
+    pub(crate) fn start(options: &Options) -> Result<Session> {
+        let cpus = cpu_count()?;
+        // The object must outlive everything that borrows from it; one per process, for its life.
+        let storage: &'static mut MaybeUninit<OpenObject> =
+            Box::leak(Box::new(MaybeUninit::uninit()));
+        let mut open = open(storage)?;
+        let shift = slots_shift(options.memory, cpus);
+        let rodata = open
+            .maps
+            .rodata_data
+            .as_deref_mut()
+            .expect("the programs have constants");
+        rodata.slots_shift = shift;
+        rodata.take_stacks = options.stacks;
+        open.maps
+            .events
+            .set_max_entries((cpus as u32) << shift)
+            .map_err(|source| Error::Bpf {
+                doing: "size the event rings",
+                source,
+            })?;
+
+        let btf = kernel_types()?;
+        let mut hooks = Vec::new();
+        for mut program in open.open_object_mut().progs_mut() {
+            let section = program.section().to_string_lossy().into_owned();
+            let Some(name) = section.strip_prefix(SECTION) else {
+                program.set_autoload(options.sample_hz > 0);
+                continue;
+            };
+            let reason = if name == CALL_HOOK && !options.transfers {
+                "not asked for (--transfers)"
+            } else if !has_tracepoint(&btf, name) {
+                "this kernel does not have it"
+            } else {
+                ""
+            };
+            if let Some(hook) = REQUIRED
+                .into_iter()
+                .find(|&hook| hook == name && !reason.is_empty())
+            {
+                return Err(Error::MissingHook { hook });
+            }
+            program.set_autoload(reason.is_empty());
+            hooks.push(Hook {
+                name: name.into(),
+                attached: reason.is_empty(),
+                reason: reason.into(),
+            });
+        }
+
+        let skeleton = open.load().map_err(|source| Error::Bpf {
+            doing: "load the BPF programs",
+            source,
+        })?;
+        let states: *const CpuState = skeleton
+            .maps
+            .bss_data
+            .as_deref()
+            .expect("the programs have state")
+            .cpus
+            .as_ptr()
+            .cast();
+        assert_eq!(
+            skeleton.maps.events.value_size() as usize,
+            size_of::<Event>()
+        );
+        let rings = Rings::map(
+            skeleton.maps.events.as_fd().as_raw_fd(),
+            cpus,
+            shift,
+            states,
+        )?;
+        let mappings = (0..cpus)
+            .filter(|&cpu| is_online(cpu))
+            .map(MappingEvents::open)
+            .collect::<Result<Vec<_>>>()?;
+        let mut session = Session {
+            rings,
+            hooks,
+            cpus,
+            mappings,
+            lost_mappings: 0,
+            links: Vec::new(),
+            skeleton,
+        };
+        session.attach(options)?;
+        Ok(session)
+    }
+
+    fn attach(&mut self, options: &Options) -> Result<()> {
+        let mut links = Vec::new();
+        let mut absent = Vec::new();
+        for program in self.skeleton.object_mut().progs_mut() {
+            if !program.autoload() {
+                continue;
+            }
+            let doing = "attach the BPF programs";
+            let section = program.section().to_string_lossy().into_owned();
+            if let Some(name) = section.strip_prefix(SECTION) {
+                match program.attach_trace() {
+                    Ok(link) => links.push(link),
+                    Err(source) if REQUIRED.contains(&name) => {
+                        return Err(Error::Bpf { doing, source });
+                    }
+                    Err(source) => absent.push((name.to_owned(), source.to_string())),
+                }
+                continue;
+            }
+            for cpu in (0..self.cpus).filter(|&cpu| is_online(cpu)) {
+                let clock = match sampling_clock(cpu, options.sample_hz) {
+                    Ok(clock) => clock,
+                    Err(why) => {
+                        absent.push(("cpu-clock".to_owned(), why.to_string()));
+                        break;
+                    }
+                };
+                let link = program
+                    .attach_perf_event(clock.as_raw_fd())
+                    .map_err(|source| Error::Bpf { doing, source })?;
+                // The link owns the descriptor from here on, and closes it.
+                let _ = clock.into_raw_fd();
+                links.push(link);
+            }
+        }
+        for (name, reason) in absent {
+            self.hooks.retain(|hook| hook.name != name);
+            self.hooks.push(Hook {
+                name,
+                attached: false,
+                reason,
+            });
+        }
+        self.links = links;
+        Ok(())
+    }
+
+    /// Detaches everything: what the rings hold then is all there will be.
+    pub(crate) fn detach(&mut self) {
+        self.links.clear();
+    }
+
+    /// Takes the definitions that have come since the last time.
+    pub(crate) fn drain_definitions(&mut self, into: &mut Vec<Definition>) -> Result<()> {
+        let failed = |source| Error::Bpf {
+            doing: "read the definitions ring",
+            source,
+        };
+        let mut builder = RingBufferBuilder::new();
+        let take = |bytes: &[u8]| {
+            into.extend(Definition::parse(bytes).map(with_command_line));
+            0
+        };
+        builder
+            .add(&self.skeleton.maps.definitions, take)
+            .map_err(failed)?;
+        let ring = builder.build().map_err(failed)?;
+        ring.consume().map_err(failed)?;
+        drop(ring);
+        for mappings in &mut self.mappings {
+            self.lost_mappings += mappings.drain(into);
+        }
+        Ok(())
+    }
+
+    /// Forgets which stacks were sent, so that each is sent again when it is next met.
+    pub(crate) fn forget_stacks(&self) {
+        let map = &self.skeleton.maps.stack_ids;
+        for key in map.keys() {
+            // A key that the kernel side has evicted meanwhile is gone as well.
+            let _ = map.delete(&key);
+        }
+    }
+
+    /// Mapping events that the kernel dropped, since the start.
+    pub(crate) fn lost_mappings(&self) -> u64 {
+        self.lost_mappings
+    }
+
+    /// Runs that the kernel skipped because the program was running already on that CPU.
+    pub(crate) fn skipped_runs(&self) -> u64 {
+        self.skeleton
+            .object()
+            .progs()
+            .filter(|program| program.autoload())
+            .filter_map(|program| {
+                let mut info = libbpf_rs::libbpf_sys::bpf_prog_info::default();
+                let mut length = size_of_val(&info) as u32;
+                // SAFETY: the kernel fills at most `length` bytes of a struct of plain integers
+                // whose pointers are null, which asks for no further data.
+                let failed = unsafe {
+                    libbpf_rs::libbpf_sys::bpf_obj_get_info_by_fd(
+                        program.as_fd().as_raw_fd(),
+                        (&raw mut info).cast(),
+                        &mut length,
+                    )
+                };
+                (failed == 0).then_some(info.recursion_misses)
+            })
+            .sum()
+    }
+}
+
+/// The kernel knows the file that is executed; /proc has the whole command line while it lives.
+fn with_command_line(mut definition: Definition) -> Definition {
+    if let What::Exec { pid, command, .. } = &mut definition.what
+        && let Some(line) = crate::procfs::command_line(*pid)
+    {
+        *command = line;
+    }
+    definition
+}
+
+fn is_online(cpu: usize) -> bool {
+    // The boot CPU has no such file on many machines.
+    std::fs::read_to_string(format!("/sys/devices/system/cpu/cpu{cpu}/online"))
+        .map_or(true, |text| text.trim() != "0")
+}
+
+/// The largest ring whose CPUs together stay within `memory`, at least 1024 slots.
+fn slots_shift(memory: u64, cpus: usize) -> u32 {
+    let slots = memory / size_of::<Event>() as u64 / cpus as u64;
+    // 2^24 slots a CPU are 800 MB; the array's index is 32 bits wide over all CPUs.
+    slots.max(1).ilog2().clamp(10, 24)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Rings never take more than they were given, and use more than half of it.
+    #[test]
+    fn rings_fill_their_memory() {
+        for cpus in [1, 2, 7, 64] {
+            for memory in [32u64 << 20, 128 << 20, 100_000_000] {
+                let used = (cpus as u64 * 48) << slots_shift(memory, cpus);
+                assert!(
+                    used <= memory && used * 2 > memory,
+                    "{cpus} CPUs, {memory}: {used}"
+                );
+            }
+        }
+    }
+}

@@ -1,0 +1,397 @@
+//! Raw records become rows: tids become threads, addresses become frames, in the order of time.
+//!
+//! A tid means a thread only together with a moment, so events and definitions are merged by time
+//! before either is read. A record may be late by as long as its writer was held up; what is newer
+//! than the cutoff waits for the next round.
+
+use hangdog_trace::Tables;
+use hangdog_trace::ids::{IDLE, KERNEL_PROCESS, NO_STACK, NONE, StackId, Upid, Utid};
+use hangdog_trace::tables::{Interrupt, Io, LifecycleEvent, Sample, Switch, Transfer, Wake};
+use hangdog_trace::words::{IoOperation, LifecycleKind};
+use std::collections::HashMap;
+
+use crate::code::{AddressSpace, Code};
+use crate::population::Population;
+use crate::records::{CpuEvent, Definition, Event, What, event_kind};
+
+struct ThreadState {
+    tid: u32,
+    process: Upid,
+    name: String,
+    exited: bool,
+    /// Its start was seen; a fork of its tid is another thread's.
+    forked: bool,
+}
+
+struct ProcessState {
+    pid: u32,
+    space: AddressSpace,
+}
+
+/// What is not yet old enough to be read.
+#[derive(Default)]
+pub(crate) struct Pending {
+    pub events: Vec<CpuEvent>,
+    pub definitions: Vec<Definition>,
+}
+
+/// Who and what exists, and the rows made so far.
+pub(crate) struct World {
+    /// The trace's time 0, ns of CLOCK_MONOTONIC.
+    start: u64,
+    threads: Vec<ThreadState>,
+    processes: Vec<ProcessState>,
+    /// tid → utid; a plain array, since every event looks two up.
+    by_tid: Vec<Utid>,
+    by_pid: HashMap<u32, Upid>,
+    /// The kernel side's stack ids → ours.
+    stacks: HashMap<u32, StackId>,
+    pub code: Code,
+    pub tables: Tables,
+}
+
+impl World {
+    /// A world in which `population` is alive at `start`.
+    pub(crate) fn new(start: u64, population: &Population) -> World {
+        let mut world = World {
+            start,
+            threads: Vec::new(),
+            processes: Vec::new(),
+            by_tid: Vec::new(),
+            by_pid: HashMap::new(),
+            stacks: HashMap::new(),
+            code: Code::default(),
+            tables: Tables::default(),
+        };
+        world.add_process(0);
+        world.add_thread(0, KERNEL_PROCESS, "idle");
+        world.note(start, LifecycleKind::Seen, IDLE, NONE, String::new());
+
+        let mut tids: Vec<_> = population.threads.keys().copied().collect();
+        // Leaders first: a process is named by them.
+        tids.sort_unstable_by_key(|tid| (population.threads[tid].pid != *tid, *tid));
+        for tid in tids {
+            let member = &population.threads[&tid];
+            let process = world.process(member.pid, member.is_kernel);
+            let thread = world.add_thread(tid, process, &member.name);
+            let command = match population.processes.get(&member.pid) {
+                Some(company) if tid == member.pid => company.command.clone(),
+                _ => String::new(),
+            };
+            let parent = world.known(member.parent).unwrap_or(NONE);
+            world.note(start, LifecycleKind::Seen, thread, parent, command);
+        }
+        for (&pid, company) in &population.processes {
+            for mapping in &company.mappings {
+                world.map(start, pid, mapping);
+            }
+        }
+        world
+    }
+
+    /// Reads everything in `pending` that is older than `cutoff`.
+    pub(crate) fn advance(&mut self, pending: &mut Pending, cutoff: u64) {
+        // Both are runs of sorted records, one run a CPU, which the stable sort makes use of.
+        pending.events.sort_by_key(|event| event.event.ts);
+        pending.definitions.sort_by_key(|definition| definition.ts);
+        let ready = pending
+            .events
+            .partition_point(|event| event.event.ts < cutoff);
+        let defined = pending
+            .definitions
+            .partition_point(|definition| definition.ts < cutoff);
+        let mut definitions = pending.definitions.drain(..defined).peekable();
+        for CpuEvent { cpu, event } in pending.events.drain(..ready) {
+            while let Some(definition) = definitions.next_if(|d| d.ts <= event.ts) {
+                self.define(definition);
+            }
+            self.happen(cpu, &event);
+        }
+        definitions.for_each(|definition| self.define(definition));
+    }
+
+    fn since_start(&self, ts: u64) -> u64 {
+        ts.saturating_sub(self.start)
+    }
+
+    fn known(&self, tid: u32) -> Option<Utid> {
+        self.by_tid
+            .get(tid as usize)
+            .copied()
+            .filter(|&utid| utid != NONE)
+    }
+
+    fn add_process(&mut self, pid: u32) -> Upid {
+        let process = self.processes.len() as Upid;
+        self.processes.push(ProcessState {
+            pid,
+            space: AddressSpace::default(),
+        });
+        self.by_pid.insert(pid, process);
+        process
+    }
+
+    fn process(&mut self, pid: u32, is_kernel: bool) -> Upid {
+        if is_kernel {
+            return KERNEL_PROCESS;
+        }
+        match self.by_pid.get(&pid) {
+            Some(&process) => process,
+            None => self.add_process(pid),
+        }
+    }
+
+    fn add_thread(&mut self, tid: u32, process: Upid, name: &str) -> Utid {
+        let thread = self.threads.len() as Utid;
+        self.threads.push(ThreadState {
+            tid,
+            process,
+            name: name.to_owned(),
+            exited: false,
+            forked: false,
+        });
+        self.point(tid, thread);
+        thread
+    }
+
+    fn point(&mut self, tid: u32, thread: Utid) {
+        let at = tid as usize;
+        if self.by_tid.len() <= at {
+            self.by_tid.resize(at + 1, NONE);
+        }
+        self.by_tid[at] = thread;
+    }
+
+    fn note(&mut self, ts: u64, kind: LifecycleKind, thread: Utid, parent: Utid, detail: String) {
+        let ts = self.since_start(ts);
+        let state = &self.threads[thread as usize];
+        let pid = match state.process {
+            KERNEL_PROCESS => state.tid,
+            process => self.processes[process as usize].pid,
+        };
+        self.tables.lifecycle.push(LifecycleEvent {
+            ts,
+            kind: kind.into(),
+            thread,
+            process: state.process,
+            tid: state.tid,
+            pid,
+            parent,
+            name: state.name.clone(),
+            detail,
+        });
+    }
+
+    /// The thread that a tid means now; one that nobody announced is noted as seen.
+    fn thread(&mut self, ts: u64, tid: u32) -> Utid {
+        if let Some(thread) = self.known(tid) {
+            return thread;
+        }
+        let process = self.process(tid, false);
+        let thread = self.add_thread(tid, process, "?");
+        self.note(ts, LifecycleKind::Seen, thread, NONE, String::new());
+        thread
+    }
+
+    fn map(&mut self, ts: u64, pid: u32, mapping: &crate::records::RawMapping) {
+        let process = self.process(pid, false);
+        let ts = self.since_start(ts);
+        let space = &mut self.processes[process as usize].space;
+        self.code.map(ts, process, space, mapping, &mut self.tables);
+    }
+
+    fn define(&mut self, definition: Definition) {
+        let ts = definition.ts;
+        match definition.what {
+            What::Stack { id, pid, frames } => {
+                let (process, space) = match pid {
+                    0 => (KERNEL_PROCESS, None),
+                    pid => {
+                        let process = self.process(pid, false);
+                        (process, Some(&self.processes[process as usize].space))
+                    }
+                };
+                let stack = self.code.stack(process, space, &frames, &mut self.tables);
+                self.stacks.insert(id, stack);
+            }
+            What::Fork {
+                tid,
+                pid,
+                parent,
+                name,
+                is_kernel,
+            } => {
+                self.fork(ts, (tid, pid), parent, &name, is_kernel);
+            }
+            What::Exec {
+                old_tid,
+                pid,
+                name,
+                command,
+            } => {
+                let thread = self.thread(ts, old_tid);
+                if old_tid != pid {
+                    self.point(pid, thread);
+                    self.by_tid[old_tid as usize] = NONE;
+                }
+                let state = &mut self.threads[thread as usize];
+                state.tid = pid;
+                state.name = name;
+                self.note(ts, LifecycleKind::Executed, thread, NONE, command);
+            }
+            What::Rename { tid, name } => {
+                let thread = self.thread(ts, tid);
+                let state = &mut self.threads[thread as usize];
+                if state.name != name {
+                    state.name = name;
+                    self.note(ts, LifecycleKind::Renamed, thread, NONE, String::new());
+                }
+            }
+            What::Exit { tid, status } => {
+                let thread = self.thread(ts, tid);
+                self.threads[thread as usize].exited = true;
+                self.note(ts, LifecycleKind::Exited, thread, NONE, status.to_string());
+            }
+            What::ClearMappings { pid } => {
+                let process = self.process(pid, false);
+                self.processes[process as usize].space.clear();
+            }
+            What::Map { pid, mapping } => self.map(ts, pid, &mapping),
+        }
+    }
+
+    fn fork(&mut self, ts: u64, (tid, pid): (u32, u32), parent: u32, name: &str, is_kernel: bool) {
+        let parent = self.thread(ts, parent);
+        // A thread that started between the first hook and the look at /proc is known already.
+        let early = self.known(tid).filter(|&utid| {
+            let state = &self.threads[utid as usize];
+            !state.exited && !state.forked
+        });
+        let thread = match early {
+            Some(thread) => thread,
+            None => {
+                let process = if tid == pid && !is_kernel {
+                    // A process has its parent's code until it executes another program.
+                    let creator = self.threads[parent as usize].process;
+                    let space = self.processes[creator as usize].space.clone();
+                    let process = self.add_process(pid);
+                    self.processes[process as usize].space = space;
+                    process
+                } else {
+                    self.process(pid, is_kernel)
+                };
+                self.add_thread(tid, process, name)
+            }
+        };
+        self.threads[thread as usize].forked = true;
+        self.note(ts, LifecycleKind::Forked, thread, parent, String::new());
+    }
+
+    fn stack(&self, id: u32) -> StackId {
+        self.stacks.get(&id).copied().unwrap_or(NO_STACK)
+    }
+
+    /// The thread that a futex names as its holder, if there is such a one in the same process.
+    fn holder(&self, waiter: Utid, tid: u32) -> Utid {
+        self.known(tid)
+            .filter(|&holder| tid != 0 && holder != waiter)
+            .filter(|&holder| {
+                let holder = &self.threads[holder as usize];
+                holder.process == self.threads[waiter as usize].process && !holder.exited
+            })
+            .unwrap_or(NONE)
+    }
+
+    fn happen(&mut self, cpu: u16, event: &Event) {
+        let ts = self.since_start(event.ts);
+        let thread = self.thread(event.ts, event.tid);
+        match event.kind {
+            event_kind::SWITCH => {
+                let next = self.thread(event.ts, event.a);
+                let is_futex = i64::from(event.call) == libc::SYS_futex;
+                let (arg, holder) = match is_futex {
+                    true => (
+                        event.arg & 0xffff_ffff,
+                        self.holder(thread, (event.arg >> 32) as u32),
+                    ),
+                    false => (event.arg, NONE),
+                };
+                self.tables.switches.push(Switch {
+                    ts,
+                    cpu,
+                    prev: thread,
+                    next,
+                    left: event.flags,
+                    next_priority: event.x,
+                    call: event.call,
+                    object: event.object,
+                    arg,
+                    holder,
+                    user_stack: self.stack(event.b),
+                    kernel_stack: self.stack(event.c),
+                });
+            }
+            event_kind::WAKE => {
+                let wakee = self.thread(event.ts, event.a);
+                self.tables.wakes.push(Wake {
+                    ts,
+                    cpu,
+                    waker: thread,
+                    wakee,
+                    context: event.x,
+                    vector: event.vector.into(),
+                    new: event.flags != 0,
+                    call: event.call,
+                    object: event.object,
+                    arg: event.arg,
+                    user_stack: self.stack(event.b),
+                    kernel_stack: self.stack(event.c),
+                });
+            }
+            event_kind::INTERRUPT => self.tables.interrupts.push(Interrupt {
+                ts,
+                duration: event.arg,
+                cpu,
+                kind: event.x,
+                vector: event.a as u16,
+                thread,
+            }),
+            event_kind::IO => self.tables.ios.push(Io {
+                ts,
+                duration: event.arg,
+                thread,
+                device: event.a,
+                sector: event.object,
+                bytes: event.b,
+                operation: io_operation(event.x).into(),
+            }),
+            event_kind::TRANSFER => self.tables.transfers.push(Transfer {
+                ts,
+                thread,
+                object: event.object,
+                peer: event.arg,
+                sent: event.flags != 0,
+                bytes: event.a,
+            }),
+            event_kind::SAMPLE => self.tables.samples.push(Sample {
+                ts,
+                cpu,
+                thread,
+                user_stack: self.stack(event.a),
+                kernel_stack: self.stack(event.b),
+            }),
+            _ => {}
+        }
+    }
+}
+
+/// The kernel's `enum req_op` in our words.
+fn io_operation(op: u8) -> IoOperation {
+    match op {
+        0 => IoOperation::Read,
+        1 => IoOperation::Write,
+        2 => IoOperation::Flush,
+        3 | 5 | 9 => IoOperation::Discard,
+        _ => IoOperation::Other,
+    }
+}
