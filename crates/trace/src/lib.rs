@@ -18,6 +18,7 @@ pub mod calls;
 mod cell;
 mod error;
 mod file;
+mod guard;
 pub mod ids;
 pub mod meta;
 pub mod object;

@@ -5,7 +5,6 @@
 //! column at the same time.
 
 use std::fs::{self, File};
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -20,6 +19,7 @@ use rayon::prelude::*;
 
 use crate::cell::Cell;
 use crate::error::{Error, Result};
+use crate::guard::guarded;
 use crate::tables::Table;
 
 /// Rows that the writer puts into one part at most.
@@ -227,19 +227,6 @@ fn row_count(path: &Path, reader: &impl FileReader) -> Result<usize> {
             })?;
     }
     Ok(rows)
-}
-
-/// Runs a decoder on a file's bytes and turns whatever goes wrong into an error that names it.
-///
-/// The decoder is a large foreign library, and a corrupt file can run it into one of its internal
-/// assertions. A panic of it leaves nothing behind but the values decoded so far, which are
-/// dropped, so that it is safe to go on as after an error.
-fn guarded<T, E: ToString>(path: &Path, decode: impl FnOnce() -> Result<T, E>) -> Result<T> {
-    match catch_unwind(AssertUnwindSafe(decode)) {
-        Ok(Ok(value)) => Ok(value),
-        Ok(Err(e)) => Err(Error::damaged(path, e)),
-        Err(_) => Err(Error::damaged(path, "it cannot be decoded")),
-    }
 }
 
 /// A column's values in all parts, in order. A part that lacks it gives `default` for each row.

@@ -25,7 +25,7 @@
 //! ```
 //!
 //! Times are a number and `ns`, `us`, `ms` or `s`, or a bare 0. Calls go by their x86-64 name, or
-//! `fault`; left out, a user thread is in none and a kernel thread in its own. `op=` is a futex
+//! `fault`; left out, the thread is in none. `op=` is a futex
 //! operation, `arg=` a number, a time in ns or `none`. Stacks are function names, innermost first,
 //! each with its source as `name@file:line` if wanted. Threads have utids from 1 in the order
 //! in which they are named, processes upids from 1.
@@ -35,7 +35,7 @@ use std::collections::HashMap;
 use std::path::Path;
 
 use crate::all::Tables;
-use crate::calls::{Calls, FutexOp};
+use crate::calls::{Calls, FutexOp, KERNEL_THREAD, NO_CALL};
 use crate::error::{Error, Result};
 use crate::ids::{IDLE, KERNEL_PROCESS, NO_STACK, NONE, StackId, Upid, Utid};
 use crate::meta::Meta;
@@ -405,7 +405,7 @@ impl Parser {
         let left = words
             .optional(|word| word_of(Left::ALL, word).ok())
             .unwrap_or(Left::Preempted);
-        let call = self.call(words, prev);
+        let call = self.call(words).unwrap_or(self.no_call(prev));
         let known = [
             "op", "arg", "object", "holder", "stack", "kstack", "priority",
         ];
@@ -437,7 +437,7 @@ impl Parser {
         let waker = self.thread(words)?;
         words.arrow()?;
         let wakee = self.thread(words)?;
-        let call = self.call(words, waker);
+        let call = self.call(words);
         let known = [
             "op", "arg", "object", "stack", "kstack", "in", "vector", "new",
         ];
@@ -446,6 +446,12 @@ impl Parser {
             .get("in")
             .map_or(Ok(Context::Task), |w| word_of(Context::ALL, w))?;
         let (user_stack, kernel_stack) = self.both_stacks(&options, waker);
+        // In an interrupt, what the CPU was running has nothing to do with the wake.
+        let no_call = if context == Context::Task {
+            self.no_call(waker)
+        } else {
+            NO_CALL
+        };
         self.trace.tables.wakes.push(Wake {
             ts,
             cpu,
@@ -454,7 +460,7 @@ impl Parser {
             context: context.into(),
             vector: options.get("vector").map_or(Ok(0), |v| integer(v))?,
             new: options.contains_key("new"),
-            call,
+            call: call.unwrap_or(no_call),
             object: object(options.get("object"))?,
             arg: argument(&options)?,
             user_stack,
@@ -463,19 +469,23 @@ impl Parser {
         Ok(())
     }
 
-    /// The call's number, if one is named; otherwise that of a thread outside any.
-    fn call(&self, words: &mut Words<'_>, thread: Utid) -> i16 {
-        let kernel = self.lives[thread as usize].process == KERNEL_PROCESS;
-        let number = |word| {
+    /// The number of the call that is named next, if one is.
+    fn call(&self, words: &mut Words<'_>) -> Option<i16> {
+        words.optional(|word| {
             if word == "fault" {
-                Some(-1)
+                Some(NO_CALL)
             } else {
                 self.calls.number(word)
             }
-        };
-        words
-            .optional(number)
-            .unwrap_or(if kernel { -2 } else { -1 })
+        })
+    }
+
+    /// The call number of a thread that is in no call.
+    fn no_call(&self, thread: Utid) -> i16 {
+        match self.lives[thread as usize].process {
+            KERNEL_PROCESS => KERNEL_THREAD,
+            _ => NO_CALL,
+        }
     }
 
     fn thread(&self, words: &mut Words<'_>) -> Parsed<Utid> {
