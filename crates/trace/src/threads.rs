@@ -199,7 +199,7 @@ impl Threads {
     /// - A number is a tid (several threads if the kernel used it again).
     /// - A name is a thread's. Threads inherit their process's name: if a main thread has it, that
     ///   is meant, and not those that inherited it.
-    /// - `process/thread` names both, each by name or number.
+    /// - `process/thread` names both, each by name or number; `process/` means all its threads.
     ///
     /// Names are matched exactly; only where none fits, a name may begin with the selector.
     pub fn find(&self, selector: &str) -> Vec<Utid> {
@@ -239,10 +239,13 @@ impl Threads {
     }
 
     fn find_pair(&self, process: &str, thread: &str, fits: fn(&str, &str) -> bool) -> Vec<Utid> {
+        if process.is_empty() {
+            return Vec::new();
+        }
         let (pid, tid) = (process.parse::<u32>().ok(), thread.parse::<u32>().ok());
         self.select(|t| {
             (pid == Some(t.pid) || fits(&self.process(t.upid).name, process))
-                && (tid == Some(t.tid) || fits(t.name(), thread))
+                && (thread.is_empty() || tid == Some(t.tid) || fits(t.name(), thread))
         })
     }
 

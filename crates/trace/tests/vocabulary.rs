@@ -37,6 +37,8 @@ fn selectors() {
         ("200/io", &["io2"]),
         ("app/app", &["app", "app2"]),
         ("app/102", &["app2"]),
+        ("app/", &["app", "io", "app2"]),
+        ("/io", &[]),
         ("kworker/0:1", &["kworker/0:1"]),
         ("kernel/kworker/0:1", &["kworker/0:1"]),
         ("kwork", &["kworker/0:1"]),

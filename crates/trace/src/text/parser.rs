@@ -1,0 +1,470 @@
+//! Lines become rows.
+
+use std::collections::HashMap;
+
+use super::line::Words;
+use super::values::{argument, device, integer, object, time, word_of};
+use super::{ARCH, Parsed, TextTrace};
+use crate::calls::{Calls, KERNEL_THREAD, NO_CALL};
+use crate::ids::{IDLE, KERNEL_PROCESS, NO_STACK, NONE, StackId, Upid, Utid};
+use crate::tables::*;
+use crate::words::*;
+
+/// Modules that stacks' functions are in.
+const USER_MODULE: u32 = 0;
+const KERNEL_MODULE: u32 = 1;
+/// What a running thread's priority is if the text does not say: nice 0.
+const PRIORITY: u8 = 120;
+
+pub(super) struct Parser {
+    trace: TextTrace,
+    end: Option<u64>,
+    last: u64,
+    calls: Calls,
+    /// By name: upid and pid.
+    processes: HashMap<String, (Upid, u32)>,
+    /// By utid; the idle thread first.
+    lives: Vec<Life>,
+    frames: HashMap<(u32, String), u32>,
+    stacks: HashMap<(Upid, Vec<u32>), StackId>,
+}
+
+/// What a lifecycle row repeats of its thread.
+#[derive(Clone)]
+struct Life {
+    process: Upid,
+    tid: u32,
+    pid: u32,
+    name: String,
+}
+
+impl Parser {
+    pub(super) fn new() -> Parser {
+        let idle = Life {
+            process: KERNEL_PROCESS,
+            tid: 0,
+            pid: 0,
+            name: "swapper/idle".into(),
+        };
+        let mut trace = TextTrace::default();
+        trace.threads.insert("idle".into(), IDLE);
+        Parser {
+            trace,
+            end: None,
+            last: 0,
+            calls: Calls::new(ARCH),
+            processes: HashMap::new(),
+            lives: vec![idle],
+            frames: HashMap::new(),
+            stacks: HashMap::new(),
+        }
+    }
+
+    pub(super) fn line(&mut self, words: &mut Words<'_>) -> Parsed<()> {
+        match words.next("an event")? {
+            "process" => {
+                let name = words.next("the process's name")?;
+                let upid = self.processes.len() as Upid + 1;
+                let pid = words.number("the pid")?;
+                if self.processes.insert(name.into(), (upid, pid)).is_some() {
+                    return Err(format!("there are two processes {name}"));
+                }
+            }
+            "thread" => {
+                let handle = words.next("the thread's name")?;
+                let process = words.next("the process's name")?;
+                let tid = words.number("the tid")?;
+                let (upid, pid) = self.process(process)?;
+                let name = words
+                    .options(&["name"])?
+                    .get("name")
+                    .copied()
+                    .unwrap_or(handle);
+                let life = Life {
+                    process: upid,
+                    tid,
+                    pid,
+                    name: name.into(),
+                };
+                let utid = self.born(handle, life)?;
+                let command = if tid == pid { process } else { "" };
+                self.live(0, LifecycleKind::Seen, utid, NONE, command);
+            }
+            "kthread" => {
+                let name = words.next("the thread's name")?;
+                let tid = words.number("the tid")?;
+                let life = Life {
+                    process: KERNEL_PROCESS,
+                    tid,
+                    pid: tid,
+                    name: name.into(),
+                };
+                let utid = self.born(name, life)?;
+                self.live(0, LifecycleKind::Seen, utid, NONE, "");
+            }
+            "end" => self.end = Some(time(words.next("the time")?)?),
+            ts => {
+                let ts = time(ts)?;
+                self.last = self.last.max(ts);
+                self.event(ts, words)?;
+            }
+        }
+        match words.peek() {
+            Some(word) => Err(format!("'{word}' is one word too many")),
+            None => Ok(()),
+        }
+    }
+
+    fn event(&mut self, ts: u64, words: &mut Words<'_>) -> Parsed<()> {
+        let cpu = words.optional(|word| word.strip_prefix("cpu")?.parse::<u16>().ok());
+        let kind = words.next("the kind of event")?;
+        let on_cpu = || cpu.ok_or_else(|| format!("{kind} needs its CPU, as in: 1ms cpu0 {kind}"));
+        match kind {
+            "switch" => self.switch(ts, on_cpu()?, words),
+            "wake" => self.wake(ts, on_cpu()?, words),
+            "irq" => {
+                let duration = time(words.next("the duration")?)?;
+                let kind = match words.next("hard, soft or timer")? {
+                    "hard" => InterruptKind::Hard,
+                    "soft" => InterruptKind::Soft,
+                    "timer" => InterruptKind::LocalTimer,
+                    other => return Err(format!("'{other}' should be hard, soft or timer")),
+                };
+                let vector = words.number("the vector")?;
+                let (kind, cpu) = (kind.into(), on_cpu()?);
+                let thread = self.thread(words)?;
+                self.trace.tables.interrupts.push(Interrupt {
+                    ts,
+                    duration,
+                    cpu,
+                    kind,
+                    vector,
+                    thread,
+                });
+                Ok(())
+            }
+            "io" => {
+                let duration = time(words.next("the duration")?)?;
+                let thread = self.thread(words)?;
+                let operation = word_of(IoOperation::ALL, words.next("the operation")?)?.into();
+                let bytes = words.number("the bytes")?;
+                let options = words.options(&["device", "sector"])?;
+                let device = options.get("device").map_or(Ok(8 << 20), |d| device(d))?;
+                let sector = options.get("sector").map_or(Ok(0), |s| integer(s))?;
+                self.trace.tables.ios.push(Io {
+                    ts,
+                    duration,
+                    thread,
+                    device,
+                    sector,
+                    bytes,
+                    operation,
+                });
+                Ok(())
+            }
+            "sample" => {
+                let cpu = on_cpu()?;
+                let thread = self.thread(words)?;
+                let options = words.options(&["stack", "kstack"])?;
+                let (user_stack, kernel_stack) = self.both_stacks(&options, thread);
+                self.trace.tables.samples.push(Sample {
+                    ts,
+                    cpu,
+                    thread,
+                    user_stack,
+                    kernel_stack,
+                });
+                Ok(())
+            }
+            "transfer" => {
+                let thread = self.thread(words)?;
+                let sent = match words.next("sent or received")? {
+                    "sent" => true,
+                    "received" => false,
+                    other => return Err(format!("'{other}' should be sent or received")),
+                };
+                let bytes = words.number("the bytes")?;
+                let options = words.options(&["object", "peer"])?;
+                let (object, peer) = (object(options.get("object"))?, object(options.get("peer"))?);
+                self.trace.tables.transfers.push(Transfer {
+                    ts,
+                    thread,
+                    object,
+                    peer,
+                    sent,
+                    bytes,
+                });
+                Ok(())
+            }
+            "lost" => {
+                let count = words.number("the count")?;
+                let kind = word_of(LossKind::ALL, words.next("what was lost")?)?.into();
+                self.trace.tables.losses.push(Loss {
+                    ts,
+                    cpu: cpu.unwrap_or(u16::MAX),
+                    kind,
+                    count,
+                });
+                Ok(())
+            }
+            "fork" | "exec" | "rename" | "exit" => self.life(ts, kind, words),
+            other => Err(format!("there is no event '{other}'")),
+        }
+    }
+
+    fn life(&mut self, ts: u64, kind: &str, words: &mut Words<'_>) -> Parsed<()> {
+        let thread = self.thread(words)?;
+        match kind {
+            "fork" => {
+                words.arrow()?;
+                let handle = words.next("the new thread's name")?;
+                let (process, pid) = self.process(words.next("the process's name")?)?;
+                let tid = words.number("the tid")?;
+                let child = self.born(
+                    handle,
+                    Life {
+                        process,
+                        tid,
+                        pid,
+                        name: handle.into(),
+                    },
+                )?;
+                self.live(ts, LifecycleKind::Forked, child, thread, "");
+            }
+            "exec" => {
+                let file = words.next("the file")?;
+                self.lives[thread as usize].name = file.rsplit('/').next().unwrap_or(file).into();
+                self.live(ts, LifecycleKind::Executed, thread, NONE, file);
+            }
+            "rename" => {
+                self.lives[thread as usize].name = words.next("the new name")?.into();
+                self.live(ts, LifecycleKind::Renamed, thread, NONE, "");
+            }
+            _ => {
+                let status = words.next("the exit status")?;
+                self.live(ts, LifecycleKind::Exited, thread, NONE, status);
+            }
+        }
+        Ok(())
+    }
+
+    fn switch(&mut self, ts: u64, cpu: u16, words: &mut Words<'_>) -> Parsed<()> {
+        let prev = self.thread(words)?;
+        words.arrow()?;
+        let next = self.thread(words)?;
+        let left = words
+            .optional(|word| word_of(Left::ALL, word).ok())
+            .unwrap_or(Left::Preempted);
+        let call = self.call(words).unwrap_or(self.no_call(prev));
+        let known = [
+            "op", "arg", "object", "holder", "stack", "kstack", "priority",
+        ];
+        let options = words.options(&known)?;
+        let (user_stack, kernel_stack) = self.both_stacks(&options, prev);
+        let row = Switch {
+            ts,
+            cpu,
+            prev,
+            next,
+            left: left.into(),
+            next_priority: options
+                .get("priority")
+                .map_or(Ok(PRIORITY), |p| integer(p))?,
+            call,
+            object: object(options.get("object"))?,
+            arg: argument(&options)?,
+            holder: options
+                .get("holder")
+                .map_or(Ok(NONE), |name| self.named(name))?,
+            user_stack,
+            kernel_stack,
+        };
+        self.trace.tables.switches.push(row);
+        Ok(())
+    }
+
+    fn wake(&mut self, ts: u64, cpu: u16, words: &mut Words<'_>) -> Parsed<()> {
+        let waker = self.thread(words)?;
+        words.arrow()?;
+        let wakee = self.thread(words)?;
+        let call = self.call(words);
+        let known = [
+            "op", "arg", "object", "stack", "kstack", "in", "vector", "new",
+        ];
+        let options = words.options(&known)?;
+        let context = options
+            .get("in")
+            .map_or(Ok(Context::Task), |w| word_of(Context::ALL, w))?;
+        let (user_stack, kernel_stack) = self.both_stacks(&options, waker);
+        // In an interrupt, what the CPU was running has nothing to do with the wake.
+        let no_call = if context == Context::Task {
+            self.no_call(waker)
+        } else {
+            NO_CALL
+        };
+        self.trace.tables.wakes.push(Wake {
+            ts,
+            cpu,
+            waker,
+            wakee,
+            context: context.into(),
+            vector: options.get("vector").map_or(Ok(0), |v| integer(v))?,
+            new: options.contains_key("new"),
+            call: call.unwrap_or(no_call),
+            object: object(options.get("object"))?,
+            arg: argument(&options)?,
+            user_stack,
+            kernel_stack,
+        });
+        Ok(())
+    }
+
+    /// The number of the call that is named next, if one is.
+    fn call(&self, words: &mut Words<'_>) -> Option<i16> {
+        words.optional(|word| {
+            if word == "fault" {
+                Some(NO_CALL)
+            } else {
+                self.calls.number(word)
+            }
+        })
+    }
+
+    /// The call number of a thread that is in no call.
+    fn no_call(&self, thread: Utid) -> i16 {
+        match self.lives[thread as usize].process {
+            KERNEL_PROCESS => KERNEL_THREAD,
+            _ => NO_CALL,
+        }
+    }
+
+    fn thread(&self, words: &mut Words<'_>) -> Parsed<Utid> {
+        self.named(words.next("a thread")?)
+    }
+
+    fn named(&self, name: &str) -> Parsed<Utid> {
+        let utid = self.trace.threads.get(name).copied();
+        utid.ok_or_else(|| format!("there is no thread '{name}'; declare it above with: thread"))
+    }
+
+    fn process(&self, name: &str) -> Parsed<(Upid, u32)> {
+        let process = self.processes.get(name).copied();
+        process
+            .ok_or_else(|| format!("there is no process '{name}'; declare it above with: process"))
+    }
+
+    fn born(&mut self, handle: &str, life: Life) -> Parsed<Utid> {
+        let utid = self.lives.len() as Utid;
+        if self.trace.threads.insert(handle.into(), utid).is_some() {
+            return Err(format!(
+                "there are two threads {handle}; tell them apart and use name="
+            ));
+        }
+        self.lives.push(life);
+        Ok(utid)
+    }
+
+    fn live(&mut self, ts: u64, kind: LifecycleKind, thread: Utid, parent: Utid, detail: &str) {
+        let Life {
+            process,
+            tid,
+            pid,
+            name,
+        } = self.lives[thread as usize].clone();
+        let (kind, detail) = (kind.into(), detail.into());
+        let row = LifecycleEvent {
+            ts,
+            kind,
+            thread,
+            process,
+            tid,
+            pid,
+            parent,
+            name,
+            detail,
+        };
+        self.trace.tables.lifecycle.push(row);
+    }
+
+    fn both_stacks(&mut self, options: &HashMap<&str, &str>, thread: Utid) -> (StackId, StackId) {
+        let process = self.lives[thread as usize].process;
+        let user = options
+            .get("stack")
+            .map_or(NO_STACK, |s| self.stack(s, USER_MODULE, process));
+        let kernel = options
+            .get("kstack")
+            .map_or(NO_STACK, |s| self.stack(s, KERNEL_MODULE, KERNEL_PROCESS));
+        (user, kernel)
+    }
+
+    fn stack(&mut self, functions: &str, module: u32, process: Upid) -> StackId {
+        let frames: Vec<u32> = functions
+            .split(';')
+            .map(|name| self.frame(name, module))
+            .collect();
+        let new = self.stacks.len() as StackId + 1;
+        *self
+            .stacks
+            .entry((process, frames))
+            .or_insert_with_key(|(process, frames)| {
+                let row = Stack {
+                    stack: new,
+                    process: *process,
+                    frames: frames.clone(),
+                };
+                self.trace.tables.stacks.push(row);
+                new
+            })
+    }
+
+    fn frame(&mut self, name: &str, module: u32) -> u32 {
+        let frame = self.frames.len() as u32;
+        *self.frames.entry((module, name.into())).or_insert_with(|| {
+            let tables = &mut self.trace.tables;
+            tables.frames.push(Frame {
+                frame,
+                module,
+                offset: 0x1000 + u64::from(frame) * 16,
+            });
+            let (function, source) = name.split_once('@').unwrap_or((name, ""));
+            let (function, source) = (function.into(), source.into());
+            tables.symbols.push(Symbol {
+                frame,
+                function,
+                function_offset: 0,
+                source,
+            });
+            frame
+        })
+    }
+
+    pub(super) fn finish(self) -> TextTrace {
+        let mut trace = self.trace;
+        if !trace.tables.frames.is_empty() {
+            for (module, kind, path) in [
+                (USER_MODULE, ModuleKind::File, "/usr/bin/app"),
+                (KERNEL_MODULE, ModuleKind::Kernel, "[kernel]"),
+            ] {
+                let (kind, path, build_id) = (kind.into(), path.into(), String::new());
+                trace.tables.modules.push(Module {
+                    module,
+                    kind,
+                    path,
+                    build_id,
+                    process: NONE,
+                });
+            }
+        }
+        let tables = &mut trace.tables;
+        tables.switches.sort();
+        tables.wakes.sort();
+        tables.interrupts.sort();
+        tables.ios.sort();
+        tables.transfers.sort();
+        tables.samples.sort();
+        tables.lifecycle.sort();
+        tables.losses.sort();
+        trace.end = self.end.unwrap_or(self.last);
+        trace
+    }
+}
