@@ -1,2 +1,30 @@
-//! x
-fn main() {}
+//! The `hangdog` command: arguments in, text or JSON out. What it says is found out elsewhere.
+
+mod args;
+mod commands;
+mod describe;
+mod format;
+mod load;
+mod loss;
+mod output;
+mod select;
+mod story;
+mod units;
+
+use clap::Parser;
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    let cli = args::Cli::parse();
+    match commands::run(cli.command) {
+        Ok(code) => code,
+        Err(error) if output::is_closed_pipe(&error) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("hangdog: {error:#}");
+            ExitCode::from(match error.downcast_ref::<select::NothingFound>() {
+                Some(_) => commands::NOTHING_FOUND,
+                None => commands::BAD_INPUT,
+            })
+        }
+    }
+}

@@ -1,0 +1,260 @@
+//! The command line as definitions alone: help, completions and man pages are made from them.
+
+use crate::units::{Moment, Size, Span};
+use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+/// Says why a program hung.
+///
+/// hangdog records what every thread of the system does, and names the cause of a hang in one
+/// sentence, with the evidence.
+#[derive(Parser, Debug)]
+#[command(
+    version,
+    max_term_width = 100,
+    after_help = "Exit status: 0 found and fine, 1 nothing found, 2 bad use or bad input; \
+                  record passes on its command's own.\n\
+                  Times need a unit: 1.234s, 52ms, 98us. \
+                  NO_COLOR turns colours off; output to a file or a pipe has none."
+)]
+pub struct Cli {
+    /// What to do.
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+/// The subcommands.
+#[derive(Subcommand, Debug)]
+pub enum Command {
+    /// Record the whole system, while a command runs, for some time or until Ctrl-C
+    Record(RecordArgs),
+    /// Record always, into memory that is overwritten, until Ctrl-C
+    Flight(FlightArgs),
+    /// Save what the running flight recorder holds as a trace; it flies on
+    Snap(SnapArgs),
+    /// Say what this machine allows and lacks, and how to fix it
+    Doctor(DoctorArgs),
+    /// Say what a trace holds: when, where, threads, events, loss, size
+    Info(InfoArgs),
+    /// Show where each thread's time went
+    Threads(ThreadsArgs),
+    /// Tell what one thread did, interval by interval
+    Story(StoryArgs),
+    /// Find the problems in a trace and explain the worst
+    Why(WhyArgs),
+    /// Print the completion script of a shell
+    #[command(hide = true)]
+    Completions {
+        /// Which shell.
+        shell: clap_complete::Shell,
+    },
+    /// Write the man pages into a directory
+    #[command(hide = true)]
+    Man {
+        /// Where to; it must exist.
+        #[arg(value_hint = ValueHint::DirPath)]
+        directory: PathBuf,
+    },
+}
+
+/// Arguments of `record`.
+#[derive(Args, Debug)]
+pub struct RecordArgs {
+    /// Name of the trace [default: hangdog-DATE-TIME.hang]
+    #[arg(short, long, value_name = "TRACE", value_hint = ValueHint::AnyPath)]
+    pub output: Option<PathBuf>,
+    /// Stop after this time
+    #[arg(long = "for", value_name = "DURATION")]
+    pub duration: Option<Span>,
+    /// Record no stacks: cheaper, and less can be explained
+    #[arg(long)]
+    pub no_stacks: bool,
+    /// Samples a second of what each CPU runs; 0 turns sampling off
+    #[arg(long, value_name = "HZ", default_value_t = 1000, value_parser = clap::value_parser!(u32).range(..=20_000))]
+    pub sample: u32,
+    /// Memory for the rings of all CPUs together
+    #[arg(long, value_name = "SIZE", default_value = "32M")]
+    pub memory: Size,
+    /// Record bytes through pipes and eventfds too; costs a hook on every system call
+    #[arg(long)]
+    pub transfers: bool,
+    /// Command to start and to record until it ends
+    #[arg(last = true, value_name = "COMMAND", value_hint = ValueHint::CommandWithArguments)]
+    pub command: Vec<OsString>,
+}
+
+/// Arguments of `flight`.
+#[derive(Args, Debug)]
+pub struct FlightArgs {
+    /// Memory for the rings of all CPUs together
+    #[arg(long, value_name = "SIZE", default_value = "128M")]
+    pub memory: Size,
+    /// Record no stacks: cheaper, and less can be explained
+    #[arg(long)]
+    pub no_stacks: bool,
+    /// Samples a second of what each CPU runs; 0 turns sampling off
+    #[arg(long, value_name = "HZ", default_value_t = 100, value_parser = clap::value_parser!(u32).range(..=20_000))]
+    pub sample: u32,
+}
+
+/// Arguments of `snap`.
+#[derive(Args, Debug)]
+pub struct SnapArgs {
+    /// Name of the trace [default: hangdog-DATE-TIME.hang]
+    #[arg(short, long, value_name = "TRACE", value_hint = ValueHint::AnyPath)]
+    pub output: Option<PathBuf>,
+}
+
+/// Arguments of `doctor`.
+#[derive(Args, Debug)]
+pub struct DoctorArgs {
+    /// Answer in JSON (docs/JSON.md)
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Arguments of `info`.
+#[derive(Args, Debug)]
+pub struct InfoArgs {
+    /// The trace
+    #[arg(value_hint = ValueHint::DirPath)]
+    pub trace: PathBuf,
+    /// Answer in JSON (docs/JSON.md)
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// A part of a trace's time.
+#[derive(Args, Debug, Clone, Copy)]
+pub struct WindowArgs {
+    /// Look at the trace from this time on: 1.234s after its start
+    #[arg(long, value_name = "TIME")]
+    pub from: Option<Moment>,
+    /// Look at it up to this time: 1.234s after its start, +5ms after --from, or end
+    #[arg(long, value_name = "TIME")]
+    pub to: Option<Moment>,
+}
+
+/// Arguments of `threads`.
+#[derive(Args, Debug)]
+pub struct ThreadsArgs {
+    /// The trace
+    #[arg(value_hint = ValueHint::DirPath)]
+    pub trace: PathBuf,
+    /// When
+    #[command(flatten)]
+    pub window: WindowArgs,
+    /// Only threads of this process: pid or name
+    #[arg(long, value_name = "PROCESS")]
+    pub process: Option<String>,
+    /// Only this thread: tid, name, or process/thread
+    #[arg(long, value_name = "THREAD")]
+    pub thread: Option<String>,
+    /// Sort by this column: names and ids ascending, times and counts descending
+    #[arg(long, value_name = "COLUMN", default_value = "running")]
+    pub sort: Column,
+    /// Answer in JSON (docs/JSON.md)
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// The columns that `threads` sorts by.
+#[derive(ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Column {
+    /// Name of the process, then of the thread
+    Process,
+    /// Process id
+    Pid,
+    /// Name of the thread
+    Thread,
+    /// Thread id
+    Tid,
+    /// Life within the window
+    Time,
+    /// Time on a CPU
+    Running,
+    /// Time woken and without a CPU
+    Runnable,
+    /// Time after being taken off a CPU
+    Preempted,
+    /// Time waiting for something other than a CPU
+    Blocked,
+    /// Time lost to interrupts
+    Interrupted,
+    /// How often it came on a CPU
+    Switches,
+    /// Longest wait
+    Longest,
+}
+
+/// Arguments of `story`.
+#[derive(Args, Debug)]
+pub struct StoryArgs {
+    /// The trace
+    #[arg(value_hint = ValueHint::DirPath)]
+    pub trace: PathBuf,
+    /// The thread: tid, name, or process/thread
+    #[arg(long, value_name = "THREAD")]
+    pub thread: String,
+    /// When
+    #[command(flatten)]
+    pub window: WindowArgs,
+    /// Tell no more than this many intervals
+    #[arg(long, value_name = "N")]
+    pub limit: Option<usize>,
+    /// Answer in JSON (docs/JSON.md)
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Arguments of `why`.
+#[derive(Args, Debug)]
+pub struct WhyArgs {
+    /// The trace
+    #[arg(value_hint = ValueHint::DirPath)]
+    pub trace: PathBuf,
+    /// Explain this problem of those found, 1 being the worst
+    #[arg(long, value_name = "N", conflicts_with = "thread", value_parser = clap::value_parser!(u32).range(1..))]
+    pub problem: Option<u32>,
+    /// Explain what held up this thread: tid, name, or process/thread
+    #[arg(long, value_name = "THREAD")]
+    pub thread: Option<String>,
+    /// When
+    #[command(flatten)]
+    pub window: WindowArgs,
+    /// Answer in JSON (docs/JSON.md)
+    #[arg(long)]
+    pub json: bool,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory;
+
+    /// The definitions do not contradict each other.
+    #[test]
+    fn definitions_are_sound() {
+        Cli::command().debug_assert();
+    }
+
+    /// What follows `--` is the command, its own options included.
+    #[test]
+    fn record_takes_a_command() {
+        let cli = Cli::parse_from(["hangdog", "record", "-o", "a.hang", "--", "ls", "-l"]);
+        let Command::Record(args) = cli.command else {
+            panic!("not record: {cli:?}");
+        };
+        assert_eq!(args.command, ["ls", "-l"]);
+        assert_eq!(args.output, Some("a.hang".into()));
+        assert_eq!((args.sample, args.memory.bytes()), (1000, 32 << 20));
+    }
+
+    /// A duration without a unit is refused.
+    #[test]
+    fn durations_need_a_unit() {
+        assert!(Cli::try_parse_from(["hangdog", "record", "--for", "10"]).is_err());
+        assert!(Cli::try_parse_from(["hangdog", "record", "--for", "10s"]).is_ok());
+    }
+}

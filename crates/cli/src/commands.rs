@@ -1,0 +1,33 @@
+//! The subcommands, one file each.
+
+mod completions;
+mod info;
+mod man;
+mod story;
+mod threads;
+
+use crate::args::Command;
+use anyhow::{Result, bail};
+use std::process::ExitCode;
+
+/// There was nothing of what was asked for.
+pub const NOTHING_FOUND: u8 = 1;
+/// The arguments make no sense, or a trace could not be read.
+pub const BAD_INPUT: u8 = 2;
+
+/// Runs a subcommand and gives the exit status.
+pub fn run(command: Command) -> Result<ExitCode> {
+    match command {
+        Command::Info(args) => info::run(&args)?,
+        Command::Threads(args) => threads::run(&args)?,
+        Command::Story(args) => story::run(&args)?,
+        Command::Completions { shell } => completions::run(shell)?,
+        Command::Man { directory } => man::run(&directory)?,
+        Command::Record(_)
+        | Command::Flight(_)
+        | Command::Snap(_)
+        | Command::Doctor(_)
+        | Command::Why(_) => bail!("this build has no such command yet"),
+    }
+    Ok(ExitCode::SUCCESS)
+}

@@ -1,0 +1,118 @@
+//! `hangdog story`: what one thread did, interval by interval.
+
+use crate::args::StoryArgs;
+use crate::format;
+use crate::load::Recording;
+use crate::loss::Loss;
+use crate::output::{self, Colour, Paint};
+use crate::select::{self, Who, Window};
+use crate::story::Story;
+use anyhow::Result;
+use hangdog_timeline::State;
+use hangdog_trace::calls::Calls;
+use hangdog_trace::stacks::StackTable;
+use serde::{Serialize, Serializer};
+use std::io::Write;
+use std::path::Path;
+
+/// The answer in JSON. The intervals are made while they are written: a story can be long.
+#[derive(Serialize)]
+struct Answer<'a> {
+    trace: &'a Path,
+    loss: &'a Loss,
+    thread: Who<'a>,
+    from_ns: u64,
+    to_ns: u64,
+    #[serde(serialize_with = "entries")]
+    intervals: (&'a Story<'a>, usize),
+    /// Intervals that --limit left out.
+    left_out: usize,
+}
+
+fn entries<S: Serializer>((story, limit): &(&Story<'_>, usize), to: S) -> Result<S::Ok, S::Error> {
+    to.collect_seq(story.entries().take(*limit))
+}
+
+/// Tells the story.
+pub fn run(args: &StoryArgs) -> Result<()> {
+    let recording = Recording::load(&args.trace)?;
+    let window = Window::new(args.window, recording.timeline.end())?;
+    let thread = select::thread(
+        &recording.threads,
+        &recording.timeline,
+        window,
+        &args.thread,
+    )?;
+    let stacks = StackTable::load(&recording.trace)?;
+    let calls = Calls::new(&recording.trace.meta().arch);
+    let story = Story {
+        recording: &recording,
+        stacks: &stacks,
+        calls: &calls,
+        thread,
+        window,
+    };
+    let limit = args.limit.unwrap_or(usize::MAX);
+    let left_out = story.len().saturating_sub(limit);
+    if !args.json {
+        return print(&story, limit, left_out);
+    }
+    output::json(&Answer {
+        trace: &args.trace,
+        loss: &recording.loss,
+        thread: Who::new(&recording.threads, thread),
+        from_ns: window.from,
+        to_ns: window.to,
+        intervals: (&story, limit),
+        left_out,
+    })
+}
+
+/// Width of the columns before the text: time, duration, state.
+const INDENT: usize = 14 + 2 + 9 + 2 + 11 + 2;
+
+fn print(story: &Story<'_>, limit: usize, left_out: usize) -> Result<()> {
+    let paint = Paint::for_stdout();
+    let mut out = output::stdout();
+    let who = Who::new(&story.recording.threads, story.thread);
+    writeln!(
+        out,
+        "{} from {} to {}, {}",
+        paint.text(Colour::Heading, &who.text()),
+        format::moment(story.window.from),
+        format::moment(story.window.to),
+        format::things(story.len() as u64, "interval", "intervals"),
+    )?;
+    writeln!(out, "Lost: {}", story.recording.loss.text())?;
+    writeln!(out)?;
+    for entry in story.entries().take(limit) {
+        let (what, below) = entry.text();
+        let state = format!("{:<11}", entry.state);
+        writeln!(
+            out,
+            "{:>14}  {:>9}  {}  {what}",
+            format::moment(entry.start_ns),
+            format::duration(entry.duration_ns),
+            paint.text(colour(entry.state), &state),
+        )?;
+        for line in below {
+            writeln!(out, "{:INDENT$}{}", "", paint.text(Colour::Quiet, line))?;
+        }
+    }
+    if left_out > 0 {
+        let more = format::things(left_out as u64, "more interval", "more intervals");
+        writeln!(
+            out,
+            "\n{more}: raise --limit, or tell another part with --from"
+        )?;
+    }
+    Ok(out.flush()?)
+}
+
+fn colour(state: &str) -> Colour {
+    match State::ALL.into_iter().find(|s| s.text() == state) {
+        Some(State::Running) => Colour::Good,
+        Some(State::Blocked) => Colour::Bad,
+        _ => Colour::Warning,
+    }
+}

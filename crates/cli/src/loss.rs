@@ -1,0 +1,127 @@
+//! What a recording lost, as every answer states it.
+
+use crate::format;
+use hangdog_trace::Trace;
+use hangdog_trace::meta::RecordingState;
+use hangdog_trace::tables::Losses;
+use hangdog_trace::words::LossKind;
+use serde::Serialize;
+use std::collections::BTreeMap;
+
+/// What was lost; nothing if `total` is 0.
+#[derive(Serialize, Debug, PartialEq, Eq)]
+pub struct Loss {
+    /// Events, definitions and whatever else there was, together.
+    pub total: u64,
+    /// Whether the recording was cut short, so that its end is missing too.
+    pub cut_short: bool,
+    /// By kind and CPU.
+    pub by: Vec<LossOf>,
+}
+
+/// A loss of one kind on one CPU.
+#[derive(Serialize, Debug, PartialEq, Eq)]
+pub struct LossOf {
+    /// What, as the trace's documentation names it.
+    pub kind: &'static str,
+    /// Where; none if it belongs to no CPU.
+    pub cpu: Option<u16>,
+    /// How many.
+    pub count: u64,
+}
+
+impl Loss {
+    /// Adds up what a trace says that it lost.
+    pub fn of(trace: &Trace) -> hangdog_trace::Result<Loss> {
+        let cut_short = trace.meta().state == RecordingState::Recording;
+        Ok(Loss::new(&trace.read()?, cut_short))
+    }
+
+    fn new(rows: &Losses, cut_short: bool) -> Loss {
+        let mut sums = BTreeMap::new();
+        for i in 0..rows.len() {
+            let sum: &mut u64 = sums.entry((rows.kind[i], rows.cpu[i])).or_default();
+            *sum = sum.saturating_add(rows.count[i]);
+        }
+        let by: Vec<LossOf> = sums
+            .into_iter()
+            .map(|((kind, cpu), count)| LossOf {
+                kind: LossKind::from(kind).text(),
+                cpu: (cpu != u16::MAX).then_some(cpu),
+                count,
+            })
+            .collect();
+        Loss {
+            total: by
+                .iter()
+                .fold(0, |sum, loss| sum.saturating_add(loss.count)),
+            cut_short,
+            by,
+        }
+    }
+
+    /// Whether nothing was lost.
+    pub fn is_none(&self) -> bool {
+        self.total == 0 && !self.cut_short
+    }
+
+    /// `none`, or what was lost.
+    pub fn text(&self) -> String {
+        let mut parts = Vec::new();
+        for loss in self.by.iter().filter(|loss| loss.count > 0) {
+            let count = format::count(loss.count);
+            parts.push(match loss.cpu {
+                Some(cpu) => format!("{count} {} on CPU {cpu}", loss.kind),
+                None => format!("{count} {}", loss.kind),
+            });
+        }
+        if self.cut_short {
+            parts.push("the end (the recording was cut short or still runs)".into());
+        }
+        match parts.len() {
+            0 => "none".into(),
+            _ => parts.join(", "),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use hangdog_trace::tables::Loss as Row;
+
+    fn row(cpu: u16, kind: LossKind, count: u64) -> Row {
+        Row {
+            ts: 0,
+            cpu,
+            kind: kind.into(),
+            count,
+        }
+    }
+
+    /// No row is no loss, and is said so.
+    #[test]
+    fn none() {
+        let loss = Loss::new(&Losses::default(), false);
+        assert!(loss.is_none());
+        assert_eq!(loss.text(), "none");
+    }
+
+    /// Rows of one kind and CPU are one; a loss that belongs to no CPU names none.
+    #[test]
+    fn sums() {
+        let rows = Losses::from_iter([
+            row(1, LossKind::Events, 1_000),
+            row(u16::MAX, LossKind::Mappings, 2),
+            row(1, LossKind::Events, 500),
+            row(0, LossKind::Events, 3),
+        ]);
+        let loss = Loss::new(&rows, true);
+        assert_eq!(loss.total, 1_505);
+        assert_eq!(
+            loss.text(),
+            "3 events on CPU 0, 1,500 events on CPU 1, 2 mappings, \
+             the end (the recording was cut short or still runs)"
+        );
+    }
+}

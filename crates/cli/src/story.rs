@@ -1,0 +1,303 @@
+//! One thread's intervals as entries of a story: each says what the thread did and who or what
+//! put it there. Text and JSON are made from the same entries, one at a time.
+
+use crate::describe::{self, CallInfo};
+use crate::format;
+use crate::load::Recording;
+use crate::select::{Who, Window};
+use hangdog_timeline::{Cause, Interval, Intervals, State};
+use hangdog_trace::calls::Calls;
+use hangdog_trace::ids::{IDLE, NONE, Utid};
+use hangdog_trace::stacks::StackTable;
+use hangdog_trace::words::{Context, InterruptKind, Left};
+use serde::Serialize;
+
+/// The story of a thread within a window.
+pub struct Story<'a> {
+    pub recording: &'a Recording,
+    pub stacks: &'a StackTable,
+    pub calls: &'a Calls,
+    pub thread: Utid,
+    pub window: Window,
+}
+
+/// One interval.
+#[derive(Serialize, Debug)]
+pub struct Entry<'a> {
+    pub start_ns: u64,
+    pub duration_ns: u64,
+    pub state: &'static str,
+    #[serde(flatten)]
+    pub what: What<'a>,
+}
+
+/// What happened in an interval, by how it came about.
+#[derive(Serialize, Debug)]
+#[serde(tag = "what", rename_all = "snake_case")]
+pub enum What<'a> {
+    /// It ran.
+    Ran {
+        cpu: u16,
+        /// How long it had waited for a CPU just before, ns.
+        waited_ns: u64,
+    },
+    /// It was made runnable.
+    Woken(Box<Woken<'a>>),
+    /// It gave the CPU up, or was taken off it.
+    Displaced {
+        /// preempted, throttled, yielded.
+        how: &'static str,
+        cpu: u16,
+        /// Who came; none if the CPU went idle.
+        by: Option<Who<'a>>,
+    },
+    /// It waited.
+    Waited(Box<Waited<'a>>),
+    /// An interrupt had its CPU.
+    Interrupt {
+        kind: &'static str,
+        vector: u16,
+        cpu: u16,
+    },
+    /// It was so when the trace began.
+    Before,
+    /// It had just been created.
+    Created,
+}
+
+/// Who or what made a thread runnable.
+#[derive(Serialize, Debug)]
+pub struct Woken<'a> {
+    /// thread, timer, interrupt, softirq, kernel timer.
+    pub context: &'static str,
+    /// Number of the interrupt or softirq.
+    pub vector: u16,
+    /// The waking thread; none where no thread did it.
+    pub by: Option<Who<'a>>,
+    /// Whether this is the thread's first wake after its creation.
+    pub new: bool,
+    /// What the waker was in.
+    pub call: Option<CallInfo>,
+    pub stack: Vec<String>,
+    pub kernel_stack: Vec<String>,
+    /// The same stacks in a line each.
+    #[serde(skip)]
+    lines: Vec<String>,
+}
+
+/// What a thread waited for.
+#[derive(Serialize, Debug)]
+pub struct Waited<'a> {
+    /// sleeping, uninterruptible, stopped, idle, dead.
+    pub how: &'static str,
+    pub call: CallInfo,
+    /// Who held the lock, if the lock says so.
+    pub holder: Option<Who<'a>>,
+    pub stack: Vec<String>,
+    pub kernel_stack: Vec<String>,
+    #[serde(skip)]
+    lines: Vec<String>,
+}
+
+impl<'a> Story<'a> {
+    fn intervals(&self) -> Intervals<'a> {
+        self.recording.timeline.intervals(self.thread)
+    }
+
+    /// How many entries there are.
+    pub fn len(&self) -> usize {
+        self.intervals()
+            .indexes(self.window.from, self.window.to)
+            .len()
+    }
+
+    /// The entries in order, each made when it is asked for.
+    pub fn entries(&self) -> impl Iterator<Item = Entry<'a>> + '_ {
+        let intervals = self.intervals();
+        let Window { from, to } = self.window;
+        intervals
+            .indexes(from, to)
+            .zip(intervals.between(from, to))
+            .map(move |(i, interval)| Entry {
+                start_ns: interval.start,
+                duration_ns: interval.duration(),
+                state: interval.state.text(),
+                what: self.what(intervals, i, interval),
+            })
+    }
+
+    fn what(&self, intervals: Intervals<'a>, i: usize, interval: Interval) -> What<'a> {
+        let switches = &self.recording.switches;
+        match interval.cause {
+            // Only the first interval of a life has no known cause.
+            Cause::Unknown if self.recording.timeline.life(self.thread).start == 0 => What::Before,
+            Cause::Unknown => What::Created,
+            Cause::Wake(row) => What::Woken(Box::new(self.woken(row as usize))),
+            Cause::Interrupt(row) => {
+                let interrupts = &self.recording.interrupts;
+                let row = row as usize;
+                What::Interrupt {
+                    kind: InterruptKind::from(interrupts.kind[row]).text(),
+                    vector: interrupts.vector[row],
+                    cpu: interrupts.cpu[row],
+                }
+            }
+            Cause::Switch(row) => {
+                let row = row as usize;
+                match interval.state {
+                    State::Running | State::Interrupted => What::Ran {
+                        cpu: switches.cpu[row],
+                        waited_ns: waited(intervals, i),
+                    },
+                    State::Runnable | State::Preempted => What::Displaced {
+                        how: Left::from(switches.left[row]).text(),
+                        cpu: switches.cpu[row],
+                        by: self.who(switches.next[row]),
+                    },
+                    State::Blocked => What::Waited(Box::new(self.waited(row))),
+                }
+            }
+        }
+    }
+
+    fn woken(&self, row: usize) -> Woken<'a> {
+        let wakes = &self.recording.wakes;
+        let context = Context::from(wakes.context[row]);
+        let by = (context == Context::Task)
+            .then(|| self.who(wakes.waker[row]))
+            .flatten();
+        let call = CallInfo::new(
+            self.calls,
+            wakes.call[row],
+            wakes.object[row],
+            wakes.arg[row],
+        );
+        let (user, kernel) = (wakes.user_stack[row], wakes.kernel_stack[row]);
+        Woken {
+            context: context.text(),
+            vector: wakes.vector[row],
+            new: wakes.new[row],
+            call: (by.is_some() && call.is_call()).then_some(call),
+            by,
+            stack: describe::frames(self.stacks, user),
+            kernel_stack: describe::frames(self.stacks, kernel),
+            lines: self.stack_lines(user, kernel),
+        }
+    }
+
+    fn waited(&self, row: usize) -> Waited<'a> {
+        let switches = &self.recording.switches;
+        let (user, kernel) = (switches.user_stack[row], switches.kernel_stack[row]);
+        Waited {
+            how: Left::from(switches.left[row]).text(),
+            call: CallInfo::new(
+                self.calls,
+                switches.call[row],
+                switches.object[row],
+                switches.arg[row],
+            ),
+            holder: (switches.holder[row] != NONE)
+                .then(|| self.who(switches.holder[row]))
+                .flatten(),
+            stack: describe::frames(self.stacks, user),
+            kernel_stack: describe::frames(self.stacks, kernel),
+            lines: self.stack_lines(user, kernel),
+        }
+    }
+
+    fn stack_lines(&self, user: u32, kernel: u32) -> Vec<String> {
+        let user = describe::stack_line(self.stacks, user).map(|line| format!("in {line}"));
+        let kernel =
+            describe::stack_line(self.stacks, kernel).map(|line| format!("in the kernel: {line}"));
+        user.into_iter().chain(kernel).collect()
+    }
+
+    /// Who a thread is; none for idle.
+    fn who(&self, utid: Utid) -> Option<Who<'a>> {
+        (utid != IDLE).then(|| Who::new(&self.recording.threads, utid))
+    }
+}
+
+/// How long a thread that has a CPU in interval `i` had waited for it just before, ns.
+fn waited(intervals: Intervals<'_>, i: usize) -> u64 {
+    (0..i)
+        .rev()
+        .map_while(|i| intervals.get(i).filter(|before| before.state.wants_cpu()))
+        .map(|before| before.duration())
+        .sum()
+}
+
+impl Entry<'_> {
+    /// What happened in a line, and further lines below it.
+    pub fn text(&self) -> (String, &[String]) {
+        match &self.what {
+            What::Ran { cpu, waited_ns: 0 } => (format!("on CPU {cpu}"), &[]),
+            What::Ran { cpu, waited_ns } => (
+                format!(
+                    "on CPU {cpu}, after {} of waiting for it",
+                    format::duration(*waited_ns)
+                ),
+                &[],
+            ),
+            What::Woken(woken) => (woken.text(), &woken.lines),
+            What::Displaced { how, cpu, by } => {
+                let by = match by {
+                    Some(who) => format!(", {} came", who.text()),
+                    None => String::new(),
+                };
+                (format!("{how} on CPU {cpu}{by}"), &[])
+            }
+            What::Waited(waited) => (waited.text(), &waited.lines),
+            What::Interrupt { kind, vector, cpu } => {
+                (format!("{} on CPU {cpu}", interrupt(kind, *vector)), &[])
+            }
+            What::Before => ("since before the trace".into(), &[]),
+            What::Created => ("newly created".into(), &[]),
+        }
+    }
+}
+
+/// An interrupt or the context of a wake, with its number where it has one; timers have none.
+fn interrupt(kind: &str, vector: u16) -> String {
+    if kind == InterruptKind::Soft.text() {
+        format!("{kind} {}", describe::softirq(vector))
+    } else if kind == InterruptKind::Hard.text() {
+        format!("{kind} {vector}")
+    } else {
+        format!("a {kind}")
+    }
+}
+
+impl Woken<'_> {
+    fn text(&self) -> String {
+        let verb = if self.new { "started" } else { "woken" };
+        let by = match &self.by {
+            Some(who) => who.text(),
+            None if self.context == Context::Task.text() => "the idle thread".into(),
+            None => interrupt(self.context, self.vector),
+        };
+        match &self.call {
+            Some(call) => format!("{verb} by {by} in {}", call.text()),
+            None => format!("{verb} by {by}"),
+        }
+    }
+}
+
+impl Waited<'_> {
+    fn text(&self) -> String {
+        let mut text = if self.how == Left::Stopped.text() {
+            "stopped by a signal or a debugger".into()
+        } else if self.how == Left::Idle.text() {
+            "nothing to do".into()
+        } else {
+            self.call.text()
+        };
+        if let Some(holder) = &self.holder {
+            text = format!("{text}, held by {}", holder.text());
+        }
+        if self.how == Left::Uninterruptible.text() {
+            text.push_str(", uninterruptible");
+        }
+        text
+    }
+}

@@ -1,0 +1,371 @@
+//! The command as people use it: a trace in, text or JSON and an exit status out.
+//!
+//! The traces are texts in `golden/`, and so is what the command must say of them. The figures
+//! there were worked out by hand from the texts.
+
+use hangdog_trace::Meta;
+use hangdog_trace::meta::{Hook, Options};
+use hangdog_trace::text;
+use serde_json::{Value, json};
+use std::fs;
+use std::io::Read;
+use std::path::PathBuf;
+use std::process::{Command, Output, Stdio};
+use tempfile::TempDir;
+
+/// A trace on disk for as long as the test runs.
+struct Fixture {
+    dir: TempDir,
+}
+
+impl Fixture {
+    /// Of `golden/NAME.trace`.
+    fn new(name: &str) -> Fixture {
+        let path = golden(&format!("{name}.trace"));
+        Fixture::of(&fs::read_to_string(path).expect("the trace's text"))
+    }
+
+    fn of(trace: &str) -> Fixture {
+        let dir = TempDir::new().expect("a directory");
+        let meta = Meta {
+            hangdog: "0.1.0".into(),
+            started: "2026-11-21T10:00:00Z".into(),
+            host: "lab".into(),
+            kernel: "6.18.0".into(),
+            cpus: 2,
+            command: vec!["./app".into(), "--fast".into()],
+            command_tid: Some(100),
+            options: Options {
+                stacks: true,
+                sample_hz: 0,
+                transfers: false,
+            },
+            hooks: vec![
+                Hook {
+                    name: "sched_switch".into(),
+                    attached: true,
+                    reason: String::new(),
+                },
+                Hook {
+                    name: "block_rq_issue".into(),
+                    attached: false,
+                    reason: "this kernel has no such tracepoint".into(),
+                },
+            ],
+            ..Meta::default()
+        };
+        text::parse(trace)
+            .expect("a trace in text form")
+            .write_to(dir.path().join("t.hang"), meta)
+            .expect("a trace on disk");
+        Fixture { dir }
+    }
+
+    fn run(&self, args: &[&str]) -> Output {
+        hangdog()
+            .args(args)
+            .current_dir(&self.dir)
+            .output()
+            .expect("a run")
+    }
+
+    /// What the command says, given that all is well.
+    fn text(&self, args: &[&str]) -> String {
+        let output = self.run(args);
+        let errors = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(0), "{args:?}: {errors}");
+        String::from_utf8(output.stdout).expect("UTF-8")
+    }
+
+    fn json(&self, args: &[&str]) -> Value {
+        let args = [args, &["--json"]].concat();
+        serde_json::from_str(&self.text(&args)).expect("JSON")
+    }
+
+    /// What the command says on standard error, given its exit status.
+    fn refusal(&self, args: &[&str], status: i32) -> String {
+        let output = self.run(args);
+        assert_eq!(output.status.code(), Some(status), "{args:?}");
+        assert!(output.stdout.is_empty(), "{args:?} printed an answer");
+        String::from_utf8(output.stderr).expect("UTF-8")
+    }
+}
+
+fn hangdog() -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_hangdog"));
+    command.stdin(Stdio::null());
+    command
+}
+
+fn golden(name: &str) -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR"))
+        .join("tests/golden")
+        .join(name)
+}
+
+/// Compares with `golden/NAME`, or writes it where UPDATE_GOLDEN is set: then read it before
+/// committing it.
+fn assert_golden(name: &str, found: &str) {
+    let path = golden(name);
+    if std::env::var_os("UPDATE_GOLDEN").is_some() {
+        fs::write(&path, found).expect("a writable golden file");
+    }
+    let expected = fs::read_to_string(&path).unwrap_or_default();
+    assert_eq!(
+        found, expected,
+        "{name} differs; UPDATE_GOLDEN=1 writes it anew"
+    );
+}
+
+/// The story of a thread: every interval, why it blocked, who woke it, how long it then waited.
+#[test]
+fn story() {
+    let fixture = Fixture::new("handover");
+    let text = fixture.text(&["story", "t.hang", "--thread", "app"]);
+    assert_golden("handover.story.txt", &text);
+}
+
+/// The same story as JSON.
+#[test]
+fn story_json() {
+    let fixture = Fixture::new("handover");
+    let text = fixture.text(&["story", "t.hang", "--thread", "100", "--json"]);
+    assert_golden("handover.story.json", &text);
+}
+
+/// Threads sorted by time running.
+#[test]
+fn threads() {
+    let text = Fixture::new("handover").text(&["threads", "t.hang"]);
+    assert_golden("handover.threads.txt", &text);
+}
+
+/// What the trace holds. Sizes on disk are the writer's affair and left out here.
+#[test]
+fn info() {
+    let text = Fixture::new("handover").text(&["info", "t.hang"]);
+    let without_sizes: String = text
+        .lines()
+        .map(|line| match line.split_once("  ") {
+            Some(("size      ", _)) => "size        (left out)\n".into(),
+            _ if line.ends_with('B') => {
+                let (before, _) = line.rsplit_once("  ").unwrap_or((line, ""));
+                format!("{}\n", before.trim_end())
+            }
+            _ => format!("{line}\n"),
+        })
+        .collect();
+    assert_golden("handover.info.txt", &without_sizes);
+}
+
+/// The JSON of info: figures that are in the text, and sizes that agree with each other.
+#[test]
+fn info_json() {
+    let info = Fixture::new("handover").json(&["info", "t.hang"]);
+    assert_eq!(info["event_count"], 17);
+    assert_eq!(
+        info["loss"],
+        json!({"total": 0, "cut_short": false, "by": []})
+    );
+    assert_eq!(info["duration_ns"], 10_000_000);
+    assert_eq!(info["meta"]["host"], "lab");
+    let bytes = info["bytes"].as_u64().expect("a number");
+    let each = info["bytes_per_event"].as_f64().expect("a number");
+    assert!((bytes as f64 / 17.0 - each).abs() < 0.001);
+}
+
+/// A window clips the times: from 2 ms for 1 ms, main is blocked for 0.5 ms, then runnable.
+#[test]
+fn threads_window() {
+    let fixture = Fixture::new("handover");
+    let window = ["--from", "2ms", "--to", "+1ms"];
+    let answer = fixture.json(&[&["threads", "t.hang", "--thread", "app"], &window[..]].concat());
+    assert_eq!(answer["from_ns"], 2_000_000);
+    assert_eq!(answer["to_ns"], 3_000_000);
+    let main = &answer["threads"][0];
+    assert_eq!(
+        main["states"]["blocked"],
+        json!({"ns": 500_000, "share": 0.5})
+    );
+    assert_eq!(
+        main["states"]["runnable"],
+        json!({"ns": 500_000, "share": 0.5})
+    );
+    assert_eq!(main["switches"], 0);
+    assert_eq!(
+        main["longest_wait"],
+        json!({"start_ns": 2_000_000, "duration_ns": 500_000, "state": "blocked"})
+    );
+}
+
+/// Filters and sorting: by process; by name ascending; by count descending.
+#[test]
+fn threads_chosen_and_sorted() {
+    let fixture = Fixture::new("handover");
+    let names = |args: &[&str]| -> Vec<String> {
+        let answer = fixture.json(&[&["threads", "t.hang"], args].concat());
+        let rows = answer["threads"].as_array().expect("rows").clone();
+        rows.iter()
+            .map(|row| row["thread"].as_str().expect("a name").to_string())
+            .collect()
+    };
+    assert_eq!(
+        names(&["--process", "app", "--sort", "tid"]),
+        ["app", "worker"]
+    );
+    assert_eq!(names(&["--process", "200"]), ["busy"]);
+    assert_eq!(
+        names(&["--sort", "thread"]),
+        ["app", "busy", "kworker", "worker"]
+    );
+    assert_eq!(names(&["--sort", "switches"])[0], "app");
+}
+
+/// --limit tells so many intervals and says how many it left out.
+#[test]
+fn story_limit() {
+    let fixture = Fixture::new("handover");
+    let args = ["story", "t.hang", "--thread", "app", "--limit", "2"];
+    let text = fixture.text(&args);
+    assert!(text.contains("10 more intervals"), "{text}");
+    let answer = fixture.json(&args);
+    assert_eq!(answer["intervals"].as_array().map(Vec::len), Some(2));
+    assert_eq!(answer["left_out"], 10);
+}
+
+/// Loss is stated in every answer.
+#[test]
+fn loss_is_stated() {
+    let fixture = Fixture::of(
+        "process app 1\nthread main app 1\n0 cpu0 switch idle -> main\n\
+         1ms cpu0 lost 5 events\nend 2ms",
+    );
+    for args in [
+        &["info", "t.hang"][..],
+        &["threads", "t.hang"],
+        &["story", "t.hang", "--thread", "main"],
+    ] {
+        assert!(fixture.text(args).contains("5 events on CPU 0"), "{args:?}");
+        assert_eq!(fixture.json(args)["loss"]["total"], 5, "{args:?}");
+    }
+}
+
+/// Exit status 1 where nothing was found.
+#[test]
+fn nothing_found() {
+    let fixture = Fixture::new("handover");
+    for args in [
+        &["story", "t.hang", "--thread", "nobody"][..],
+        &["threads", "t.hang", "--thread", "nobody"],
+        &["threads", "t.hang", "--process", "nobody"],
+        &["threads", "t.hang", "--process", "busy", "--thread", "app"],
+    ] {
+        fixture.refusal(args, 1);
+    }
+}
+
+/// Exit status 2 and one line that says what is wrong, for bad use and for bad input.
+#[test]
+fn bad_use_and_input() {
+    let fixture = Fixture::new("handover");
+    fs::write(fixture.dir.path().join("file.hang"), "alien").expect("a file");
+    fs::create_dir(fixture.dir.path().join("empty.hang")).expect("a directory");
+    for (args, says) in [
+        (&["info", "none.hang"][..], "does not exist"),
+        (&["info", "file.hang"], "not a hangdog trace"),
+        (&["threads", "empty.hang"], "not a hangdog trace"),
+        (
+            &["story", "t.hang", "--thread", "app", "--from", "3"],
+            "needs its unit",
+        ),
+        (
+            &["story", "t.hang", "--thread", "app", "--from", "1s"],
+            "the trace ends at",
+        ),
+        (
+            &["threads", "t.hang", "--sort", "beauty"],
+            "possible values",
+        ),
+    ] {
+        let text = fixture.refusal(args, 2);
+        assert!(text.contains(says), "{args:?}: {text}");
+        assert!(!text.contains("panicked"), "{args:?}: {text}");
+    }
+}
+
+/// A damaged part is named, with exit status 2.
+#[test]
+fn damaged_part() {
+    let fixture = Fixture::new("handover");
+    let part = fixture.dir.path().join("t.hang/switches/000001.parquet");
+    let bytes = fs::read(&part).expect("a part");
+    fs::write(&part, &bytes[..bytes.len() / 2]).expect("a shorter part");
+    for args in [&["threads", "t.hang"][..], &["info", "t.hang"]] {
+        let text = fixture.refusal(args, 2);
+        assert!(text.contains("000001.parquet"), "{text}");
+    }
+}
+
+/// Threads of one name are listed to choose from, with exit status 2.
+#[test]
+fn ambiguous_thread() {
+    let fixture = Fixture::of(
+        "process app 1\nthread a app 1 name=app\nprocess app2 2\nthread b app2 2 name=app\n\
+         0 cpu0 switch a -> b sleeping\nend 1ms",
+    );
+    let text = fixture.refusal(&["story", "t.hang", "--thread", "app"], 2);
+    assert!(text.contains("tid 1 ") && text.contains("tid 2 "), "{text}");
+    assert!(text.contains("give the tid"), "{text}");
+}
+
+/// A reader that closes the pipe early is no error: no panic, nothing on standard error.
+#[test]
+fn closed_pipe() {
+    let mut trace = String::from("process app 1\nthread a app 1\nthread b app 2\n");
+    for i in 1..20_000 {
+        let (from, to) = if i % 2 == 0 { ("a", "b") } else { ("b", "a") };
+        trace.push_str(&format!("{i}us cpu0 switch {from} -> {to} preempted\n"));
+    }
+    let fixture = Fixture::of(&trace);
+    let mut child = hangdog()
+        .args(["story", "t.hang", "--thread", "1"])
+        .current_dir(&fixture.dir)
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("a run");
+    let mut start = [0; 10];
+    let mut pipe = child.stdout.take().expect("a pipe");
+    pipe.read_exact(&mut start).expect("some output");
+    drop(pipe);
+    let output = child.wait_with_output().expect("an end");
+    assert_eq!(output.status.code(), Some(0));
+    assert_eq!(String::from_utf8_lossy(&output.stderr), "");
+}
+
+/// Output that is no terminal has no colours.
+#[test]
+fn no_colours_in_a_pipe() {
+    let fixture = Fixture::new("handover");
+    for args in [
+        &["info", "t.hang"][..],
+        &["threads", "t.hang"],
+        &["story", "t.hang", "--thread", "app"],
+    ] {
+        assert!(!fixture.text(args).contains('\x1b'), "{args:?}");
+    }
+}
+
+/// Completions and man pages are made from the arguments.
+#[test]
+fn completions_and_man_pages() {
+    let fixture = Fixture::new("handover");
+    for shell in ["bash", "zsh", "fish"] {
+        assert!(fixture.text(&["completions", shell]).contains("hangdog"));
+    }
+    fixture.text(&["man", "."]);
+    for page in ["hangdog.1", "hangdog-story.1", "hangdog-record.1"] {
+        let text = fs::read_to_string(fixture.dir.path().join(page)).expect("a man page");
+        assert!(text.contains(".TH"), "{page}");
+    }
+}
