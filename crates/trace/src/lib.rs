@@ -12,6 +12,28 @@
 //! - [`Threads`]: who the threads and processes are.
 //! - [`StackTable`]: what the stacks say; [`Calls`]: what system calls are named and do.
 //! - [`text`]: small traces as text, for tests.
+//!
+//! ```
+//! use hangdog_trace::{Meta, Threads, Trace, TraceWriter, tables::*, text};
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! # let dir = tempfile::tempdir()?;
+//! # let path = dir.path().join("slow.hang");
+//! let mut writer = TraceWriter::create(&path, Meta::default())?;
+//! writer.tables = text::parse(
+//!     "process app 100
+//!      thread main app 100
+//!      1ms cpu0 switch main -> idle sleeping read",
+//! )?.tables;
+//! writer.finish(Meta { duration_ns: 2_000_000, ..Meta::default() })?;
+//!
+//! let trace = Trace::open(&path)?;
+//! let switches: Switches = trace.read()?;
+//! let threads = Threads::new(&trace.read()?);
+//! assert_eq!(threads.thread(switches.prev[0]).name(), "main");
+//! # Ok(())
+//! # }
+//! ```
 
 mod all;
 pub mod calls;

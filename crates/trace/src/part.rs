@@ -157,6 +157,11 @@ impl Part {
         })
     }
 
+    /// Number of rows.
+    pub(crate) fn rows(&self) -> usize {
+        self.rows
+    }
+
     /// The values of a column; `None` if the part has no such column.
     fn column<T: Cell>(&self, name: &str) -> Result<Option<Vec<T>>> {
         let schema = self.reader.metadata().file_metadata().schema_descr();

@@ -12,6 +12,9 @@ use crate::meta::Meta;
 use crate::part::{EXTENSION, Part};
 use crate::tables::Table;
 
+/// Rows of a table are numbered in 32 bits, here and in what is derived from a trace.
+const MAX_ROWS: usize = u32::MAX as usize;
+
 /// A trace on disk that was found to be one; its tables are read when asked for.
 #[derive(Debug)]
 pub struct Trace {
@@ -88,6 +91,11 @@ impl Trace {
             .into_par_iter()
             .map(Part::open)
             .collect::<Result<_>>()?;
+        let rows: usize = parts.iter().map(Part::rows).sum();
+        if rows >= MAX_ROWS {
+            let what = format!("its {rows} rows are more than hangdog can number");
+            return Err(Error::damaged(&self.path.join(T::NAME), what));
+        }
         let mut table = T::decode(&parts)?;
         table.sort();
         Ok(table)
@@ -138,6 +146,9 @@ impl Trace {
         let dir = self.path.join(table);
         let entries = match fs::read_dir(&dir) {
             Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+            Err(e) if e.kind() == io::ErrorKind::NotADirectory => {
+                return Err(Error::damaged(&dir, "it should be a folder"));
+            }
             entries => entries.map_err(|e| Error::io(&dir, e))?,
         };
         let mut parts = Vec::new();

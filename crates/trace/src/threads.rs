@@ -28,7 +28,8 @@ pub struct Thread {
     pub pid: u32,
     /// Its names, each with the time from which it bore it (ns); never empty.
     pub names: Vec<(u64, String)>,
-    /// When its life began, ns; 0 if it was there before.
+    /// When its life began, ns; 0 if it was there before. Where its start was lost, when it was
+    /// first seen.
     pub start: u64,
     /// When it exited, ns; none if it outlived the trace.
     pub end: Option<u64>,
@@ -273,11 +274,7 @@ fn live(
     }
     let thread = threads.entry(event.thread).or_insert_with(|| Thread {
         names: vec![(event.ts, event.name.clone())],
-        start: if kind == LifecycleKind::Forked {
-            event.ts
-        } else {
-            0
-        },
+        start: event.ts,
         ..Thread::new(event.thread, event.process, &event.name)
     });
     thread.upid = event.process;

@@ -17,6 +17,7 @@ use crate::tables::Table;
 /// The owner pushes rows into [`tables`](TraceWriter::tables) and calls
 /// [`write_part`](TraceWriter::write_part) from time to time. What a part holds is safe from then
 /// on, whatever happens to the writer.
+#[derive(Debug)]
 pub struct TraceWriter {
     /// The rows that are not on disk yet.
     pub tables: Tables,
@@ -36,7 +37,10 @@ impl TraceWriter {
             _ => Error::io(path, e),
         })?;
         meta.state = RecordingState::Recording;
-        meta.write(path)?;
+        meta.write(path).inspect_err(|_| {
+            // Nothing was saved: the name is free for the next attempt.
+            let _ = std::fs::remove_dir(path);
+        })?;
         Ok(TraceWriter {
             tables: Tables::default(),
             path: path.into(),

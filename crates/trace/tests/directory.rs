@@ -153,7 +153,7 @@ fn aliens_are_told_apart() {
     assert!(matches!(error(dir.path()), Error::NotATrace { what, .. } if what.contains("meta")));
     assert!(matches!(error(&broken), Error::Damaged { file, .. } if file.ends_with("meta.json")));
     assert!(matches!(error(&newer), Error::TooNew { version: 2, .. }));
-    let exists = TraceWriter::create(&empty, Meta::default()).err().unwrap();
+    let exists = TraceWriter::create(&empty, Meta::default()).unwrap_err();
     assert!(matches!(exists, Error::Exists { .. }));
 }
 
@@ -272,4 +272,67 @@ fn wrong_type_is_damage() {
     assert!(error.contains("column cpu is not of type u16"), "{error}");
     let error = trace.read::<Stacks>().unwrap_err().to_string();
     assert!(error.contains("column frames is not of type"), "{error}");
+}
+
+/// A file where a table's folder should be is damage.
+#[test]
+fn table_that_is_a_file() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("t.hang");
+    TraceWriter::create(&path, Meta::default()).unwrap();
+    fs::write(path.join("wakes"), b"").unwrap();
+    let error = Trace::open(&path).unwrap().read::<Wakes>().unwrap_err();
+    assert!(matches!(error, Error::Damaged { file, .. } if file.ends_with("wakes")));
+}
+
+/// Tells the child of [`killed_in_the_middle`] where to write.
+const CHILD: &str = "HANGDOG_TEST_WRITES_UNTIL_KILLED";
+/// Rows in each of its parts.
+const CHILD_ROWS: u64 = 1000;
+
+#[test]
+#[ignore = "it is the child process of killed_in_the_middle"]
+fn writes_until_killed() {
+    let Some(path) = std::env::var_os(CHILD) else {
+        return;
+    };
+    let mut writer = TraceWriter::create(path, Meta::default()).unwrap();
+    for part in 0.. {
+        for row in 0..CHILD_ROWS {
+            writer.tables.wakes.push(wake(part * CHILD_ROWS + row));
+        }
+        writer.write_part().unwrap();
+    }
+}
+
+/// kill -9 at any moment leaves a trace that opens and holds whole parts from the first on.
+#[test]
+fn killed_in_the_middle() {
+    use std::process::{Command, Stdio};
+    use std::time::Duration;
+    for attempt in 0..8 {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("t.hang");
+        let mut child = Command::new(std::env::current_exe().unwrap())
+            .args(["--ignored", "--exact", "writes_until_killed"])
+            .env(CHILD, &path)
+            .stdout(Stdio::null())
+            .spawn()
+            .unwrap();
+        while !path.join("wakes/000003.parquet").exists() {
+            assert!(
+                child.try_wait().unwrap().is_none(),
+                "the child ended by itself"
+            );
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        std::thread::sleep(Duration::from_micros(attempt * 170));
+        child.kill().unwrap();
+        child.wait().unwrap();
+        let trace = Trace::open(&path).unwrap();
+        assert_eq!(trace.meta().state, RecordingState::Recording);
+        let ts = trace.read::<Wakes>().unwrap().ts;
+        assert!(ts.len() as u64 >= 3 * CHILD_ROWS && (ts.len() as u64).is_multiple_of(CHILD_ROWS));
+        assert!(ts.iter().copied().eq(0..ts.len() as u64));
+    }
 }

@@ -85,6 +85,17 @@ fn lives() {
     assert_eq!(process.parent, threads.thread(story.t("shell")).upid);
 }
 
+/// A thread whose start was lost lives from when it was first seen: before that, nothing is known.
+#[test]
+fn late_sight() {
+    let mut lifecycle = text::parse("process app 100\nthread main app 100")
+        .unwrap()
+        .tables
+        .lifecycle;
+    lifecycle.ts[0] = 5;
+    assert_eq!(Threads::new(&lifecycle).thread(1).start, 5);
+}
+
 /// The idle thread is always there, and a thread that is not known is a placeholder, not a panic.
 #[test]
 fn idle_and_unknown() {
