@@ -1,4 +1,6 @@
-//! Figures as reports print them.
+//! Figures and names as reports print them.
+
+use std::borrow::Cow;
 
 /// A duration: three figures in ns, µs and ms, and ms of whole seconds; no idle zeros.
 pub fn duration(ns: u64) -> String {
@@ -85,6 +87,20 @@ pub fn things(n: u64, one: &str, many: &str) -> String {
     format!("{} {}", count(n), if n == 1 { one } else { many })
 }
 
+/// A text from a trace as a terminal may show it. Threads and files can be named anything; a
+/// name must not move the cursor or change the colours.
+pub fn printable(text: &str) -> Cow<'_, str> {
+    if !text.contains(char::is_control) {
+        return text.into();
+    }
+    text.chars()
+        .map(|c| match c.is_control() {
+            true => char::REPLACEMENT_CHARACTER,
+            false => c,
+        })
+        .collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -112,6 +128,13 @@ mod tests {
         ] {
             assert_eq!(duration(ns), text, "{ns}");
         }
+    }
+
+    /// Control characters do not reach the terminal.
+    #[test]
+    fn names() {
+        assert_eq!(printable("worker/0 é"), "worker/0 é");
+        assert_eq!(printable("a\x1b[31m\nb"), "a\u{fffd}[31m\u{fffd}b");
     }
 
     /// Points in time to the microsecond, cut and not rounded: a time printed is never later

@@ -79,7 +79,8 @@ impl<'a> Who<'a> {
 
     /// `process/thread (tid)`.
     pub fn text(&self) -> String {
-        format!("{}/{} ({})", self.process, self.thread, self.tid)
+        let name = format!("{}/{}", self.process, self.thread);
+        format!("{} ({})", format::printable(&name), self.tid)
     }
 }
 
@@ -135,8 +136,8 @@ pub fn thread(all: &Threads, timeline: &Timeline, window: Window, selector: &str
             message,
             "\n  tid {:<8} {}/{}, alive from {} to {}",
             who.tid,
-            who.process,
-            who.thread,
+            format::printable(who.process),
+            format::printable(who.thread),
             format::moment(life.start),
             format::moment(life.end)
         );

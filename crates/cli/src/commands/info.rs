@@ -118,8 +118,12 @@ fn print(answer: &Answer<'_>) -> Result<()> {
     let mut out = output::stdout();
     let meta = answer.meta;
     let mut line = |name: &str, text: &str| {
-        let name = paint.text(Colour::Heading, &format!("{name:<10}"));
-        writeln!(out, "{name}  {text}")
+        let colour = match name {
+            "lost" if !answer.loss.is_none() => Colour::Bad,
+            _ => Colour::Heading,
+        };
+        let name = paint.text(colour, &format!("{name:<10}"));
+        writeln!(out, "{name}  {}", format::printable(text))
     };
     line("trace", &answer.trace.display().to_string())?;
     line("recorded", &recorded(answer))?;
@@ -136,12 +140,7 @@ fn print(answer: &Answer<'_>) -> Result<()> {
         &format!("{threads}, {kernel} of them the kernel's"),
     )?;
     line("size", &size(answer))?;
-    let colour = if answer.loss.is_none() {
-        Colour::Good
-    } else {
-        Colour::Bad
-    };
-    line("lost", &paint.text(colour, &answer.loss.text()))?;
+    line("lost", &answer.loss.text())?;
     let absent: Vec<&Hook> = meta.hooks.iter().filter(|hook| !hook.attached).collect();
     let attached = meta.hooks.len() - absent.len();
     line("hooks", &format!("{attached} of {}", meta.hooks.len()))?;

@@ -96,7 +96,8 @@ fn print(story: &Story<'_>, limit: usize, left_out: usize) -> Result<()> {
             paint.text(colour(entry.state), &state),
         )?;
         for line in below {
-            writeln!(out, "{:INDENT$}{}", "", paint.text(Colour::Quiet, line))?;
+            let line = format::printable(line);
+            writeln!(out, "{:INDENT$}{}", "", paint.text(Colour::Quiet, &line))?;
         }
     }
     if left_out > 0 {

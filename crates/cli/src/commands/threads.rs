@@ -172,9 +172,9 @@ fn print(loss: &Loss, window: Window, rows: &[Row<'_>]) -> Result<()> {
     table.set_header(headings.map(|text| Cell::new(text).add_attribute(Attribute::Bold)));
     for row in rows {
         let mut cells = vec![
-            row.who.process.to_string(),
+            format::printable(row.who.process).into(),
             row.who.pid.to_string(),
-            row.who.thread.to_string(),
+            format::printable(row.who.thread).into(),
             row.who.tid.to_string(),
             format::duration(row.time_ns),
         ];

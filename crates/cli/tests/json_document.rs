@@ -1,0 +1,113 @@
+//! docs/JSON.md against what the command prints, in both directions.
+
+use hangdog_trace::{Meta, text};
+use serde_json::Value;
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+use tempfile::TempDir;
+
+/// Every field that there is: a loss, a fork, an interrupt, a preemption, holders and calls.
+const TRACE: &str = "
+process app 100
+thread main app 100
+0   cpu0 switch idle -> main
+1ms fork main -> child app 101
+1ms cpu0 wake main -> child clone new
+2ms cpu0 switch main -> child sleeping futex op=wait object=futex:0x10 holder=child stack=a kstack=b
+3ms cpu0 irq 10us hard 33 child
+4ms cpu0 wake child -> main futex op=wake object=futex:0x10 stack=a kstack=b
+5ms cpu0 switch child -> main preempted
+6ms cpu0 lost 2 events
+end 7ms
+";
+
+fn answer(dir: &Path, args: &[&str]) -> Value {
+    let output = Command::new(env!("CARGO_BIN_EXE_hangdog"))
+        .args(args)
+        .arg("--json")
+        .current_dir(dir)
+        .output()
+        .expect("a run");
+    serde_json::from_slice(&output.stdout).expect("JSON")
+}
+
+/// The paths of all fields, written as the document writes them. Objects that can be null are
+/// fields themselves; others are known by what is in them.
+fn paths(value: &Value, path: &str, into: &mut BTreeSet<String>) {
+    const NULLABLE: [&str; 4] = ["longest_wait", "by", "call", "holder"];
+    match value {
+        Value::Object(_) if path == "meta" => drop(into.insert(path.into())),
+        Value::Object(fields) => {
+            let name = path.rsplit('.').next().unwrap_or(path);
+            if NULLABLE.contains(&name) {
+                into.insert(path.into());
+            }
+            for (key, value) in fields {
+                let path = match (path, path.ends_with("states")) {
+                    ("", _) => key.clone(),
+                    (_, true) => format!("{path}{{}}"),
+                    (_, false) => format!("{path}.{key}"),
+                };
+                paths(value, &path, into);
+            }
+        }
+        Value::Array(elements) => {
+            for element in elements {
+                paths(element, &format!("{path}[]"), into);
+            }
+        }
+        _ => drop(into.insert(path.into())),
+    }
+}
+
+/// The fields that a section of the document names.
+fn documented(document: &str, section: &str) -> BTreeSet<String> {
+    let heading = format!("## {section}\n");
+    let (_, rest) = document.split_once(&heading).expect("the section");
+    rest.split("\n## ")
+        .next()
+        .unwrap_or_default()
+        .lines()
+        .filter_map(|line| line.strip_prefix("| `")?.split('`').next())
+        .map(String::from)
+        .collect()
+}
+
+/// The document names every field that a command prints, and no other.
+#[test]
+fn document_and_answers_agree() {
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/JSON.md");
+    let document = fs::read_to_string(file).expect("docs/JSON.md");
+    let dir = TempDir::new().expect("a directory");
+    text::parse(TRACE)
+        .expect("a trace in text form")
+        .write_to(dir.path().join("t.hang"), Meta::default())
+        .expect("a trace on disk");
+    let common = documented(&document, "In every answer");
+    for (section, runs) in [
+        ("info", vec![vec!["info", "t.hang"]]),
+        ("threads", vec![vec!["threads", "t.hang"]]),
+        (
+            "story",
+            vec![
+                vec!["story", "t.hang", "--thread", "100"],
+                vec!["story", "t.hang", "--thread", "101"],
+            ],
+        ),
+    ] {
+        let mut found = BTreeSet::new();
+        for args in runs {
+            paths(&answer(dir.path(), &args), "", &mut found);
+        }
+        let expected: BTreeSet<String> = documented(&document, section)
+            .union(&common)
+            .cloned()
+            .collect();
+        assert_eq!(
+            found, expected,
+            "{section}: printed on the left, documented on the right"
+        );
+    }
+}
