@@ -1,7 +1,7 @@
 //! Stacks as people read them: ids become functions, modules and source lines.
 //!
-//! Four tables are joined once into vectors that are indexed by id where ids are dense, as the
-//! recorder makes them; a frame or module that is missing reads as unknown.
+//! Four tables are joined by id when they are asked for. A frame or module that is missing (its
+//! definition was lost) reads as unknown.
 
 use std::collections::HashMap;
 use std::fmt;
