@@ -7,6 +7,7 @@ mod format;
 mod load;
 mod loss;
 mod output;
+mod samples;
 mod select;
 mod story;
 mod units;

@@ -4,6 +4,7 @@
 use crate::describe::{self, CallInfo};
 use crate::format;
 use crate::load::Recording;
+use crate::samples::{self, Sampled, ThreadSamples};
 use crate::select::{Who, Window};
 use hangdog_timeline::{Cause, Interval, Intervals, State};
 use hangdog_trace::calls::Calls;
@@ -11,12 +12,15 @@ use hangdog_trace::ids::{IDLE, NONE, Utid};
 use hangdog_trace::stacks::StackTable;
 use hangdog_trace::words::{Context, InterruptKind, Left};
 use serde::Serialize;
+use std::borrow::Cow;
 
 /// The story of a thread within a window.
 pub struct Story<'a> {
     pub recording: &'a Recording,
     pub stacks: &'a StackTable,
     pub calls: &'a Calls,
+    /// What was sampled of the thread.
+    pub samples: &'a ThreadSamples,
     pub thread: Utid,
     pub window: Window,
 }
@@ -27,6 +31,9 @@ pub struct Entry<'a> {
     pub start_ns: u64,
     pub duration_ns: u64,
     pub state: &'static str,
+    /// Where it was seen while it ran, most often first.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub sampled: Vec<Sampled>,
     #[serde(flatten)]
     pub what: What<'a>,
 }
@@ -122,6 +129,13 @@ impl<'a> Story<'a> {
                 start_ns: interval.start,
                 duration_ns: interval.duration(),
                 state: interval.state.text(),
+                sampled: match interval.state {
+                    State::Running => {
+                        let (start, end) = (interval.start, interval.end);
+                        self.samples.between(self.stacks, start, end)
+                    }
+                    _ => Vec::new(),
+                },
                 what: self.what(intervals, i, interval),
             })
     }
@@ -228,32 +242,41 @@ fn waited(intervals: Intervals<'_>, i: usize) -> u64 {
 }
 
 impl Entry<'_> {
-    /// What happened in a line, and further lines below it.
-    pub fn text(&self) -> (String, &[String]) {
+    /// What happened, in a line.
+    pub fn text(&self) -> String {
         match &self.what {
-            What::Ran { cpu, waited_ns: 0 } => (format!("on CPU {cpu}"), &[]),
-            What::Ran { cpu, waited_ns } => (
-                format!(
-                    "on CPU {cpu}, after {} of waiting for it",
-                    format::duration(*waited_ns)
-                ),
-                &[],
-            ),
-            What::Woken(woken) => (woken.text(), &woken.lines),
-            What::Displaced { how, cpu, by } => {
-                let by = match by {
-                    Some(who) => format!(", {} came", who.text()),
-                    None => String::new(),
-                };
-                (format!("{how} on CPU {cpu}{by}"), &[])
+            What::Ran { cpu, waited_ns: 0 } => format!("on CPU {cpu}"),
+            What::Ran { cpu, waited_ns } => {
+                let waited = format::duration(*waited_ns);
+                format!("on CPU {cpu}, after {waited} of waiting for it")
             }
-            What::Waited(waited) => (waited.text(), &waited.lines),
+            What::Woken(woken) => woken.text(),
+            What::Displaced { how, cpu, by: None } => format!("{how} on CPU {cpu}"),
+            What::Displaced {
+                how,
+                cpu,
+                by: Some(who),
+            } => {
+                format!("{how} on CPU {cpu}, {} came", who.text())
+            }
+            What::Waited(waited) => waited.text(),
             What::Interrupt { kind, vector, cpu } => {
-                (format!("{} on CPU {cpu}", interrupt(kind, *vector)), &[])
+                format!("{} on CPU {cpu}", interrupt(kind, *vector))
             }
-            What::Before => ("since before the trace".into(), &[]),
-            What::Created => ("newly created".into(), &[]),
+            What::Before => "since before the trace".into(),
+            What::Created => "newly created".into(),
         }
+    }
+
+    /// Where in the code it was, in further lines.
+    pub fn places(&self) -> impl Iterator<Item = Cow<'_, str>> {
+        let stacks = match &self.what {
+            What::Woken(woken) => &woken.lines[..],
+            What::Waited(waited) => &waited.lines[..],
+            _ => &[],
+        };
+        let sampled = samples::line(&self.sampled).map(Cow::from);
+        sampled.into_iter().chain(stacks.iter().map(Cow::from))
     }
 }
 

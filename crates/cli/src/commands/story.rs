@@ -5,6 +5,7 @@ use crate::format;
 use crate::load::Recording;
 use crate::loss::Loss;
 use crate::output::{self, Colour, Paint};
+use crate::samples::ThreadSamples;
 use crate::select::{self, Who, Window};
 use crate::story::Story;
 use anyhow::Result;
@@ -44,11 +45,13 @@ pub fn run(args: &StoryArgs) -> Result<()> {
         &args.thread,
     )?;
     let stacks = StackTable::load(&recording.trace)?;
+    let samples = ThreadSamples::load(&recording.trace, thread)?;
     let calls = Calls::new(&recording.trace.meta().arch);
     let story = Story {
         recording: &recording,
         stacks: &stacks,
         calls: &calls,
+        samples: &samples,
         thread,
         window,
     };
@@ -86,17 +89,17 @@ fn print(story: &Story<'_>, limit: usize, left_out: usize) -> Result<()> {
     writeln!(out, "Lost: {}", story.recording.loss.text())?;
     writeln!(out)?;
     for entry in story.entries().take(limit) {
-        let (what, below) = entry.text();
         let state = format!("{:<11}", entry.state);
         writeln!(
             out,
-            "{:>14}  {:>9}  {}  {what}",
+            "{:>14}  {:>9}  {}  {}",
             format::moment(entry.start_ns),
             format::duration(entry.duration_ns),
             paint.text(colour(entry.state), &state),
+            format::printable(&entry.text()),
         )?;
-        for line in below {
-            let line = format::printable(line);
+        for line in entry.places() {
+            let line = format::printable(&line);
             writeln!(out, "{:INDENT$}{}", "", paint.text(Colour::Quiet, &line))?;
         }
     }
