@@ -155,10 +155,7 @@ impl Lane<'_> {
         let ts = self.tables.time(event);
         match event {
             Event::Wake(row) => match self.state {
-                State::Blocked => {
-                    self.kept = None;
-                    self.enter(ts, State::Runnable, Cause::Wake(row));
-                }
+                State::Blocked => self.enter(ts, State::Runnable, Cause::Wake(row)),
                 State::Running => self.kept = Some(row),
                 State::Runnable | State::Preempted | State::Interrupted => {}
             },

@@ -177,6 +177,43 @@ fn kept_wake_is_not_used() {
     );
 }
 
+/// Nor is it used for a second switch-out of which the switch-in before was lost: the thread ran
+/// in between, so that the wake is spent.
+#[test]
+fn kept_wake_is_spent() {
+    let mut e = Events::until(100);
+    e.switch(10, 0, 0, 1, Left::Preempted);
+    e.wake(15, 2, 1);
+    e.switch(20, 0, 1, 0, Left::Sleeping);
+    e.switch(30, 0, 1, 0, Left::Sleeping);
+    e.switch(40, 0, 0, 1, Left::Preempted);
+    assert_eq!(
+        e.intervals(1)[3],
+        interval(30, 40, Blocked, Switch(2)),
+        "{:?}",
+        e.intervals(1)
+    );
+}
+
+/// Of a wake and a switch-in at one time the wake comes first: it is not kept for later.
+#[test]
+fn wake_and_switch_at_one_time() {
+    let mut e = Events::until(100);
+    e.switch(10, 0, 1, 0, Left::Sleeping);
+    e.switch(20, 0, 0, 1, Left::Preempted);
+    e.wake(20, 2, 1);
+    e.switch(30, 0, 1, 0, Left::Sleeping);
+    e.switch(40, 0, 0, 1, Left::Preempted);
+    assert_eq!(
+        e.intervals(1)[1..4],
+        [
+            interval(10, 20, Blocked, Switch(0)),
+            interval(20, 30, Running, Switch(1)),
+            interval(30, 40, Blocked, Switch(2)),
+        ]
+    );
+}
+
 /// A wake of a thread that wants a CPU already changes nothing.
 #[test]
 fn moot_wakes() {
@@ -256,6 +293,26 @@ fn interrupts_merge() {
             interval(43, 58, Running, Switch(0)),
             interval(58, 60, Interrupted, Interrupt(7)),
             interval(60, 100, Blocked, Switch(1)),
+        ]
+    );
+}
+
+/// An interrupt whose recorded end lies beyond the thread's return has the time at both ends.
+#[test]
+fn interrupt_across_a_switch() {
+    let mut e = Events::until(100);
+    e.switch(10, 0, 0, 1, Left::Preempted);
+    e.interrupt(15, 20, 1);
+    e.switch(20, 0, 1, 0, Left::Preempted);
+    e.switch(30, 0, 0, 1, Left::Preempted);
+    assert_eq!(
+        e.intervals(1)[1..],
+        [
+            interval(10, 15, Running, Switch(0)),
+            interval(15, 20, Interrupted, Interrupt(0)),
+            interval(20, 30, Preempted, Switch(1)),
+            interval(30, 35, Interrupted, Interrupt(0)),
+            interval(35, 100, Running, Switch(2)),
         ]
     );
 }
