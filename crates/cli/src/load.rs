@@ -35,10 +35,11 @@ impl Recording {
         let interrupts: Interrupts = trace.read()?;
         steps.next("threads");
         let threads = Threads::new(&trace.read::<Lifecycle>()?);
-        let loss = Loss::of(&trace)?;
+        let mut loss = Loss::of(&trace)?;
         steps.next("timeline");
         let end = trace.meta().duration_ns;
         let timeline = Timeline::build(&switches, &wakes, &interrupts, &threads, end);
+        loss.missing_switches = Some(timeline.missing_switches());
         Ok(Recording {
             trace,
             loss,

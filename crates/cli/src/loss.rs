@@ -17,6 +17,10 @@ pub struct Loss {
     pub cut_short: bool,
     /// By kind and CPU.
     pub by: Vec<LossOf>,
+    /// Switches that the others show to be missing, counted as lost or not; none if they were
+    /// not looked at.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub missing_switches: Option<usize>,
 }
 
 /// A loss of one kind on one CPU.
@@ -57,12 +61,13 @@ impl Loss {
                 .fold(0, |sum, loss| sum.saturating_add(loss.count)),
             cut_short,
             by,
+            missing_switches: None,
         }
     }
 
     /// Whether nothing was lost.
     pub fn is_none(&self) -> bool {
-        self.total == 0 && !self.cut_short
+        self.total == 0 && !self.cut_short && self.missing_switches.unwrap_or(0) == 0
     }
 
     /// `none`, or what was lost.
@@ -74,6 +79,10 @@ impl Loss {
                 Some(cpu) => format!("{count} {} on CPU {cpu}", loss.kind),
                 None => format!("{count} {}", loss.kind),
             });
+        }
+        if let Some(missing @ 1..) = self.missing_switches {
+            let switches = format::things(missing as u64, "switch", "switches");
+            parts.push(format!("at least {switches} by what the others show"));
         }
         if self.cut_short {
             parts.push("the end (the recording was cut short or still runs)".into());
@@ -116,11 +125,13 @@ mod tests {
             row(1, LossKind::Events, 500),
             row(0, LossKind::Events, 3),
         ]);
-        let loss = Loss::new(&rows, true);
+        let mut loss = Loss::new(&rows, true);
+        loss.missing_switches = Some(2);
         assert_eq!(loss.total, 1_505);
         assert_eq!(
             loss.text(),
             "3 events on CPU 0, 1,500 events on CPU 1, 2 mappings, \
+             at least 2 switches by what the others show, \
              the end (the recording was cut short or still runs)"
         );
     }

@@ -70,6 +70,8 @@ pub enum What<'a> {
     Before,
     /// It had just been created.
     Created,
+    /// It left its CPU unseen, because the event was lost.
+    Lost,
 }
 
 /// Who or what made a thread runnable.
@@ -143,7 +145,7 @@ impl<'a> Story<'a> {
     fn what(&self, intervals: Intervals<'a>, i: usize, interval: Interval) -> What<'a> {
         let switches = &self.recording.switches;
         match interval.cause {
-            // Only the first interval of a life has no known cause.
+            Cause::Unknown if i > 0 => What::Lost,
             Cause::Unknown if self.recording.timeline.life(self.thread).start == 0 => What::Before,
             Cause::Unknown => What::Created,
             Cause::Wake(row) => What::Woken(Box::new(self.woken(row as usize))),
@@ -265,6 +267,7 @@ impl Entry<'_> {
             }
             What::Before => "since before the trace".into(),
             What::Created => "newly created".into(),
+            What::Lost => "unknown, because the event was lost".into(),
         }
     }
 

@@ -9,14 +9,16 @@
 //!   stamped on its own: the thread then leaves as sleeping and comes back with no further wake.
 //!   So the last wake since the thread came on the CPU is kept, and used if none follows.
 //! - Events can be lost. Then a state lasts until the next event that says otherwise; what lies
-//!   between is not invented.
+//!   between is not invented. But a thread does not go on running while its CPU is seen to leave
+//!   another thread: there the running ends, and why is not known ([`lost_exits`]).
 //! - An interrupt splits a running interval. Where interrupts nest or overlap, the outer (the
 //!   earlier, and of two that start together the longer) has the time.
 
-use crate::events::Event;
+use crate::events::{Event, Lists};
 use crate::state::{Cause, State};
 use hangdog_trace::tables::{Interrupts, Switches, Wakes};
 use hangdog_trace::words::Left;
+use std::collections::HashMap;
 
 /// The columns that a lane writes to: room for all intervals that it can have.
 pub(crate) struct Room<'a> {
@@ -26,14 +28,26 @@ pub(crate) struct Room<'a> {
 }
 
 /// The room that a thread with so many events and interrupts needs: an event begins at most one
-/// interval, an interrupt splits at most two off.
-pub(crate) fn room_for(events: usize, interrupts: usize) -> usize {
-    1 + events + 2 * interrupts
+/// interval, or two where the one before was lost, and an interrupt splits at most two off.
+pub(crate) fn room_for(events: usize, interrupts: usize, is_lossy: bool) -> usize {
+    let each = if is_lossy { 2 } else { 1 };
+    1 + each * events + 2 * interrupts
 }
 
-/// The tables that rows refer to.
+/// The stays on a CPU of which the end was lost: by the row of `switches` that began the stay,
+/// the time of the CPU's next switch, which another thread than the one that came is leaving.
+pub(crate) fn lost_exits(switches: &Switches, cpus: &Lists) -> HashMap<u32, u64> {
+    (0..cpus.keys())
+        .flat_map(|cpu| cpus.get(cpu).windows(2))
+        .filter(|pair| switches.next[pair[0] as usize] != switches.prev[pair[1] as usize])
+        .map(|pair| (pair[0], switches.ts[pair[1] as usize]))
+        .collect()
+}
+
+/// The tables that rows refer to, and what is known to be missing from them.
 #[derive(Clone, Copy)]
 pub(crate) struct Tables<'a> {
+    pub(crate) lost_exits: &'a HashMap<u32, u64>,
     pub(crate) switches: &'a Switches,
     pub(crate) wakes: &'a Wakes,
     pub(crate) interrupts: &'a Interrupts,
@@ -44,6 +58,13 @@ impl Tables<'_> {
         match event {
             Event::Wake(row) => self.wakes.ts[row as usize],
             Event::Out(row) | Event::In(row) => self.switches.ts[row as usize],
+        }
+    }
+
+    fn lost_exit(&self, row: u32) -> Option<u64> {
+        match self.lost_exits.is_empty() {
+            true => None,
+            false => self.lost_exits.get(&row).copied(),
         }
     }
 
@@ -92,10 +113,12 @@ pub(crate) fn build(
         state: first_state(events, !interrupts.is_empty()),
         cause: Cause::Unknown,
         kept: None,
+        lost_exit: None,
     };
     for &packed in events {
         lane.take(Event::unpack(packed));
     }
+    lane.leave_unseen(end);
     lane.close(end);
     Life {
         start,
@@ -148,11 +171,14 @@ struct Lane<'a> {
     cause: Cause,
     /// The last wake since the thread came on the CPU.
     kept: Option<u32>,
+    /// When it cannot be on its CPU any more, though no event says that it left.
+    lost_exit: Option<u64>,
 }
 
 impl Lane<'_> {
     fn take(&mut self, event: Event) {
         let ts = self.tables.time(event);
+        self.leave_unseen(ts);
         match event {
             Event::Wake(row) => match self.state {
                 State::Blocked => self.enter(ts, State::Runnable, Cause::Wake(row)),
@@ -175,6 +201,7 @@ impl Lane<'_> {
                     | Left::Unknown => State::Blocked,
                 };
                 self.enter(ts, state, Cause::Switch(row));
+                self.lost_exit = None;
             }
             Event::In(row) => {
                 if self.state == State::Blocked
@@ -185,7 +212,18 @@ impl Lane<'_> {
                 }
                 self.kept = None;
                 self.enter(ts, State::Running, Cause::Switch(row));
+                self.lost_exit = self.tables.lost_exit(row);
             }
+        }
+    }
+
+    /// Ends a stay on a CPU whose end was lost and lies before `ts`.
+    fn leave_unseen(&mut self, ts: u64) {
+        if let Some(exit) = self.lost_exit.take_if(|exit| *exit < ts)
+            && self.state == State::Running
+        {
+            self.kept = None;
+            self.enter(exit, State::Blocked, Cause::Unknown);
         }
     }
 

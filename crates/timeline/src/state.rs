@@ -61,7 +61,7 @@ pub enum Cause {
     Wake(u32),
     /// Row of `interrupts`: that which interrupted it.
     Interrupt(u32),
-    /// The event lies before the trace or was lost.
+    /// The event lies before the trace, or was lost: then the thread left its CPU unseen.
     Unknown,
 }
 

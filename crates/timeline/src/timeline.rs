@@ -27,6 +27,7 @@ pub struct Timeline {
     states: Vec<State>,
     causes: Vec<u32>,
     cpus: Lists,
+    missing_switches: usize,
     end: u64,
 }
 
@@ -59,7 +60,10 @@ impl Timeline {
             (interrupts.ts[row], Reverse(interrupts.duration[row]))
         });
         let cpu_count = switches.cpu.iter().max().map_or(0, |&cpu| cpu as usize + 1);
+        let cpus = Lists::new(cpu_count, CpuSwitches(switches));
+        let lost_exits = lane::lost_exits(switches, &cpus);
         let tables = lane::Tables {
+            lost_exits: &lost_exits,
             switches,
             wakes,
             interrupts,
@@ -70,7 +74,8 @@ impl Timeline {
                 if utid == IDLE as usize {
                     return 0;
                 }
-                lane::room_for(events.get(utid).len(), interrupted.get(utid).len())
+                let (events, interrupts) = (events.get(utid).len(), interrupted.get(utid).len());
+                lane::room_for(events, interrupts, !lost_exits.is_empty())
             })
             .collect();
         let total = rooms.iter().sum();
@@ -121,7 +126,8 @@ impl Timeline {
             starts,
             states,
             causes,
-            cpus: Lists::new(cpu_count, CpuSwitches(switches)),
+            cpus,
+            missing_switches: lost_exits.len(),
             end,
         }
     }
@@ -129,6 +135,12 @@ impl Timeline {
     /// When the trace ends, ns since its start.
     pub fn end(&self) -> u64 {
         self.end
+    }
+
+    /// How many times a CPU was seen to leave another thread than the one that came last: at
+    /// least so many switches are missing from the trace, whatever it says of its losses.
+    pub fn missing_switches(&self) -> usize {
+        self.missing_switches
     }
 
     /// Every thread that has a timeline, ascending: all but idle.

@@ -70,6 +70,7 @@ proptest! {
         let simulation = simulate(cpus, threads, &choices);
         let timeline = simulation.events.timeline();
         prop_assert_eq!(timeline.threads().len(), simulation.truth.len());
+        prop_assert_eq!(timeline.missing_switches(), 0);
         for (utid, truth) in &simulation.truth {
             let found: Vec<Interval> = timeline.intervals(*utid).iter().collect();
             prop_assert_eq!(&found, truth, "thread {}", utid);

@@ -250,6 +250,31 @@ fn lost_events() {
     );
 }
 
+/// A thread whose switch-out was lost does not go on running while its CPU is seen to leave
+/// another: from there on why it is off the CPU is unknown.
+#[test]
+fn lost_switch_out() {
+    let mut e = Events::until(100);
+    e.switch(10, 0, 0, 1, Left::Preempted);
+    e.switch(30, 0, 2, 3, Left::Sleeping);
+    e.wake(50, 3, 1);
+    e.switch(60, 1, 0, 1, Left::Preempted);
+    assert_eq!(
+        e.intervals(1)[1..],
+        [
+            interval(10, 30, Running, Switch(0)),
+            interval(30, 50, Blocked, Unknown),
+            interval(50, 60, Runnable, Wake(0)),
+            interval(60, 100, Running, Switch(2)),
+        ]
+    );
+    let mut e = Events::until(100);
+    e.switch(10, 0, 0, 1, Left::Preempted);
+    e.switch(30, 0, 2, 3, Left::Sleeping);
+    assert_eq!(e.intervals(1)[2], interval(30, 100, Blocked, Unknown));
+    assert_eq!(e.timeline().missing_switches(), 1);
+}
+
 /// An interrupt splits a running interval, and both halves keep their cause.
 #[test]
 fn interrupt_splits() {
