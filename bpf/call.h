@@ -11,12 +11,6 @@
 #define FUTEX_LOCK_PI2 13
 #define FUTEX_TID 0x3fffffff
 
-struct call {
-	u64 object;
-	u64 arg;
-	s16 number;
-};
-
 struct user_timespec {
 	s64 seconds;
 	s64 nanoseconds;

@@ -133,7 +133,7 @@ struct request {
 
 #if defined(__TARGET_ARCH_x86)
 struct pt_regs {
-	unsigned long r10, r9, r8, ax, dx, si, di, orig_ax, ip;
+	unsigned long bp, r10, r9, r8, ax, dx, si, di, orig_ax, ip;
 };
 #elif defined(__TARGET_ARCH_arm64)
 struct user_pt_regs {
@@ -157,12 +157,16 @@ struct pt_regs {
 #define REGS_ARG1(r) ((r)->si)
 #define REGS_ARG2(r) ((r)->dx)
 #define REGS_ARG3(r) ((r)->r10)
+#define REGS_IP(r) ((r)->ip)
+#define REGS_FRAME_POINTER(r) ((r)->bp)
 #elif defined(__TARGET_ARCH_arm64)
 #define REGS_CALL(r) ((r)->syscallno)
 #define REGS_ARG0(r) ((r)->orig_x0)
 #define REGS_ARG1(r) ((r)->regs[1])
 #define REGS_ARG2(r) ((r)->regs[2])
 #define REGS_ARG3(r) ((r)->regs[3])
+#define REGS_IP(r) ((r)->pc)
+#define REGS_FRAME_POINTER(r) ((r)->regs[29])
 #else
 #error "no register layout for this architecture"
 #endif

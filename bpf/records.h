@@ -82,6 +82,13 @@ struct life_definition {
 	char detail[DETAIL_LENGTH];
 };
 
+// A system call that a thread is in, as far as its registers tell.
+struct call {
+	u64 object;
+	u64 arg;
+	s16 number;
+};
+
 // What is kept for a CPU. The context is what runs there now: the kind of interrupt in the low
 // byte, its number above. Each kind of interrupt restores what it found.
 struct cpu_state {
@@ -98,7 +105,10 @@ struct cpu_state {
 	u32 before_hrtimer;
 	u32 before_timer;
 	u32 before_local_timer;
-	u32 padding[13];
+	u32 padding;
+	// Where the scheduler's programs put the call that they look at; interrupts are off.
+	struct call call;
+	u64 more_padding[3];
 };
 
 enum context {

@@ -17,10 +17,9 @@ int on_sample(void *ctx)
 	if (!tid)
 		return 0;
 	if (task->mm)
-		user_stack =
-			stack_id(ctx, ts, cpu, SCRATCH_SAMPLE, task->tgid, BPF_F_USER_STACK);
+		user_stack = user_stack_id(task, ts, cpu, SCRATCH_SAMPLE);
 	// Empty where the clock interrupted user code.
-	kernel_stack = stack_id(ctx, ts, cpu, SCRATCH_SAMPLE, 0, 0);
+	kernel_stack = kernel_stack_id(ctx, ts, cpu, SCRATCH_SAMPLE);
 	event = reserve(cpu, &lap);
 	if (!event)
 		return 0;

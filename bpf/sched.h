@@ -33,31 +33,30 @@ int BPF_PROG(on_switch, bool preempt, struct task_struct *prev, struct task_stru
 	u64 ts = bpf_ktime_get_ns();
 	u32 cpu = bpf_get_smp_processor_id();
 	u32 tid = prev->pid, user_stack = 0, kernel_stack = 0;
-	struct call call = {.number = CALL_NONE};
+	struct call *call = &this_cpu(cpu)->call;
 	struct event *event;
 	bool blocks = !preempt && prev_state;
 	u8 left;
 	u16 lap;
 
-	if (tid)
-		read_call(prev, &call);
-	left = how_it_left(preempt, prev, prev_state, call.number);
+	read_call(prev, call);
+	barrier();
+	left = how_it_left(preempt, prev, prev_state, call->number);
 	if (blocks && left != LEFT_DEAD && left != LEFT_IDLE) {
 		struct cpu_state *state = this_cpu(cpu);
 
-		if (call.number == CALL_NONE && state->fault_tid == tid)
-			call.arg = state->fault_address;
+		if (call->number == CALL_NONE && state->fault_tid == tid)
+			call->arg = state->fault_address;
 		if (take_stacks) {
 			if (prev->mm)
-				user_stack = stack_id(ctx, ts, cpu, SCRATCH_SCHED, prev->tgid,
-						      BPF_F_USER_STACK);
-			if (left == LEFT_UNINTERRUPTIBLE || !tells_the_wait(&call))
-				kernel_stack = stack_id(ctx, ts, cpu, SCRATCH_SCHED, 0, 0);
+				user_stack = user_stack_id(prev, ts, cpu, SCRATCH_SCHED);
+			if (left == LEFT_UNINTERRUPTIBLE || !tells_the_wait(call))
+				kernel_stack = kernel_stack_id(ctx, ts, cpu, SCRATCH_SCHED);
 		}
 	} else if (left == LEFT_PREEMPTED || left == LEFT_THROTTLED) {
 		// It does not wait for its call.
-		call.object = 0;
-		call.arg = 0;
+		call->object = 0;
+		call->arg = 0;
 	}
 
 	event = reserve(cpu, &lap);
@@ -70,11 +69,11 @@ int BPF_PROG(on_switch, bool preempt, struct task_struct *prev, struct task_stru
 	event->a = next->pid;
 	event->b = user_stack;
 	event->c = kernel_stack;
-	event->call = call.number;
+	event->call = call->number;
 	event->x = (u8)next->prio;
 	event->vector = 0;
-	event->object = call.object;
-	event->arg = call.arg;
+	event->object = call->object;
+	event->arg = call->arg;
 	commit(event, lap);
 	return 0;
 }
@@ -86,22 +85,26 @@ static __always_inline int wake(void *ctx, struct task_struct *wakee, bool is_ne
 	struct task_struct *waker = bpf_get_current_task_btf();
 	u32 context = this_cpu(cpu)->context;
 	u32 tid = waker->pid, user_stack = 0, kernel_stack = 0;
-	struct call call = {.number = CALL_NONE};
+	struct call *call = &this_cpu(cpu)->call;
 	u8 kind = (u8)context;
 	struct event *event;
 	u16 lap;
 
-	if (kind == CONTEXT_TASK && tid) {
-		read_call(waker, &call);
+	if (kind == CONTEXT_TASK) {
+		read_call(waker, call);
+		barrier();
 		if (take_stacks) {
 			if (waker->mm)
-				user_stack = stack_id(ctx, ts, cpu, SCRATCH_SCHED, waker->tgid,
-						      BPF_F_USER_STACK);
-			if (!is_new && !tells_the_wake(&call))
-				kernel_stack = stack_id(ctx, ts, cpu, SCRATCH_SCHED, 0, 0);
+				user_stack = user_stack_id(waker, ts, cpu, SCRATCH_SCHED);
+			if (!is_new && !tells_the_wake(call))
+				kernel_stack = kernel_stack_id(ctx, ts, cpu, SCRATCH_SCHED);
 		}
-	} else if (take_stacks && kind != CONTEXT_HRTIMER) {
-		kernel_stack = stack_id(ctx, ts, cpu, SCRATCH_SCHED, 0, 0);
+	} else {
+		call->object = 0;
+		call->arg = 0;
+		call->number = CALL_NONE;
+		if (take_stacks && kind != CONTEXT_HRTIMER)
+			kernel_stack = kernel_stack_id(ctx, ts, cpu, SCRATCH_SCHED);
 	}
 
 	event = reserve(cpu, &lap);
@@ -114,11 +117,11 @@ static __always_inline int wake(void *ctx, struct task_struct *wakee, bool is_ne
 	event->a = wakee->pid;
 	event->b = user_stack;
 	event->c = kernel_stack;
-	event->call = call.number;
+	event->call = call->number;
 	event->x = kind;
 	event->vector = (u8)(context >> 8);
-	event->object = call.object;
-	event->arg = (u32)call.arg;
+	event->object = call->object;
+	event->arg = (u32)call->arg;
 	commit(event, lap);
 	return 0;
 }

@@ -1,12 +1,20 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 // Stacks as ids. A walk is hashed; a hash seen before gives its id, a new one sends its frames to
-// user space once. The map forgets the least used: a stack that comes back gets a new id, which
+// user space once. Two maps know hashes: a small direct-mapped cache of each CPU answers nearly
+// always, an LRU map of all CPUs the rest. What both forgot gets a new id when it comes back, which
 // user space finds to be equal to the old one.
+//
+// The user side is walked here by frame pointers, the kernel side by the kernel's own unwinder:
+// bpf_get_stack costs several times as much for the user side.
 #pragma once
 
 #include "ring.h"
 
 const volatile bool take_stacks = true;
+
+// User space adds to it when it wants every stack to be sent anew.
+u32 stack_generation;
+u32 last_stack;
 
 struct {
 	__uint(type, BPF_MAP_TYPE_LRU_HASH);
@@ -14,6 +22,19 @@ struct {
 	__type(key, u64);
 	__type(value, u32);
 } stack_ids SEC(".maps");
+
+#define CACHE_SLOTS 128
+
+struct cached_stack {
+	u64 hash;
+	u64 id;
+};
+
+struct stack_cache {
+	struct cached_stack slots[CACHE_SLOTS];
+};
+
+struct stack_cache stack_caches[MAX_CPUS];
 
 // Walks happen in the scheduler, with interrupts off, and in the sampling interrupt: one scratch
 // each, so that neither writes into the other's.
@@ -26,28 +47,66 @@ struct {
 	__type(value, struct stack_definition);
 } stack_scratch SEC(".maps");
 
-u32 last_stack;
-
 static __always_inline u64 mix(u64 hash, u64 word)
 {
 	hash = (hash ^ word) * 0x9e3779b97f4a7c15ULL;
 	return hash ^ (hash >> 29);
 }
 
-// The id of the stack of the current thread: of its user side where `flags` has BPF_F_USER_STACK,
-// then `pid` is its process; of its kernel side otherwise, then `pid` is 0. Gives 0 for none.
-static __always_inline u32 stack_id(void *ctx, u64 ts, u32 cpu, enum scratch scratch, u32 pid,
-				    u64 flags)
+static __always_inline u64 first_hash(u32 pid)
 {
-	u32 key = scratch;
+	return mix(0x243f6a8885a308d3ULL + stack_generation, pid);
+}
+
+// The id of the walk in `walk`, whose frames and count are filled.
+static __always_inline u32 identify(struct stack_definition *walk, u64 hash, u64 ts, u32 cpu,
+				    u32 pid)
+{
+	struct cached_stack *cached =
+		&stack_caches[cpu & (MAX_CPUS - 1)].slots[hash & (CACHE_SLOTS - 1)];
+	// Read back from memory, of whose content the verifier knows nothing: otherwise it would
+	// follow the rest of the program once for every number of frames.
+	u32 *known, id, count = *(volatile u32 *)&walk->frame_count;
+
+	if (cached->hash == hash)
+		return (u32)cached->id;
+	known = bpf_map_lookup_elem(&stack_ids, &hash);
+	if (known) {
+		id = *known;
+	} else {
+		id = __sync_fetch_and_add(&last_stack, 1) + 1;
+		walk->ts = ts;
+		walk->kind = DEFINITION_STACK;
+		walk->stack = id;
+		walk->pid = pid;
+		if (count > MAX_FRAMES)
+			return 0;
+		if (bpf_ringbuf_output(&definitions, walk,
+				       __builtin_offsetof(struct stack_definition, frames) +
+					       count * sizeof(u64),
+				       BPF_RB_NO_WAKEUP)) {
+			// Not remembered: it is sent again when it is met again.
+			this_cpu(cpu)->lost_definitions++;
+			return 0;
+		}
+		bpf_map_update_elem(&stack_ids, &hash, &id, BPF_ANY);
+	}
+	cached->hash = hash;
+	cached->id = id;
+	return id;
+}
+
+// The id of the kernel side of the current thread's stack; 0 for none.
+static __always_inline u32 kernel_stack_id(void *ctx, u64 ts, u32 cpu, enum scratch scratch)
+{
+	u32 key = scratch, count;
 	struct stack_definition *walk = bpf_map_lookup_elem(&stack_scratch, &key);
-	u64 hash = mix(0x243f6a8885a308d3ULL, pid);
-	u32 *known, id, count;
+	u64 hash = first_hash(0);
 	long bytes;
 
 	if (!walk)
 		return 0;
-	bytes = bpf_get_stack(ctx, walk->frames, sizeof(walk->frames), flags);
+	bytes = bpf_get_stack(ctx, walk->frames, sizeof(walk->frames), 0);
 	if (bytes <= 0)
 		return 0;
 	count = (u32)bytes / sizeof(u64);
@@ -56,25 +115,43 @@ static __always_inline u32 stack_id(void *ctx, u64 ts, u32 cpu, enum scratch scr
 			break;
 		hash = mix(hash, walk->frames[i]);
 	}
-	known = bpf_map_lookup_elem(&stack_ids, &hash);
-	if (known)
-		return *known;
+	*(volatile u32 *)&walk->frame_count = count;
+	return identify(walk, hash, ts, cpu, 0);
+}
 
-	id = __sync_fetch_and_add(&last_stack, 1) + 1;
-	walk->ts = ts;
-	walk->kind = DEFINITION_STACK;
-	walk->stack = id;
-	walk->pid = pid;
-	walk->frame_count = count;
-	if (bytes > (long)sizeof(walk->frames))
+struct user_frame {
+	u64 next;
+	u64 return_address;
+};
+
+// The id of the user side of `task`, which must be the current thread and have an mm; 0 for none.
+static __always_inline u32 user_stack_id(struct task_struct *task, u64 ts, u32 cpu,
+					 enum scratch scratch)
+{
+	u32 key = scratch, count = 1, pid = task->tgid;
+	struct stack_definition *walk = bpf_map_lookup_elem(&stack_scratch, &key);
+	struct pt_regs *regs = (struct pt_regs *)bpf_task_pt_regs(task);
+	u64 at = REGS_FRAME_POINTER(regs), hash;
+
+	if (!walk)
 		return 0;
-	if (bpf_ringbuf_output(&definitions, walk,
-			       __builtin_offsetof(struct stack_definition, frames) + bytes,
-			       BPF_RB_NO_WAKEUP)) {
-		// Not remembered: it is sent again when it is met again.
-		this_cpu(cpu)->lost_definitions++;
-		return 0;
+	walk->frames[0] = REGS_IP(regs);
+	hash = mix(first_hash(pid), walk->frames[0]);
+	for (u32 i = 1; i < MAX_FRAMES; i++) {
+		struct user_frame frame;
+
+		// A frame pointer is aligned; code without frame pointers leaves anything there.
+		if (at & 7 || bpf_probe_read_user(&frame, sizeof(frame), (void *)at) ||
+		    frame.return_address < 4096)
+			break;
+		walk->frames[i] = frame.return_address;
+		hash = mix(hash, frame.return_address);
+		count = i + 1;
+		// Callers lie above.
+		if (frame.next <= at)
+			break;
+		at = frame.next;
 	}
-	bpf_map_update_elem(&stack_ids, &hash, &id, BPF_ANY);
-	return id;
+	*(volatile u32 *)&walk->frame_count = count;
+	return identify(walk, hash, ts, cpu, pid);
 }

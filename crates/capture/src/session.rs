@@ -282,13 +282,15 @@ impl Session {
         Ok(())
     }
 
-    /// Forgets which stacks were sent, so that each is sent again when it is next met.
-    pub(crate) fn forget_stacks(&self) {
-        let map = &self.skeleton.maps.stack_ids;
-        for key in map.keys() {
-            // A key that the kernel side has evicted meanwhile is gone as well.
-            let _ = map.delete(&key);
-        }
+    /// Has every stack sent again when it is next met.
+    pub(crate) fn forget_stacks(&mut self) {
+        let state = self
+            .skeleton
+            .maps
+            .bss_data
+            .as_deref_mut()
+            .expect("the programs have state");
+        state.stack_generation = state.stack_generation.wrapping_add(1);
     }
 
     /// Mapping events that the kernel dropped, since the start.
