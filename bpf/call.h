@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 // What a thread's registers tell of the system call that it is in: the call, the object that it
-// works on, and the one argument that helps to understand a wait. No hook on system calls is needed.
+// works on, and the argument that helps to understand a wait. It needs no hook on system calls.
 #pragma once
 
 #include "calls.h"
