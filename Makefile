@@ -1,0 +1,50 @@
+# What one does with the tree; `make` alone lists it. Recording needs root.
+PREFIX ?= /usr/local
+SEEDS ?= 5
+ROUNDS ?= 5
+
+export PATH := $(PATH):$(HOME)/.cargo/bin
+
+AS_ROOT := $(if $(filter 0,$(shell id -u)),,sudo)
+TARGET := $(or $(CARGO_TARGET_DIR),target)
+# Nothing is measured with it, so what builds fastest serves.
+HANGDOG := $(TARGET)/debug/hangdog
+RELEASE := $(TARGET)/release/hangdog
+
+help: ## list these targets
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+setup: ## install what is missing to build and test (apt packages)
+	@scripts/setup.sh
+
+build: setup ## compile the command: $(TARGET)/debug/hangdog
+	cargo build --locked --bin hangdog
+
+demo: build ## make a program hang, record it, say why
+	@scripts/demo.sh $(HANGDOG)
+
+test: ## set up, lint, run every test, and the lab with one seed
+	@scripts/test.sh
+
+lint: setup ## rustfmt, clippy, clang-format, shellcheck
+	@scripts/lint.sh
+
+lab: build ## record every program that hangs on purpose, compare verdict and truth (SEEDS=5)
+	$(AS_ROOT) python3 lab/run.py --hangdog $(HANGDOG) --seeds $(SEEDS)
+
+bench: ## measure what recording costs (ROUNDS=5; about 15 minutes)
+	@scripts/setup.sh bench
+	cargo build --locked --release --bin hangdog
+	$(AS_ROOT) python3 bench/run.py --hangdog $(RELEASE) --rounds $(ROUNDS)
+
+install: ## install command, man pages and completions (PREFIX=/usr/local, DESTDIR)
+	@scripts/setup.sh
+	cargo build --locked --release --bin hangdog
+	@scripts/install.sh $(RELEASE) "$(DESTDIR)$(PREFIX)"
+
+clean: ## remove what was built
+	cargo clean
+	$(MAKE) -C lab clean
+
+.DEFAULT_GOAL := help
+.PHONY: help setup build demo test lint lab bench install clean

@@ -1,0 +1,86 @@
+#!/usr/bin/env bash
+# Installs what this machine lacks to build and test hangdog; `setup.sh bench` adds what only the
+# measurements need. Quiet when all is there. Looks for the tools themselves, not for packages, so
+# that a compiler from elsewhere will do; only apt is asked to install.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+PATH=$PATH:$HOME/.cargo/bin
+
+say() { echo "setup: $*" >&2; }
+has() { command -v "$1" >/dev/null 2>&1; }
+
+# The package of Debian, then how to see that it is not needed.
+missing=()
+need() {
+    local package=$1
+    shift
+    "$@" || missing+=("$package")
+}
+library() { has pkg-config && pkg-config --exists "$1"; }
+
+need clang has clang
+need clang-format has clang-format
+need gcc has gcc
+need libc6-dev test -e /usr/include/stdio.h
+need libelf-dev library libelf
+need make has make
+need pkg-config has pkg-config
+need python3 has python3
+need shellcheck has shellcheck
+need zlib1g-dev library zlib
+if [[ ${1-} == bench ]]; then
+    need linux-perf has perf
+fi
+
+install_packages() {
+    local as_root=()
+    if [[ $(id -u) != 0 ]]; then
+        has sudo || return 1
+        as_root=(sudo)
+    fi
+    "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive \
+        apt-get install -y --no-install-recommends "$@" >&2
+}
+
+if ((${#missing[@]})); then
+    by_hand="install them by hand (these are Debian's names) and try again"
+    if ! has apt-get; then
+        say "missing: ${missing[*]}"
+        say "there is no apt-get here: $by_hand"
+        exit 1
+    fi
+    say "installing ${missing[*]}"
+    if ! install_packages "${missing[@]}"; then
+        say "that failed; trying again with fresh package lists"
+        if [[ $(id -u) == 0 ]]; then apt-get update >&2; else sudo apt-get update >&2; fi ||
+            say "the package lists could not be fetched"
+        if ! install_packages "${missing[@]}"; then
+            say "apt-get could not install ${missing[*]}: $by_hand"
+            exit 1
+        fi
+    fi
+fi
+
+# The lab reads its truths with tomllib.
+if ! python3 -c 'import tomllib' 2>/dev/null; then
+    say "python3 is $(python3 --version | cut -d' ' -f2); the lab needs 3.11 or later"
+    exit 1
+fi
+
+rust=$(sed -n 's/^rust-version = "\(.*\)"/\1/p' Cargo.toml)
+get_rust="get it with rustup (https://rustup.rs), or from your distribution if that has $rust"
+if ! has cargo; then
+    say "there is no cargo: hangdog needs Rust $rust or later; $get_rust"
+    exit 1
+fi
+have=$(cargo --version | cut -d' ' -f2)
+if [[ $(printf '%s\n' "$rust" "$have" | sort -V | head -n 1) != "$rust" ]]; then
+    say "cargo is $have; hangdog needs Rust $rust or later; $get_rust"
+    exit 1
+fi
+for component in rustfmt clippy; do
+    if ! cargo "${component/rustfmt/fmt}" --version >/dev/null 2>&1; then
+        say "there is no $component, which make test needs: rustup component add $component"
+        exit 1
+    fi
+done

@@ -1,0 +1,59 @@
+#!/usr/bin/env bash
+# Every test: sets up, lints, runs the crates' tests, the lab's own, and the lab with one seed.
+# One that fails does not keep the others from running. The end repeats each runner's closing
+# lines, and what was not run: what a machine does not allow never counts as passed.
+set -uo pipefail
+cd "$(dirname "$0")/.."
+target=${CARGO_TARGET_DIR:-target}
+logs=$target/test-logs
+hangdog=$target/debug/hangdog
+
+scripts/setup.sh || exit 1
+rm -rf "$logs"
+mkdir -p "$logs"
+
+failed=()
+not_run=()
+stage() {
+    local name=$1
+    shift
+    printf '\n=== %s\n' "$name"
+    "$@" 2>&1 | tee "$logs/$name.log" || failed+=("$name")
+}
+lab_tests() {
+    make -s -C lab all && (cd lab && python3 -m unittest discover -s tests)
+}
+
+stage lint scripts/lint.sh
+# --show-output, because a live test that cannot run here says so and ends well.
+stage crates cargo test --workspace --locked --no-fail-fast -- --show-output
+stage lab-tests lab_tests
+if ! cargo build --locked --quiet --bin hangdog; then
+    failed+=(build)
+elif reason=$("$hangdog" doctor 2>&1); then
+    stage lab python3 lab/run.py --hangdog "$hangdog" --seeds 1
+else
+    not_run+=("lab: this machine does not allow recording: $(tail -n 1 <<<"$reason")")
+fi
+
+# A live test that the machine does not allow, and a program of the lab likewise.
+mapfile -t -O "${#not_run[@]}" not_run < <(
+    grep -hoE '^not run: .*' "$logs/crates.log" | cut -d' ' -f3- | sort -u
+    grep -hE -A1 'not run *$' "$logs/lab.log" 2>/dev/null | grep -vE '^--$' |
+        awk 'NR % 2 { name = "lab: " $1; next } { sub(/^ +/, ""); print name ": " $0 }'
+)
+
+printf '\n=== closing lines\n'
+grep -hE '^test result' "$logs/crates.log"
+tail -qn 1 "$logs"/lab*.log
+if ((${#not_run[@]})); then
+    echo "not run, and not to be counted as passed:"
+    printf '  %s\n' "${not_run[@]}"
+else
+    echo "not run: nothing; every test was run"
+fi
+if ((${#failed[@]})); then
+    echo "FAILED: ${failed[*]}"
+    exit 1
+fi
+echo "passed: everything that was run"
