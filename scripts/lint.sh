@@ -2,7 +2,7 @@
 # Holds every language of the tree to its format and its linter. Says what it looks at; runs all of
 # them even if one complains.
 set -uo pipefail
-cd "$(dirname "$0")/.."
+cd "$(dirname "$0")/.." || exit
 
 failed=()
 check() {

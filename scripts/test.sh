@@ -3,7 +3,7 @@
 # One that fails does not keep the others from running. The end repeats each runner's closing
 # lines, and what was not run: what a machine does not allow never counts as passed.
 set -uo pipefail
-cd "$(dirname "$0")/.."
+cd "$(dirname "$0")/.." || exit
 target=${CARGO_TARGET_DIR:-target}
 logs=$target/test-logs
 hangdog=$target/debug/hangdog
