@@ -58,9 +58,15 @@ const MOST_STACKS: usize = 300_000;
 /// How long a client may take to write its line.
 const CLIENT_PATIENCE: Duration = Duration::from_secs(2);
 
-/// Where a flight recorder listens: /run/hangdog, which only root can enter, or the user's own
-/// runtime folder.
+/// Names the socket instead of the place that is usual: for a second flight recorder.
+const SOCKET_VARIABLE: &str = "HANGDOG_SOCKET";
+
+/// Where a flight recorder listens: what HANGDOG_SOCKET says, else in /run/hangdog, which only
+/// root can enter, or the user's own runtime folder.
 pub fn socket_path() -> PathBuf {
+    if let Some(path) = std::env::var_os(SOCKET_VARIABLE).filter(|path| !path.is_empty()) {
+        return path.into();
+    }
     // SAFETY: geteuid has no preconditions.
     let folder = match (
         unsafe { libc::geteuid() },

@@ -77,6 +77,7 @@ const PATIENCE: Duration = Duration::from_secs(5);
 pub(crate) fn describe(session: &Session, options: &Options, start: u64, mode: Mode) -> Meta {
     let (host, kernel, arch) = machine();
     Meta {
+        hangdog: env!("CARGO_PKG_VERSION").into(),
         state: RecordingState::Recording,
         mode,
         started_unix_ns: unix_ns(start),
@@ -178,6 +179,9 @@ pub fn record(request: &Request, mut progress: impl FnMut(Progress)) -> Result<O
     let writer = TraceWriter::create(&request.output, begin)?;
     let recorded = Recording::start(request, writer).and_then(|mut recording| {
         let exit_code = recording.run(&mut progress);
+        if let Err(why @ Error::Command { .. }) = exit_code {
+            return Err(why);
+        }
         let outcome = recording.finish(&mut progress);
         let exit_code = exit_code?;
         Ok(Outcome {
