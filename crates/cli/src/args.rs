@@ -16,7 +16,8 @@ use std::path::PathBuf;
     after_help = "Exit status: 0 found and fine, 1 nothing found, 2 bad use or bad input; \
                   record passes on its command's own.\n\
                   Times need a unit: 1.234s, 52ms, 98us. \
-                  NO_COLOR turns colours off; output to a file or a pipe has none."
+                  NO_COLOR turns colours off; output to a file or a pipe has none.\n\
+                  HANGDOG_SOCKET names the socket of flight and snap."
 )]
 pub struct Cli {
     /// What to do.

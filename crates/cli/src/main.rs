@@ -6,9 +6,11 @@ mod describe;
 mod format;
 mod load;
 mod loss;
+mod new_trace;
 mod output;
 mod samples;
 mod select;
+mod status;
 mod story;
 mod units;
 

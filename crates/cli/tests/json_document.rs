@@ -34,6 +34,11 @@ fn answer(dir: &Path, args: &[&str]) -> Value {
     serde_json::from_slice(&output.stdout).expect("JSON")
 }
 
+fn document() -> String {
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/JSON.md");
+    fs::read_to_string(file).expect("docs/JSON.md")
+}
+
 /// The paths of all fields, written as the document writes them. Objects that can be null are
 /// fields themselves; others are known by what is in them.
 fn paths(value: &Value, path: &str, into: &mut BTreeSet<String>) {
@@ -79,14 +84,13 @@ fn documented(document: &str, section: &str) -> BTreeSet<String> {
 /// The document names every field that a command prints, and no other.
 #[test]
 fn document_and_answers_agree() {
-    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/JSON.md");
-    let document = fs::read_to_string(file).expect("docs/JSON.md");
+    let document = document();
     let dir = TempDir::new().expect("a directory");
     text::parse(TRACE)
         .expect("a trace in text form")
         .write_to(dir.path().join("t.hang"), Meta::default())
         .expect("a trace on disk");
-    let common = documented(&document, "In every answer");
+    let common = documented(&document, "In every answer on a trace");
     for (section, runs) in [
         ("info", vec![vec!["info", "t.hang"]]),
         ("threads", vec![vec!["threads", "t.hang"]]),
@@ -111,4 +115,13 @@ fn document_and_answers_agree() {
             "{section}: printed on the left, documented on the right"
         );
     }
+}
+
+/// The document names every field of doctor's answer, whatever this machine allows.
+#[test]
+fn document_and_doctor_agree() {
+    let dir = TempDir::new().expect("a directory");
+    let mut found = BTreeSet::new();
+    paths(&answer(dir.path(), &["doctor"]), "", &mut found);
+    assert_eq!(found, documented(&document(), "doctor"));
 }

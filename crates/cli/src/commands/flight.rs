@@ -1,0 +1,89 @@
+//! `hangdog flight`: recording that is always on, until somebody asks for what it holds.
+//!
+//! It speaks on standard error alone: on a terminal one line that changes, elsewhere (a journal) a
+//! line when there is something new.
+
+use crate::args::FlightArgs;
+use crate::format;
+use crate::status::StatusLine;
+use anyhow::Result;
+use hangdog_capture::Options;
+use hangdog_capture::flight::{Status, fly, socket_path};
+use std::time::Duration;
+
+/// Flies until a signal asks to stop.
+pub fn run(args: &FlightArgs) -> Result<()> {
+    let options = Options {
+        memory: args.memory.bytes(),
+        stacks: !args.no_stacks,
+        sample_hz: if args.no_stacks { 0 } else { args.sample },
+        transfers: false,
+    };
+    let socket = socket_path();
+    let mut line = StatusLine::new();
+    let mut told: Option<Status> = None;
+    fly(&options, &socket, |status| {
+        // The first status means that it flies: before it nothing may be promised.
+        if told.is_none() {
+            line.tell(&format!(
+                "flying in {} of memory; `hangdog snap` saves what it holds (asked at {}), \
+                 Ctrl-C stops",
+                args.memory,
+                socket.display()
+            ));
+        }
+        if line.is_on() {
+            line.show(|| text(status));
+        } else {
+            report(told, status, &line);
+        }
+        told = Some(status);
+    })?;
+    line.clear();
+    Ok(())
+}
+
+/// Tells what is new since the last time.
+fn report(before: Option<Status>, now: Status, line: &StatusLine) {
+    if now.full && !before.is_some_and(|before| before.full) {
+        let holds = holds(now.holds);
+        line.tell(&format!("the ring holds {holds} at the present rate"));
+    }
+    let taken = before.map_or(0, |before| before.snapshots);
+    for number in taken + 1..=now.snapshots {
+        line.tell(&format!(
+            "snapshot {number} of the last {}",
+            holds(now.holds)
+        ));
+    }
+}
+
+fn text(status: Status) -> String {
+    let all = if status.full {
+        ""
+    } else {
+        ", all since the start"
+    };
+    let snapshots = format::things(status.snapshots, "snapshot", "snapshots");
+    format!("the ring holds {}{all}; {snapshots}", holds(status.holds))
+}
+
+/// How far back the ring reaches: whole seconds say enough, except of less than ten.
+fn holds(time: Duration) -> String {
+    match time.as_secs() {
+        0..10 => format!("{:.1} s", time.as_secs_f64()),
+        seconds => format!("{seconds} s"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What the ring holds is told to the tenth while that matters.
+    #[test]
+    fn held_time() {
+        assert_eq!(holds(Duration::from_millis(420)), "0.4 s");
+        assert_eq!(holds(Duration::from_millis(42_900)), "42 s");
+    }
+}

@@ -1,0 +1,78 @@
+//! `hangdog record`: everything that the system does, into a trace.
+//!
+//! Standard output belongs to the recorded command, and so does the terminal while it runs: a
+//! progress line shows only where there is no command. What became of the recording is told in one
+//! line at the end.
+
+use crate::args::RecordArgs;
+use crate::format;
+use crate::new_trace::{self, Saved};
+use crate::status::StatusLine;
+use anyhow::Result;
+use hangdog_capture::Options;
+use hangdog_capture::error::Error;
+use hangdog_capture::record::{Progress, Request, record};
+use std::io::ErrorKind;
+use std::process::ExitCode;
+use std::time::Duration;
+
+/// What a shell answers where there is no such command.
+const NOT_FOUND: u8 = 127;
+/// What a shell answers where the command cannot be executed.
+const NOT_EXECUTABLE: u8 = 126;
+
+/// Records, and gives the exit code of the command that was recorded.
+pub fn run(args: &RecordArgs) -> Result<ExitCode> {
+    let request = Request {
+        output: args.output.clone().unwrap_or_else(new_trace::default_path),
+        options: Options {
+            memory: args.memory.bytes(),
+            stacks: !args.no_stacks,
+            sample_hz: if args.no_stacks { 0 } else { args.sample },
+            transfers: args.transfers,
+        },
+        command: args.command.clone(),
+        duration: args.duration.map(|span| Duration::from_nanos(span.ns())),
+    };
+    let mut line = StatusLine::new();
+    let outcome = record(&request, |progress| match progress {
+        Progress::Recording { .. } if !request.command.is_empty() => {}
+        progress => line.show(|| text(progress)),
+    });
+    line.clear();
+    let outcome = match outcome {
+        Err(Error::Command { command, source }) => {
+            eprintln!("hangdog: cannot run {command}: {source}");
+            return Ok(ExitCode::from(match source.kind() {
+                ErrorKind::NotFound => NOT_FOUND,
+                _ => NOT_EXECUTABLE,
+            }));
+        }
+        outcome => outcome?,
+    };
+    Saved {
+        path: &request.output,
+        events: outcome.events,
+        duration_ns: outcome.duration_ns,
+        lost: Some(outcome.lost),
+    }
+    .tell();
+    // The command still runs if it did not heed the request to end: the recording is whole.
+    let code = outcome.exit_code.unwrap_or(0);
+    Ok(ExitCode::from(u8::try_from(code).unwrap_or(u8::MAX)))
+}
+
+fn text(progress: Progress) -> String {
+    match progress {
+        Progress::Recording { elapsed, events } => format!(
+            "recording for {} s, {} (Ctrl-C stops)",
+            elapsed.as_secs(),
+            format::things(events, "event", "events")
+        ),
+        Progress::Naming { done, of } => format!(
+            "naming functions: {} of {} frames",
+            format::count(done as u64),
+            format::count(of as u64)
+        ),
+    }
+}
