@@ -1,0 +1,181 @@
+#!/usr/bin/env python3
+"""Measures what recording costs: each benchmark under each recorder, in turn, round after round.
+
+Within a round every recorder meets the machine in the same mood, so ratios are taken within rounds
+and their median is told, with the least and the greatest. CPU time is the benchmark's own, user and
+system; hooks that run while a CPU is idle or in an interrupt are in no process's time, which is
+why the time of an operation stands beside it. What the recorder's own process takes is told apart.
+"""
+
+import argparse
+import datetime
+import json
+import os
+import pathlib
+import platform
+import shutil
+import statistics
+import sys
+
+import answer
+import recorders
+import workloads
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+QUICK = {"rounds": 2, "scale": 0.25, "events": 1_000_000}
+
+
+def machine():
+    """What the figures belong to."""
+    model = platform.processor()
+    for line in pathlib.Path("/proc/cpuinfo").read_text().splitlines():
+        if line.startswith("model name"):
+            model = line.split(":", 1)[1].strip()
+            break
+    return {
+        "date": datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%d %H:%M UTC"),
+        "cpu": model,
+        "cpus": os.cpu_count(),
+        "memory_bytes": os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"),
+        "kernel": platform.release(),
+        "command": " ".join(["bench/run.py", *sys.argv[1:]]),
+    }
+
+
+def measure(works, forms, rounds, directory):
+    """Rows of (round, workload, recorder, what was measured); progress goes to stderr."""
+    rows = []
+    for number in range(rounds):
+        for work in works:
+            # Each round begins with another recorder, so that none always comes after the same.
+            turn = number % len(forms)
+            for form in forms[turn:] + forms[:turn]:
+                print(f"round {number + 1}: {work.name}: {form.name}", file=sys.stderr)
+                with recorders.empty(directory / "run") as place:
+                    measured = form.run(work.command, place)
+                measured["time_s"] = work.time_of(measured)
+                del measured["out"]
+                rows.append(
+                    {"round": number, "workload": work.name, "recorder": form.name} | measured
+                )
+    return rows
+
+
+def spread(values):
+    """Median, least and greatest."""
+    values = list(values)
+    return {"median": statistics.median(values), "min": min(values), "max": max(values)}
+
+
+def summarise(rows):
+    """One row for each workload and recorder."""
+    groups = {}
+    for row in rows:
+        groups.setdefault((row["workload"], row["recorder"]), {})[row["round"]] = row
+    summary = []
+    for (workload, recorder), group in groups.items():
+        bare = groups[workload, recorders.Recorder.name]
+        row = {
+            "workload": workload,
+            "recorder": recorder,
+            "cpu_s": spread(one["cpu_s"] for one in group.values()),
+            "time_s": spread(one["time_s"] for one in group.values()),
+        }
+        if group is not bare:
+            for key in ("cpu", "time"):
+                ratios = [one[f"{key}_s"] / bare[n][f"{key}_s"] for n, one in group.items()]
+                row[f"{key}_ratio"] = spread(ratios)
+        several = list(group.values())
+        if "events" in several[0]:
+            row["recorder_cpu_s"] = spread(one["recorder_cpu_s"] for one in several)
+            row["events"] = round(statistics.median(one["events"] for one in several))
+            row["bytes_per_event"] = spread(one["bytes"] / one["events"] for one in several)
+            row["lost"] = sum(one["lost"] for one in several)
+        if "switches" in several[0]:
+            row["switches_per_s"] = spread(
+                one["switches"] / min(one["duration_s"], one["wall_s"]) for one in several
+            )
+        summary.append(row)
+    return summary
+
+
+def ratio(row, key):
+    found = row.get(key)
+    return f"{found['median']:.2f} ({found['min']:.2f}-{found['max']:.2f})" if found else ""
+
+
+HEADER = (
+    "benchmark",
+    "recorder",
+    "CPU ratio",
+    "time ratio",
+    "own CPU s",
+    "events",
+    "bytes/event",
+    "lost",
+    "switches/s",
+)
+FORMAT = "{:<21} {:<18} {:<17} {:<17} {:>9} {:>10} {:>11} {:>8} {:>11}"
+
+
+def print_summary(summary):
+    print(FORMAT.format(*HEADER))
+    for row in summary:
+        cells = (
+            row["workload"],
+            row["recorder"],
+            ratio(row, "cpu_ratio") or f"= {row['cpu_s']['median']:.2f} s",
+            ratio(row, "time_ratio") or f"= {row['time_s']['median']:.4g} s",
+            f"{row['recorder_cpu_s']['median']:.2f}" if "events" in row else "",
+            f"{row['events']:,}" if "events" in row else "",
+            f"{row['bytes_per_event']['median']:.2f}" if "events" in row else "",
+            f"{row['lost']:,}" if "events" in row else "",
+            f"{row['switches_per_s']['median']:,.0f}" if "switches_per_s" in row else "",
+        )
+        print(FORMAT.format(*cells).rstrip())
+
+
+def parse_arguments():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--hangdog", default=str(ROOT / "target/release/hangdog"))
+    parser.add_argument("--rounds", type=int, default=5, metavar="N")
+    parser.add_argument("--quick", action="store_true", help="two short rounds, a short trace")
+    parser.add_argument("--peers", action="store_true", help="perf record beside hangdog")
+    parser.add_argument(
+        "--only", choices=("cost", "why"), help="only what recording costs, or only the answer"
+    )
+    parser.add_argument("--json", default=str(ROOT / "target/bench.json"), metavar="FILE")
+    return parser.parse_args()
+
+
+def main():
+    args = parse_arguments()
+    scale, events = 1.0, 10_000_000
+    if args.quick:
+        args.rounds, scale, events = QUICK["rounds"], QUICK["scale"], QUICK["events"]
+    hangdog = shutil.which(args.hangdog)
+    if hangdog is None:
+        sys.exit(f"bench: cannot find '{args.hangdog}': cargo build --release, or --hangdog PATH")
+    directory = ROOT / "target/bench"
+    result = {"machine": machine()}
+    try:
+        with recorders.empty(directory):
+            if args.only != "why":
+                works = workloads.workloads(directory, scale, (os.cpu_count() or 1) - 1)
+                forms = recorders.recorders(hangdog, args.peers)
+                result["runs"] = measure(works, forms, args.rounds, directory)
+                result["summary"] = summarise(result["runs"])
+                print_summary(result["summary"])
+            if args.only != "cost":
+                result["why"] = answer.measure(hangdog, directory, events)
+                answer.show(result["why"])
+    except recorders.Failure as failure:
+        sys.exit(f"bench: {failure}")
+    finally:
+        if len(result) > 1:
+            pathlib.Path(args.json).write_text(json.dumps(result, indent=1))
+    print(f"\nall figures: {args.json}")
+
+
+if __name__ == "__main__":
+    main()
