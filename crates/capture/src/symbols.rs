@@ -12,7 +12,8 @@ use hangdog_trace::words::ModuleKind;
 /// Names every frame that can be named on this machine.
 ///
 /// `same_kernel` says that the kernel that runs now is the one that was recorded: kernel addresses
-/// mean nothing to another. A file whose build-id has changed since names nothing either.
+/// mean nothing to another. A file whose build-id has changed since names nothing either, nor does
+/// one that has none and was recorded elsewhere or before a reboot.
 /// `progress` is told how many frames of how many are done.
 pub fn name_frames(
     modules: &Modules,
@@ -38,7 +39,7 @@ pub fn name_frames(
                 Source::Kernel(Kernel::default()),
                 Input::AbsAddr(offsets.as_slice()),
             ),
-            ModuleKind::File if is_unchanged(path, &modules.build_id[at]) => (
+            ModuleKind::File if is_unchanged(path, &modules.build_id[at], same_kernel) => (
                 Source::Elf(Elf::new(path)),
                 Input::FileOffset(offsets.as_slice()),
             ),
@@ -73,9 +74,9 @@ fn source_line(code: &blazesym::symbolize::CodeInfo<'_>) -> String {
     }
 }
 
-fn is_unchanged(path: &Path, build_id: &str) -> bool {
+fn is_unchanged(path: &Path, build_id: &str, same_kernel: bool) -> bool {
     if build_id.is_empty() {
-        return path.exists();
+        return same_kernel && path.exists();
     }
     let now = blazesym::helper::read_elf_build_id(path).ok().flatten();
     now.is_some_and(|id| crate::perf::hexadecimal(&id) == build_id)

@@ -1,9 +1,14 @@
 //! Opening a trace and making its timeline, with a progress bar where somebody waits.
 
 use crate::loss::Loss;
+use crate::status::StatusLine;
 use anyhow::Result;
+use hangdog_capture::symbols::name_frames;
+use hangdog_capture::system::is_this_boot;
 use hangdog_timeline::Timeline;
-use hangdog_trace::tables::{Interrupts, Lifecycle, Switches, Wakes};
+use hangdog_trace::meta::RecordingState;
+use hangdog_trace::stacks::StackTable;
+use hangdog_trace::tables::{Frames, Interrupts, Lifecycle, Modules, Switches, Symbols, Wakes};
 use hangdog_trace::{Threads, Trace};
 use indicatif::{ProgressBar, ProgressStyle};
 use std::path::Path;
@@ -50,6 +55,26 @@ impl Recording {
             timeline,
         })
     }
+}
+
+/// The stacks of a trace. Functions get their names at the end of a recording: if it was cut
+/// short, they are named now, as far as this machine still has what was recorded.
+///
+/// # Errors
+/// What is wrong with the trace, in a sentence.
+pub fn stacks(trace: &Trace) -> Result<StackTable> {
+    let frames: Frames = trace.read()?;
+    let modules: Modules = trace.read()?;
+    let mut symbols: Symbols = trace.read()?;
+    let meta = trace.meta();
+    if meta.state == RecordingState::Recording {
+        let same_kernel = is_this_boot(&meta.host, &meta.kernel, meta.started_unix_ns);
+        let mut line = StatusLine::new();
+        symbols = name_frames(&modules, &frames, same_kernel, |done, of| {
+            line.show(|| format!("naming functions: {done} of {of} frames"));
+        });
+    }
+    Ok(StackTable::new(trace.read()?, frames, modules, symbols))
 }
 
 /// A progress bar on standard error; none if that is no terminal. It is gone when it is dropped.

@@ -2,7 +2,7 @@
 
 use crate::args::StoryArgs;
 use crate::format;
-use crate::load::Recording;
+use crate::load::{self, Recording};
 use crate::loss::Loss;
 use crate::output::{self, Colour, Paint};
 use crate::samples::ThreadSamples;
@@ -11,7 +11,6 @@ use crate::story::Story;
 use anyhow::Result;
 use hangdog_timeline::State;
 use hangdog_trace::calls::Calls;
-use hangdog_trace::stacks::StackTable;
 use serde::{Serialize, Serializer};
 use std::io::Write;
 use std::path::Path;
@@ -44,7 +43,7 @@ pub fn run(args: &StoryArgs) -> Result<()> {
         window,
         &args.thread,
     )?;
-    let stacks = StackTable::load(&recording.trace)?;
+    let stacks = load::stacks(&recording.trace)?;
     let samples = ThreadSamples::load(&recording.trace, thread)?;
     let calls = Calls::new(&recording.trace.meta().arch);
     let story = Story {
