@@ -15,7 +15,7 @@ use crate::procfs;
 use crate::save::{Saver, finish};
 use crate::session::{Options, Session};
 use crate::symbols::name_frames;
-use crate::system::{machine, monotonic_ns, stop_asked, stop_on_signals, unix_ns};
+use crate::system::{machine, monotonic_ns, run_first, stop_asked, stop_on_signals, unix_ns};
 use crate::world::{Pending, World};
 
 /// What to record, and until when.
@@ -255,6 +255,7 @@ impl<'a> Recording<'a> {
 
     /// Reads the rings until something says stop. Gives the command's exit code.
     fn run(&mut self, progress: &mut impl FnMut(Progress)) -> Result<Option<i32>> {
+        run_first();
         if let Some(command) = &mut self.command {
             command.go()?;
         }
