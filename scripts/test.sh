@@ -25,8 +25,7 @@ lab_tests() {
 }
 
 stage lint scripts/lint.sh
-# --show-output, because a live test that cannot run here says so and ends well.
-stage crates cargo test --workspace --locked --no-fail-fast -- --show-output
+stage crates cargo test --workspace --locked --no-fail-fast
 stage lab-tests lab_tests
 if ! cargo build --locked --quiet --bin hangdog; then
     failed+=(build)
@@ -36,11 +35,11 @@ else
     not_run+=("lab: this machine does not allow recording: $(tail -n 1 <<<"$reason")")
 fi
 
-# A live test that the machine does not allow, and a program of the lab likewise.
+# A live test that cannot run here says so and ends well; the lab marks such a row.
 mapfile -t -O "${#not_run[@]}" not_run < <(
-    grep -hoE '^not run: .*' "$logs/crates.log" | cut -d' ' -f3- | sort -u
-    grep -hE -A1 'not run *$' "$logs/lab.log" 2>/dev/null | grep -vE '^--$' |
-        awk 'NR % 2 { name = "lab: " $1; next } { sub(/^ +/, ""); print name ": " $0 }'
+    grep -hoE 'NOT RUN: .*' "$logs/crates.log" | cut -d' ' -f3- | sort -u
+    grep -hE -A1 'not run$' "$logs/lab.log" 2>/dev/null | grep -vE '^--$' | paste -d: - - |
+        sed -E 's/^([^ ]+).*not run: */lab: \1: /'
 )
 
 printf '\n=== closing lines\n'
