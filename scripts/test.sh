@@ -49,10 +49,10 @@ if ((${#not_run[@]})); then
     echo "not run, and not to be counted as passed:"
     printf '  %s\n' "${not_run[@]}"
 else
-    echo "not run: nothing; every test was run"
+    echo "not run because the machine does not allow it: nothing"
 fi
 if ((${#failed[@]})); then
     echo "FAILED: ${failed[*]}"
     exit 1
 fi
-echo "passed: everything that was run"
+echo "passed: everything that was run, in $((SECONDS / 60)) min $((SECONDS % 60)) s"
