@@ -9,9 +9,10 @@ mod record;
 mod snap;
 mod story;
 mod threads;
+mod why;
 
 use crate::args::Command;
-use anyhow::{Result, bail};
+use anyhow::Result;
 use std::process::ExitCode;
 
 /// There was nothing of what was asked for.
@@ -31,7 +32,7 @@ pub fn run(command: Command) -> Result<ExitCode> {
         Command::Story(args) => story::run(&args)?,
         Command::Completions { shell } => completions::run(shell)?,
         Command::Man { directory } => man::run(&directory)?,
-        Command::Why(_) => bail!("this build has no such command yet"),
+        Command::Why(args) => why::run(&args)?,
     }
     Ok(ExitCode::SUCCESS)
 }

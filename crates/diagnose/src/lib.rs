@@ -1,1 +1,20 @@
-//! x
+//! Graph → problems, blame, verdict.
+//!
+//! [`problem::find`] says which stretches of which threads took too long; [`diagnose`] says why
+//! one did: it lays every nanosecond of it to a thread and a kind ([`blame`]), and names the one
+//! to whom most of it goes.
+//!
+//! What ends a wait comes from `hangdog-graph`; nothing here reads events.
+
+pub mod blame;
+mod function;
+pub mod judge;
+pub mod problem;
+mod sentence;
+mod starvation;
+mod stretch;
+pub mod verdict;
+
+pub use judge::diagnose;
+pub use problem::Problem;
+pub use verdict::{Class, Verdict};

@@ -1,1 +1,20 @@
-//! x
+//! Why threads waited and who ended each wait: the timeline as a graph of causes.
+//!
+//! Vertices are the stretches in which a thread goes on without a blocking wait; the edges are
+//! what ended the waits between them. An edge has a kind, a strength and a reason that a person
+//! can read. Nothing is built ahead: a trace has millions of waits and a diagnosis asks for few
+//! of them, so an edge is made when it is asked for, from the rows of the trace.
+//!
+//! - [`evidence`]: the tables that everything is read from.
+//! - [`wait`]: what a blocked thread waits for.
+//! - [`edge`]: what ended a wait, or who could have ended it.
+//! - [`names`]: the functions, of the C library and of the kernel, that tell the mechanism.
+
+pub mod edge;
+pub mod evidence;
+pub mod names;
+pub mod wait;
+
+pub use edge::{Edge, EdgeKind, Source, Strength};
+pub use evidence::Evidence;
+pub use wait::{Wait, WaitKind};

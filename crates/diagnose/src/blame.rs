@@ -1,0 +1,259 @@
+//! Blame that adds up: every nanosecond of a problem is laid to exactly one thread and kind.
+//!
+//! The problem's window is cut along its thread's states. Where the thread ran, or wanted a CPU,
+//! it is itself to blame. Where it waited, the question goes on to what ended the wait: what did
+//! that thread do meanwhile? So the window is handed down, and cut again, until it meets one that
+//! did not wait for another thread. This is the critical path backwards from the problem's end,
+//! as in Yang and Miller, "Critical path analysis for the execution of parallel and distributed
+//! programs" (1988), on waits instead of messages.
+//!
+//! It ends: each step down has a window within that of the step above, and a thread that is
+//! already on the way down, waiting, closes a circle, which is reported as a knot.
+
+use hangdog_graph::edge::ended_by;
+use hangdog_graph::{Edge, EdgeKind, Evidence, Source, Wait, WaitKind};
+use hangdog_timeline::{Cause, State};
+use hangdog_trace::ids::Utid;
+use hangdog_trace::words::Left;
+use std::ops::Range;
+
+use crate::stretch::{Stretch, Waiting, each_stretch};
+
+/// What a stretch of time went to.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
+pub enum BlameKind {
+    /// A thread ran.
+    Run,
+    /// A thread wanted a CPU and had none.
+    Runnable,
+    /// A CPU served an interrupt instead of the thread on it.
+    Interrupt,
+    /// A lock, where it cannot be said what its holder did.
+    Lock,
+    /// A message from outside the trace.
+    Message,
+    /// A block device.
+    Disk,
+    /// The network.
+    Network,
+    /// Time that a thread had asked to let pass, or a time-out.
+    Timer,
+    /// Memory that was brought in.
+    Paging,
+    /// It is not known what.
+    Unknown,
+}
+
+impl BlameKind {
+    /// The word that reports print.
+    pub fn text(self) -> &'static str {
+        match self {
+            BlameKind::Run => "run",
+            BlameKind::Runnable => "runnable",
+            BlameKind::Interrupt => "interrupt",
+            BlameKind::Lock => "lock",
+            BlameKind::Message => "message",
+            BlameKind::Disk => "disk",
+            BlameKind::Network => "network",
+            BlameKind::Timer => "timer",
+            BlameKind::Paging => "paging",
+            BlameKind::Unknown => "unknown",
+        }
+    }
+}
+
+/// A step down: a wait, and the thread that it leads to.
+#[derive(Clone, Debug)]
+pub(crate) struct Step {
+    /// The step above; none for the problem itself.
+    pub above: Option<usize>,
+    /// Who is looked at.
+    pub thread: Utid,
+    /// The wait above that led here, and how.
+    pub reached: Option<(Waiting, Edge)>,
+}
+
+/// A stretch of time with its blame.
+#[derive(Clone, Debug)]
+pub(crate) struct Piece {
+    /// The step that it lies in.
+    pub step: usize,
+    /// Who is to blame.
+    pub thread: Utid,
+    pub from: u64,
+    pub to: u64,
+    pub kind: BlameKind,
+    /// The wait that it is, if it is one, and what ended it.
+    pub wait: Option<(Waiting, Edge)>,
+    /// Taken off its CPU by its group's quota.
+    pub throttled: bool,
+}
+
+impl Piece {
+    pub(crate) fn duration(&self) -> u64 {
+        self.to - self.from
+    }
+}
+
+/// A circle of waits.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Knot {
+    pub threads: Vec<Utid>,
+    pub duration: u64,
+}
+
+/// Where a problem's time went.
+#[derive(Debug, Default)]
+pub(crate) struct Blame {
+    pub steps: Vec<Step>,
+    pub pieces: Vec<Piece>,
+    pub knots: Vec<Knot>,
+}
+
+/// Waits shorter than the problem by this factor are not followed: they are laid to their own kind.
+const RESOLUTION: u64 = 50_000;
+/// No real program has a chain this long; a damaged trace may.
+const DEEPEST: usize = 64;
+
+impl Blame {
+    /// Lays the time of `thread` in `window` to those who took it.
+    pub(crate) fn of(evidence: &Evidence<'_>, thread: Utid, window: Range<u64>) -> Blame {
+        let mut walk = Walk {
+            evidence,
+            blame: Blame::default(),
+            finest: (window.end - window.start) / RESOLUTION,
+            way: Vec::new(),
+        };
+        walk.look(thread, window, None);
+        walk.blame
+    }
+}
+
+struct Walk<'a, 'e> {
+    evidence: &'a Evidence<'e>,
+    blame: Blame,
+    finest: u64,
+    /// The threads whose waits are being explained, outermost first.
+    way: Vec<Utid>,
+}
+
+impl Walk<'_, '_> {
+    fn look(&mut self, thread: Utid, window: Range<u64>, reached: Option<(usize, Waiting, Edge)>) {
+        let step = self.blame.steps.len();
+        self.blame.steps.push(Step {
+            above: reached.as_ref().map(|(above, ..)| *above),
+            thread,
+            reached: reached.map(|(_, waiting, edge)| (waiting, edge)),
+        });
+        self.way.push(thread);
+        let mut stretches = Vec::new();
+        each_stretch(self.evidence, thread, window.clone(), |stretch| stretches.push(stretch));
+        let mut seen = window.start;
+        for stretch in stretches {
+            match stretch {
+                Stretch::Busy(interval) => {
+                    self.gap(step, thread, seen, interval.start);
+                    seen = interval.end;
+                    let kind = match interval.state {
+                        State::Running => BlameKind::Run,
+                        State::Interrupted => BlameKind::Interrupt,
+                        State::Runnable | State::Preempted | State::Blocked => BlameKind::Runnable,
+                    };
+                    let throttled = matches!(interval.cause, Cause::Switch(row)
+                        if interval.state == State::Preempted
+                            && Left::from(self.evidence.switches.left[row as usize]) == Left::Throttled);
+                    self.piece(Piece {
+                        step,
+                        thread,
+                        from: interval.start,
+                        to: interval.end,
+                        kind,
+                        wait: None,
+                        throttled,
+                    });
+                }
+                Stretch::Waiting(waiting) => {
+                    self.gap(step, thread, seen, waiting.from);
+                    seen = waiting.to;
+                    self.explain(step, thread, waiting);
+                }
+            }
+        }
+        // Before a thread's birth and behind its death.
+        self.gap(step, thread, seen, window.end);
+        self.way.pop();
+    }
+
+    fn piece(&mut self, piece: Piece) {
+        if piece.from < piece.to {
+            self.blame.pieces.push(piece);
+        }
+    }
+
+    fn gap(&mut self, step: usize, thread: Utid, from: u64, to: u64) {
+        let kind = BlameKind::Unknown;
+        self.piece(Piece { step, thread, from, to, kind, wait: None, throttled: false });
+    }
+
+    fn explain(&mut self, step: usize, thread: Utid, waiting: Waiting) {
+        let (from, to) = (waiting.from, waiting.to);
+        let edge = ended_by(self.evidence, &waiting.wait, waiting.wake);
+        let follow = match edge.source {
+            Source::Thread(next) if to - from > self.finest && self.way.len() < DEEPEST => Some(next),
+            _ => None,
+        };
+        if let Some(next) = follow {
+            let Some(at) = self.way.iter().position(|&waiter| waiter == next) else {
+                return self.look(next, from..to, Some((step, waiting, edge)));
+            };
+            if self.is_circle(&edge, to) {
+                let threads = self.way[at..].to_vec();
+                self.blame.knots.push(Knot { threads, duration: to - from });
+            }
+        }
+        let kind = own_kind(&edge, &waiting.wait, follow.is_some());
+        let thread = match kind {
+            BlameKind::Disk | BlameKind::Paging | BlameKind::Network | BlameKind::Timer => {
+                self.on_behalf_of(thread)
+            }
+            _ => thread,
+        };
+        let wait = Some((waiting, edge));
+        self.piece(Piece { step, thread, from, to, kind, wait, throttled: false });
+    }
+
+    /// Whether the edge leads to a thread that could not act, since it waited itself: either it did
+    /// not act, or only after the window.
+    fn is_circle(&self, edge: &Edge, to: u64) -> bool {
+        match edge.wake {
+            Some(wake) => self.evidence.wakes.ts[wake] >= to,
+            None => edge.kind != EdgeKind::Habit,
+        }
+    }
+
+    /// A kernel thread that waits for a device does so for the one who waits for it.
+    fn on_behalf_of(&self, thread: Utid) -> Utid {
+        let is_kernel = |thread: Utid| self.evidence.threads.thread(thread).is_kernel();
+        match is_kernel(thread) {
+            true => self.way.iter().rev().copied().find(|&t| !is_kernel(t)).unwrap_or(thread),
+            false => thread,
+        }
+    }
+}
+
+/// The kind of a wait that is not followed further.
+fn own_kind(edge: &Edge, wait: &Wait, circular: bool) -> BlameKind {
+    match (edge.source, wait.kind) {
+        (_, WaitKind::Paging) => BlameKind::Paging,
+        (Source::Timer, _) => BlameKind::Timer,
+        (Source::Disk, _) => BlameKind::Disk,
+        (Source::Network, _) => BlameKind::Network,
+        (_, WaitKind::Lock) => BlameKind::Lock,
+        (_, WaitKind::Message | WaitKind::Device | WaitKind::Poll) => BlameKind::Message,
+        (Source::Device(_), _) => BlameKind::Interrupt,
+        // Too short to be followed, or back to one who waits: nobody else is to blame.
+        (Source::Thread(_), WaitKind::Condition) if circular => BlameKind::Lock,
+        (Source::Thread(_), WaitKind::Condition) => BlameKind::Lock,
+        _ => BlameKind::Unknown,
+    }
+}

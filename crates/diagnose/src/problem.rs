@@ -1,0 +1,277 @@
+//! Which stretches of which threads took too long, found without being told.
+//!
+//! Three things can take long: a wait, a computation, and the want of a CPU. Each thread's time is
+//! searched for stretches of them. What a stretch of its kind usually takes, at the same place of
+//! the same thread, is subtracted: a loop that sleeps 10 ms every time has no problem when it
+//! sleeps 10 ms. What remains is weighted by how likely it is that somebody waited for it: a
+//! program's main thread stands for its user; a worker that waits for work does what it is for.
+
+use hangdog_graph::{Evidence, Wait, WaitKind};
+use hangdog_trace::ids::{NONE, Upid, Utid};
+use rayon::prelude::*;
+use std::collections::HashMap;
+use std::ops::Range;
+
+use crate::stretch::{Stretch, Waiting, each_stretch};
+
+/// A stretch of a thread's time that took too long.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Problem {
+    /// Whose.
+    pub thread: Utid,
+    /// When, ns since the trace's start.
+    pub window: Range<u64>,
+    /// How much longer than usual, ns, weighted by whether somebody waited for it.
+    pub score: f64,
+}
+
+impl Problem {
+    /// How long it took, ns.
+    pub fn duration(&self) -> u64 {
+        self.window.end - self.window.start
+    }
+}
+
+/// Shorter ones are not looked at.
+const SHORTEST_NS: u64 = 1_000_000;
+/// So many of a thread are kept.
+const MOST_OF_A_THREAD: usize = 8;
+/// So many are reported.
+const MOST: usize = 20;
+
+/// The problems of a trace, worst first. `command_tid` is the tid of the recorded command.
+pub fn find(evidence: &Evidence<'_>, command_tid: Option<u32>) -> Vec<Problem> {
+    let family = Family::new(evidence, command_tid);
+    let threads: Vec<Utid> = evidence
+        .timeline
+        .threads()
+        .filter(|&thread| {
+            evidence.threads.known(thread).is_some_and(|known| !known.is_kernel())
+        })
+        .collect();
+    let mut problems: Vec<Problem> = threads
+        .into_par_iter()
+        .flat_map_iter(|thread| of_thread(evidence, &family, thread))
+        .collect();
+    problems.sort_by(|a, b| {
+        b.score.total_cmp(&a.score).then(a.window.start.cmp(&b.window.start)).then(a.thread.cmp(&b.thread))
+    });
+    problems.truncate(MOST);
+    problems
+}
+
+/// The processes that a recorded command consists of.
+struct Family {
+    first: Option<Utid>,
+    members: Vec<Upid>,
+}
+
+impl Family {
+    fn new(evidence: &Evidence<'_>, command_tid: Option<u32>) -> Family {
+        let first = command_tid.and_then(|tid| {
+            let is_first = |thread: &&hangdog_trace::Thread| thread.tid == tid && thread.is_main();
+            evidence.threads.iter().find(is_first).map(|thread| thread.utid)
+        });
+        let mut members: Vec<Upid> =
+            first.map(|first| evidence.threads.thread(first).upid).into_iter().collect();
+        // Children come after their parents in the order of ids.
+        for process in evidence.threads.processes() {
+            if process.parent != NONE && members.contains(&process.parent) {
+                members.push(process.upid);
+            }
+        }
+        Family { first, members }
+    }
+
+    /// How likely it is that somebody waits for what this thread does.
+    fn weight(&self, evidence: &Evidence<'_>, thread: Utid, doing: Doing) -> f64 {
+        let known = evidence.threads.thread(thread);
+        let waiting = matches!(doing, Doing::Waiting(_));
+        if self.first.is_some() {
+            return match (self.first == Some(thread), self.members.contains(&known.upid)) {
+                (true, _) => match doing {
+                    // An event loop that waits for its user is not known from one that does not.
+                    Doing::Waiting(WaitKind::Poll | WaitKind::Device) => 0.5,
+                    _ => 1.0,
+                },
+                (_, true) if waiting && known.is_main() => 0.1,
+                (_, true) if waiting => 0.05,
+                (_, true) => 0.3,
+                _ => 0.02,
+            };
+        }
+        let habitual = matches!(
+            doing,
+            Doing::Waiting(
+                WaitKind::Poll
+                    | WaitKind::Device
+                    | WaitKind::Sleep
+                    | WaitKind::Timer
+                    | WaitKind::Child
+                    | WaitKind::Message
+                    | WaitKind::Unknown
+                    | WaitKind::Stopped
+            )
+        );
+        match (known.is_main(), habitual, doing) {
+            (_, true, _) => 0.05,
+            (true, ..) => 1.0,
+            (false, _, Doing::Waiting(WaitKind::Condition)) => 0.05,
+            (false, ..) => 0.3,
+        }
+    }
+}
+
+#[derive(Clone, Copy, PartialEq, Debug)]
+enum Doing {
+    Waiting(WaitKind),
+    Busy,
+}
+
+struct Candidate {
+    window: Range<u64>,
+    doing: Doing,
+    /// Where waits of the same kind are counted: call and user stack.
+    site: Option<(i16, u32)>,
+    wait: Option<Wait>,
+}
+
+fn of_thread(evidence: &Evidence<'_>, family: &Family, thread: Utid) -> Vec<Problem> {
+    let life = evidence.timeline.life(thread);
+    let mut finder = Finder::default();
+    each_stretch(evidence, thread, life.clone(), |stretch| match stretch {
+        Stretch::Waiting(waiting) => finder.wait(evidence, &waiting),
+        Stretch::Busy(interval) => finder.busy(interval.start..interval.end),
+    });
+    finder.end_busy();
+    let usual = finder.usual();
+    let mut problems: Vec<Problem> = finder
+        .candidates
+        .into_iter()
+        .map(|candidate| {
+            let length = candidate.window.end - candidate.window.start;
+            let usual = candidate.site.and_then(|site| usual.get(&site).copied()).unwrap_or(0);
+            let excess = length.saturating_sub(usual) as f64;
+            let mut weight = family.weight(evidence, thread, candidate.doing);
+            weight *= candidate.wait.map_or(1.0, |wait| unattended(evidence, &wait, &life));
+            Problem { thread, window: candidate.window, score: excess * weight }
+        })
+        .filter(|problem| problem.score >= SHORTEST_NS as f64 * 0.02)
+        .collect();
+    problems.sort_by(|a, b| b.score.total_cmp(&a.score));
+    // One stretch is one problem, whichever way it was found.
+    let mut chosen: Vec<Problem> = Vec::new();
+    for problem in problems {
+        let overlaps = |other: &Problem| {
+            other.window.start < problem.window.end && problem.window.start < other.window.end
+        };
+        if chosen.len() < MOST_OF_A_THREAD && !chosen.iter().any(overlaps) {
+            chosen.push(problem);
+        }
+    }
+    chosen
+}
+
+/// Less for waits that are nearly all of a thread's life: a shell that waits for its command, a
+/// worker for which there was no work. Unless it names who keeps it waiting.
+fn unattended(evidence: &Evidence<'_>, wait: &Wait, life: &Range<u64>) -> f64 {
+    let whole_life = wait.duration() as f64 >= 0.9 * (life.end - life.start) as f64;
+    let until_the_end = wait.end >= evidence.timeline.end() && wait.start == 0;
+    match whole_life || until_the_end {
+        true if wait.holder.is_none() => 0.05,
+        _ => 1.0,
+    }
+}
+
+#[derive(Default)]
+struct Finder {
+    candidates: Vec<Candidate>,
+    /// Lengths of waits by site, as counts by power of two.
+    lengths: HashMap<(i16, u32), [u32; 64]>,
+    busy: Option<Busy>,
+}
+
+/// A computation, over waits so short that they do not interrupt it.
+struct Busy {
+    window: Range<u64>,
+    busy: u64,
+}
+
+/// A wait up to this long, and up to this share of what was done before, does not end a
+/// computation.
+const PAUSE_NS: u64 = 1_000_000;
+const PAUSE_SHARE: u64 = 10;
+
+impl Finder {
+    fn wait(&mut self, evidence: &Evidence<'_>, waiting: &Waiting) {
+        let length = waiting.to - waiting.from;
+        if let Some(busy) = &self.busy
+            && (length > PAUSE_NS || length > busy.busy / PAUSE_SHARE)
+        {
+            self.end_busy();
+        }
+        let site = waiting.wait.row.map(|row| {
+            (evidence.switches.call[row], evidence.switches.user_stack[row])
+        });
+        if let Some(site) = site {
+            let bucket = length.max(1).ilog2() as usize;
+            self.lengths.entry(site).or_insert([0; 64])[bucket] += 1;
+        }
+        if length >= SHORTEST_NS {
+            self.candidates.push(Candidate {
+                window: waiting.from..waiting.to,
+                doing: Doing::Waiting(waiting.wait.kind),
+                site,
+                wait: Some(waiting.wait),
+            });
+            self.shrink();
+        }
+    }
+
+    fn busy(&mut self, window: Range<u64>) {
+        let length = window.end - window.start;
+        match &mut self.busy {
+            Some(busy) => {
+                busy.window.end = window.end;
+                busy.busy += length;
+            }
+            None => self.busy = Some(Busy { window, busy: length }),
+        }
+    }
+
+    fn end_busy(&mut self) {
+        let Some(busy) = self.busy.take() else { return };
+        if busy.busy >= SHORTEST_NS {
+            let window = busy.window;
+            self.candidates.push(Candidate { window, doing: Doing::Busy, site: None, wait: None });
+            self.shrink();
+        }
+    }
+
+    /// Keeps memory bounded: only the longest can become problems.
+    fn shrink(&mut self) {
+        const MOST_CANDIDATES: usize = 4096;
+        if self.candidates.len() > MOST_CANDIDATES {
+            self.candidates.sort_by_key(|c| std::cmp::Reverse(c.window.end - c.window.start));
+            self.candidates.truncate(MOST_CANDIDATES / 2);
+        }
+    }
+
+    /// What waits at a site usually take, where there are enough to say: the lower bound of the
+    /// median's power of two.
+    fn usual(&self) -> HashMap<(i16, u32), u64> {
+        const ENOUGH: u32 = 3;
+        self.lengths
+            .iter()
+            .filter_map(|(&site, counts)| {
+                let total: u32 = counts.iter().sum();
+                let mut below = 0;
+                let median = counts.iter().position(|&count| {
+                    below += count;
+                    below * 2 >= total
+                })?;
+                (total >= ENOUGH).then_some((site, 1 << median))
+            })
+            .collect()
+    }
+}

@@ -1,0 +1,95 @@
+//! The verdict in one sentence that a person can act on.
+
+use hangdog_graph::Evidence;
+use hangdog_trace::ids::Utid;
+
+use crate::blame::{BlameKind, Knot};
+use crate::function::Function;
+use crate::problem::Problem;
+use crate::starvation::Starvation;
+use crate::verdict::Class;
+
+pub(crate) struct Facts<'a, 'e> {
+    pub evidence: &'a Evidence<'e>,
+    pub problem: &'a Problem,
+    pub victim: Utid,
+    pub culprit: Utid,
+    pub class: Class,
+    pub kind: BlameKind,
+    pub function: Option<&'a Function>,
+    pub starvation: Option<&'a Starvation>,
+    pub knot: Option<&'a Knot>,
+    pub share: f64,
+}
+
+pub(crate) fn of(facts: &Facts<'_, '_>) -> String {
+    let name = |thread| facts.evidence.name(thread);
+    let victim = name(facts.victim);
+    let time = duration(facts.problem.duration());
+    let alone = facts.victim == facts.culprit;
+    let head = format!("{victim} was held up for {time}");
+    let what = reason(facts);
+    let who = if alone { "it".to_owned() } else { name(facts.culprit) };
+    let share = match facts.share {
+        share if share < 0.995 => format!(" for {:.0} % of that time", share * 100.0),
+        _ => String::new(),
+    };
+    match (facts.class, facts.knot, facts.starvation) {
+        (Class::Circular, Some(knot), _) => {
+            let names: Vec<String> = knot.threads.iter().map(|&thread| name(thread)).collect();
+            format!("{head}: {} waited for each other in a circle.", names.join(" and "))
+        }
+        (_, _, Some(Starvation::Quota)) => {
+            format!("{head}: the CPU quota of its control group was used up{share}.")
+        }
+        (_, _, Some(Starvation::Hog { cpu, outranks, .. })) => {
+            let rank = if *outranks { ", which has the stronger priority," } else { "" };
+            let doing = match facts.function {
+                Some(function) => format!(" for {}", function.name),
+                None => String::new(),
+            };
+            format!("{head}: {who}{rank} kept CPU {cpu} busy{doing}{share}.")
+        }
+        (_, _, Some(Starvation::Crowd)) => {
+            format!("{head}: {victim} wanted a CPU, and others had them{share}.")
+        }
+        (Class::Unknown, ..) => format!("{head}: the trace does not tell by what."),
+        _ => format!("{head}: {who} {what}{share}."),
+    }
+}
+
+fn reason(facts: &Facts<'_, '_>) -> String {
+    let within = match facts.function {
+        Some(function) => format!(" in {}", function.name),
+        None => String::new(),
+    };
+    if facts.class == Class::RepeatedYield {
+        return format!("polled{within}, yielding or sleeping for moments,");
+    }
+    match facts.kind {
+        BlameKind::Run => match facts.function {
+            Some(function) => format!("ran {} ({})", function.name, function.place),
+            None => "ran".to_owned(),
+        },
+        BlameKind::Runnable => "wanted a CPU".to_owned(),
+        BlameKind::Interrupt => "was interrupted".to_owned(),
+        BlameKind::Lock => format!("waited for a lock{within}"),
+        BlameKind::Message => format!("waited for a message from outside{within}"),
+        BlameKind::Disk => format!("waited for the disk{within}"),
+        BlameKind::Network => format!("waited for the network{within}"),
+        BlameKind::Timer => format!("slept or let a time-out pass{within}"),
+        BlameKind::Paging => format!("waited for memory to be brought in{within}"),
+        BlameKind::Unknown => "was not seen".to_owned(),
+    }
+}
+
+/// A duration with three digits.
+fn duration(ns: u64) -> String {
+    let (value, unit) = match ns {
+        ns if ns >= 1_000_000_000 => (ns as f64 / 1e9, "s"),
+        ns if ns >= 1_000_000 => (ns as f64 / 1e6, "ms"),
+        ns => (ns as f64 / 1e3, "µs"),
+    };
+    let digits = if value >= 100.0 { 0 } else if value >= 10.0 { 1 } else { 2 };
+    format!("{value:.digits$} {unit}")
+}

@@ -1,0 +1,95 @@
+//! Who had the CPU that a thread wanted.
+
+use hangdog_graph::Evidence;
+use hangdog_timeline::{Cause, State};
+use hangdog_trace::ids::{IDLE, Utid};
+use std::collections::HashMap;
+use std::ops::Range;
+
+/// Why a thread had no CPU.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Starvation {
+    /// Its group had used up its quota.
+    Quota,
+    /// One thread had its CPU for most of the time.
+    Hog {
+        thread: Utid,
+        cpu: u16,
+        /// The hog's kernel priority is the stronger one.
+        outranks: bool,
+        share: f64,
+    },
+    /// Many shared it.
+    Crowd,
+}
+
+/// More than this share of the time is most of it.
+const MOST: f64 = 0.5;
+
+/// Why `thread` had no CPU in `windows`, of which `throttled` ns are known to be its quota's.
+pub(crate) fn explain(
+    evidence: &Evidence<'_>,
+    thread: Utid,
+    windows: &[Range<u64>],
+    throttled: u64,
+) -> Starvation {
+    let total: u64 = windows.iter().map(|window| window.end - window.start).sum();
+    if throttled as f64 > MOST * total as f64 {
+        return Starvation::Quota;
+    }
+    let mut had: HashMap<(Utid, u16), u64> = HashMap::new();
+    let mut hog_priority: HashMap<Utid, u8> = HashMap::new();
+    for window in windows {
+        let Some(cpu) = wanted_cpu(evidence, thread, window) else { continue };
+        for occupant in evidence.timeline.cpu(evidence.switches, cpu).between(window.start, window.end) {
+            let time = occupant.end.min(window.end) - occupant.start.max(window.start);
+            *had.entry((occupant.thread, cpu)).or_default() += time;
+            if let Some(row) = occupant.row {
+                hog_priority.insert(occupant.thread, evidence.switches.next_priority[row as usize]);
+            }
+        }
+    }
+    let most = had
+        .iter()
+        .filter(|((other, _), _)| *other != IDLE && *other != thread)
+        .max_by_key(|((other, cpu), time)| (**time, *other, *cpu));
+    match most {
+        Some((&(hog, cpu), &time)) if time as f64 > MOST * total as f64 => Starvation::Hog {
+            thread: hog,
+            cpu,
+            outranks: priority(evidence, thread, windows)
+                .zip(hog_priority.get(&hog).copied())
+                .is_some_and(|(own, hogs)| hogs < own),
+            share: time as f64 / total as f64,
+        },
+        _ => Starvation::Crowd,
+    }
+}
+
+/// The CPU that the thread was waiting for: the one that it then got, or was taken from.
+fn wanted_cpu(evidence: &Evidence<'_>, thread: Utid, window: &Range<u64>) -> Option<u16> {
+    let intervals = evidence.timeline.intervals(thread);
+    let at = intervals.index_at(window.start)?;
+    let row = |at: usize| match intervals.get(at)?.cause {
+        Cause::Switch(row) => Some(evidence.switches.cpu[row as usize]),
+        _ => None,
+    };
+    let next_on_cpu = (at..intervals.len().min(at + 4))
+        .find(|&next| intervals.get(next).is_some_and(|i| i.state == State::Running));
+    next_on_cpu.and_then(row).or_else(|| row(at))
+}
+
+/// The thread's own priority when it next ran.
+fn priority(evidence: &Evidence<'_>, thread: Utid, windows: &[Range<u64>]) -> Option<u8> {
+    let intervals = evidence.timeline.intervals(thread);
+    let at = intervals.index_at(windows.first()?.start)?;
+    (at..intervals.len().min(at + 8)).chain((0..at).rev().take(8)).find_map(|at| {
+        let interval = intervals.get(at)?;
+        match (interval.state, interval.cause) {
+            (State::Running, Cause::Switch(row)) => {
+                Some(evidence.switches.next_priority[row as usize])
+            }
+            _ => None,
+        }
+    })
+}

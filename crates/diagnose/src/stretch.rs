@@ -1,0 +1,193 @@
+//! A thread's time as waits and what lies between them.
+//!
+//! A thread that is woken, finds that what it waits for has not come, and waits on at the same
+//! place has not stopped waiting: such a spurious wake must neither end the wait nor be its cause.
+//! So waits at one place are joined over what lies between them, where that is so short that it
+//! can only have been a look, and where the thread caused nothing by it. Its last wake is then the
+//! one that counts.
+//!
+//! A loop that does little in each turn looks the same; one turn of it that took much longer than
+//! the others is a wait of its own. See `is_outlier`.
+
+use hangdog_graph::{Evidence, Wait, names};
+use hangdog_timeline::{Cause, Interval, State};
+use hangdog_trace::ids::Utid;
+use std::ops::Range;
+
+/// A look at whether something has come takes no longer than this on a CPU.
+const LOOK_NS: u64 = 50_000;
+
+/// A part of a thread's time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Stretch {
+    /// One state other than blocked.
+    Busy(Interval),
+    /// A wait.
+    Waiting(Waiting),
+}
+
+/// A wait, perhaps with looks in between.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Waiting {
+    /// Since when, and until when within the window that was asked for.
+    pub from: u64,
+    pub to: u64,
+    /// What it waits for, as its last part has it; the time is that of the whole.
+    pub wait: Wait,
+    /// The row of `wakes` that ended it.
+    pub wake: Option<usize>,
+    /// How often it was woken in vain, plus one.
+    pub parts: usize,
+}
+
+/// Calls `see` with every stretch of `thread` in `window`, in order and without gap.
+pub(crate) fn each_stretch(
+    evidence: &Evidence<'_>,
+    thread: Utid,
+    window: Range<u64>,
+    mut see: impl FnMut(Stretch),
+) {
+    let intervals = evidence.timeline.intervals(thread);
+    let mut joiner = Joiner { evidence, thread, parts: Vec::new(), looks: Vec::new() };
+    for at in intervals.indexes(window.start, window.end) {
+        let Some(whole) = intervals.get(at) else { break };
+        let clipped = Interval {
+            start: whole.start.max(window.start),
+            end: whole.end.min(window.end),
+            ..whole
+        };
+        if whole.state == State::Blocked {
+            let next = intervals.get(at + 1);
+            joiner.blocked(Part { clipped, whole, next }, &mut see);
+        } else {
+            joiner.busy(clipped, &mut see);
+        }
+    }
+    joiner.flush(&mut see);
+}
+
+#[derive(Clone, Copy)]
+struct Part {
+    clipped: Interval,
+    whole: Interval,
+    next: Option<Interval>,
+}
+
+struct Joiner<'a, 'e> {
+    evidence: &'a Evidence<'e>,
+    thread: Utid,
+    /// Waits at one place.
+    parts: Vec<Part>,
+    /// What lay between and behind them: by each part, how many intervals follow it.
+    looks: Vec<(usize, Interval)>,
+}
+
+impl Joiner<'_, '_> {
+    fn busy(&mut self, interval: Interval, see: &mut impl FnMut(Stretch)) {
+        if self.parts.is_empty() {
+            return see(Stretch::Busy(interval));
+        }
+        let behind = self.parts.len() - 1;
+        self.looks.push((behind, interval));
+        let on_cpu: u64 = self
+            .looks
+            .iter()
+            .rev()
+            .take_while(|(part, _)| *part == behind)
+            .filter(|(_, look)| look.state.is_on_cpu())
+            .map(|(_, look)| look.duration())
+            .sum();
+        if on_cpu > LOOK_NS {
+            self.flush(see);
+        }
+    }
+
+    fn blocked(&mut self, part: Part, see: &mut impl FnMut(Stretch)) {
+        if let Some(last) = self.parts.last()
+            && !self.goes_on(last, &part)
+        {
+            self.flush(see);
+        }
+        self.parts.push(part);
+    }
+
+    /// Whether `part` is the same wait as `last`, taken up again after a look.
+    fn goes_on(&self, last: &Part, part: &Part) -> bool {
+        let (Cause::Switch(before), Cause::Switch(now)) = (last.whole.cause, part.whole.cause)
+        else {
+            return false;
+        };
+        let switches = self.evidence.switches;
+        let site = |row: u32| {
+            let row = row as usize;
+            (switches.call[row], switches.user_stack[row])
+        };
+        site(before) == site(now) && self.caused_nothing(last.whole.end, part.whole.start)
+    }
+
+    /// Whether the thread woke nobody in that time, the giving back of locks apart.
+    fn caused_nothing(&self, from: u64, to: u64) -> bool {
+        self.evidence.wakes_by(self.thread, from, to).all(|row| {
+            let stack = self.evidence.wakes.user_stack[row];
+            self.evidence.is_within(stack, names::UNLOCK)
+        })
+    }
+
+    fn flush(&mut self, see: &mut impl FnMut(Stretch)) {
+        let (Some(first), Some(last)) = (self.parts.first(), self.parts.last()) else { return };
+        let from = first.clipped.start;
+        if self.parts.len() == 1 || self.has_outlier() {
+            let mut looks = self.looks.iter().peekable();
+            for (at, part) in self.parts.iter().enumerate() {
+                see(self.waiting(part, part.clipped.start, 1));
+                while let Some((_, look)) = looks.next_if(|(behind, _)| *behind == at) {
+                    see(Stretch::Busy(*look));
+                }
+            }
+        } else {
+            see(self.waiting(last, from, self.parts.len()));
+            let behind = self.parts.len() - 1;
+            self.looks
+                .iter()
+                .filter(|(part, _)| *part == behind)
+                .for_each(|(_, look)| see(Stretch::Busy(*look)));
+        }
+        self.parts.clear();
+        self.looks.clear();
+    }
+
+    fn waiting(&self, last: &Part, from: u64, parts: usize) -> Stretch {
+        let mut wait = Wait::new(self.evidence, self.thread, &last.whole);
+        if parts > 1 {
+            wait.start = from;
+        }
+        let wake = last.next.and_then(|next| wake_of(self.evidence, self.thread, &next));
+        Stretch::Waiting(Waiting { from, to: last.clipped.end, wait, wake, parts })
+    }
+
+    /// Whether one of the parts took much longer than all others together: a turn of a loop that
+    /// stands out, not a wait with looks in between.
+    fn has_outlier(&self) -> bool {
+        const TIMES: u64 = 5;
+        let mut lengths: Vec<u64> = self.parts.iter().map(|part| part.whole.duration()).collect();
+        lengths.sort_unstable();
+        let total: u64 = lengths.iter().sum();
+        let longest = lengths.last().copied().unwrap_or(0);
+        longest * 2 >= total && longest >= lengths[lengths.len() / 2].saturating_mul(TIMES)
+    }
+}
+
+/// The wake that a runnable interval began with; where the thread ran at once, the wake of that
+/// very moment.
+fn wake_of(evidence: &Evidence<'_>, thread: Utid, next: &Interval) -> Option<usize> {
+    match next.cause {
+        Cause::Wake(row) => Some(row as usize),
+        _ => {
+            let wakes = evidence.wakes;
+            let first = wakes.ts.partition_point(|&ts| ts < next.start);
+            (first..wakes.len())
+                .take_while(|&row| wakes.ts[row] == next.start)
+                .find(|&row| wakes.wakee[row] == thread)
+        }
+    }
+}

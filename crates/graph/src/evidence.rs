@@ -1,0 +1,102 @@
+//! The tables of a trace that causes are read from, and the few ways in which they are looked at.
+
+use hangdog_timeline::Timeline;
+use hangdog_trace::Threads;
+use hangdog_trace::calls::{Call, Calls};
+use hangdog_trace::ids::{NO_STACK, StackId, Utid};
+use hangdog_trace::stacks::StackTable;
+use hangdog_trace::tables::{Samples, Switches, Transfers, Wakes};
+
+/// What is known.
+pub struct Evidence<'a> {
+    /// Who left a CPU for whom, and why.
+    pub switches: &'a Switches,
+    /// Who made whom runnable.
+    pub wakes: &'a Wakes,
+    /// What CPUs were seen running.
+    pub samples: &'a Samples,
+    /// Bytes through sockets.
+    pub transfers: &'a Transfers,
+    /// Names and kinship.
+    pub threads: &'a Threads,
+    /// What each thread did when.
+    pub timeline: &'a Timeline,
+    /// Stacks with their names.
+    pub stacks: &'a StackTable,
+    /// System calls of the machine that was recorded.
+    pub calls: Calls,
+}
+
+/// How the rows of `wakes` are ordered by thread: by wakee for whom was woken, by waker for what a
+/// thread caused.
+pub(crate) fn rows_between(ts: &[u64], from: u64, to: u64) -> std::ops::Range<usize> {
+    let first = ts.partition_point(|&t| t < from);
+    first..first + ts[first..].partition_point(|&t| t < to)
+}
+
+impl Evidence<'_> {
+    /// A thread as reports name it: its name, and its process's in front where that differs.
+    pub fn name(&self, thread: Utid) -> String {
+        let known = self.threads.thread(thread);
+        let process = &self.threads.process(known.upid).name;
+        match known.is_kernel() || process == known.name() {
+            true => known.name().to_owned(),
+            false => format!("{process}/{}", known.name()),
+        }
+    }
+
+    /// Whether any frame of the stack has one of these names.
+    pub fn has_function(&self, stack: StackId, names: &[&str]) -> bool {
+        stack != NO_STACK
+            && self.stacks.stack(stack).any(|frame| {
+                frame.function.is_some_and(|function| names.iter().any(|&name| function == name))
+            })
+    }
+
+    /// Whether the innermost few frames of the stack have a name that contains one of these.
+    pub fn is_within(&self, stack: StackId, parts: &[&str]) -> bool {
+        stack != NO_STACK
+            && self.stacks.stack(stack).take(4).any(|frame| {
+                frame.function.is_some_and(|function| {
+                    parts.iter().any(|&part| function.contains(part))
+                })
+            })
+    }
+
+    /// The system call that a row of `switches` blocked in.
+    pub fn call(&self, number: i16) -> Call {
+        self.calls.kind(number)
+    }
+
+    /// Rows of `wakes` in `[from, to)` that `waker` made from its own context.
+    pub fn wakes_by(&self, waker: Utid, from: u64, to: u64) -> impl Iterator<Item = usize> + '_ {
+        rows_between(&self.wakes.ts, from, to).filter(move |&row| {
+            self.wakes.waker[row] == waker
+                && hangdog_trace::words::Context::from(self.wakes.context[row])
+                    == hangdog_trace::words::Context::Task
+        })
+    }
+
+    /// The part of a thread's user stack that is its program's own: the innermost function that
+    /// does not belong to a shared library, or, failing that, the innermost with a name.
+    pub fn own_function(&self, stack: StackId) -> Option<(String, String)> {
+        let place = |frame: hangdog_trace::stacks::ResolvedFrame<'_>| {
+            let module = frame.module.unwrap_or("?");
+            let place = match frame.source {
+                "" => module.to_owned(),
+                source => source.to_owned(),
+            };
+            frame.function.map(|function| (function.to_owned(), place))
+        };
+        self.stacks
+            .stack(stack)
+            .filter(|frame| frame.module.is_some_and(names_a_program))
+            .find_map(place)
+            .or_else(|| self.stacks.stack(stack).find_map(place))
+    }
+}
+
+/// Whether a module's file name is that of a program, not of a library or of the kernel's.
+pub fn names_a_program(module: &str) -> bool {
+    !module.contains(".so") && !module.starts_with('[')
+}

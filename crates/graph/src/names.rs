@@ -1,0 +1,105 @@
+//! Functions whose presence in a stack tells how a thread waits or wakes.
+//!
+//! The names are those of glibc 2.31 and later, musl, and Linux 6.1 and later. A stack without
+//! names tells nothing, and the edge says so by its strength.
+
+/// A mutex is being waited for.
+pub const LOCK_WAIT: &[&str] = &[
+    "__lll_lock_wait",
+    "__lll_lock_wait_private",
+    "__GI___lll_lock_wait",
+    "__lll_timedlock_wait",
+    "__lll_clocklock_wait",
+    "__GI___lll_clocklock_wait",
+    "pthread_mutex_lock",
+    "___pthread_mutex_lock",
+    "__pthread_mutex_lock",
+    "__pthread_mutex_timedlock",
+    "___pthread_mutex_timedlock",
+    "pthread_mutex_timedlock",
+    "__pthread_rwlock_rdlock",
+    "__pthread_rwlock_wrlock",
+];
+
+/// A mutex is being given back.
+pub const UNLOCK: &[&str] = &[
+    "__lll_lock_wake",
+    "__lll_lock_wake_private",
+    "__GI___lll_lock_wake",
+    "__GI___lll_lock_wake_private",
+    "pthread_mutex_unlock",
+    "___pthread_mutex_unlock",
+    "__pthread_mutex_unlock",
+    "__pthread_mutex_unlock_usercnt",
+    "__GI___pthread_mutex_unlock_usercnt",
+    "__pthread_rwlock_unlock",
+];
+
+/// A condition is being signalled.
+pub const SIGNAL: &[&str] = &[
+    "pthread_cond_signal",
+    "___pthread_cond_signal",
+    "__pthread_cond_signal",
+    "pthread_cond_broadcast",
+    "___pthread_cond_broadcast",
+    "__pthread_cond_broadcast",
+    "sem_post",
+    "__new_sem_post",
+    "pthread_barrier_wait",
+];
+
+/// Kernel code that waits for a block device, or for a file system that waits for one.
+pub const DISK_WAIT: &[&str] = &[
+    "io_schedule",
+    "io_schedule_timeout",
+    "blk_io_schedule",
+    "submit_bio_wait",
+    "blkdev_issue_flush",
+    "wait_on_page_bit",
+    "folio_wait_bit",
+    "folio_wait_bit_common",
+    "folio_wait_writeback",
+    "jbd2_log_wait_commit",
+    "jbd2_journal_commit_transaction",
+    "balance_dirty_pages",
+    "wbt_wait",
+    "rq_qos_wait",
+    "blk_mq_get_tag",
+    "__wait_on_buffer",
+    "xlog_wait_on_iclog",
+    "btrfs_wait_ordered_range",
+];
+
+/// Kernel code that completes block I/O.
+pub const DISK_WAKE: &[&str] = &[
+    "bio_endio",
+    "blk_mq_end_request",
+    "blk_mq_complete_request",
+    "blk_done_softirq",
+    "blk_update_request",
+    "end_bio_bh_io_sync",
+    "folio_end_writeback",
+    "virtblk_done",
+    "nvme_irq",
+];
+
+/// Kernel code that runs in a softirq on the way of a packet that a system call just sent: the
+/// softirq is the sender's own.
+pub const SENDING: &[&str] = &[
+    "__sys_sendto",
+    "__sys_sendmsg",
+    "___sys_sendmsg",
+    "sock_write_iter",
+    "tcp_sendmsg",
+    "tcp_sendmsg_locked",
+    "udp_sendmsg",
+    "tcp_close",
+    "__tcp_close",
+    "inet_shutdown",
+    "tcp_recvmsg",
+];
+
+/// The softirq numbers of the kernel that are the network's.
+pub const NETWORK_SOFTIRQS: [u16; 2] = [2, 3];
+/// The softirq numbers of the kernel that are block devices'.
+pub const BLOCK_SOFTIRQS: [u16; 2] = [4, 5];

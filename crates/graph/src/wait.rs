@@ -1,0 +1,188 @@
+//! What a blocked thread waits for, told by its call, its object and its stacks.
+
+use hangdog_timeline::{Cause, Interval};
+use hangdog_trace::calls::{Call, FutexOp};
+use hangdog_trace::ids::{NONE, StackId, Utid};
+use hangdog_trace::object::{Object, ObjectKind};
+use hangdog_trace::words::Left;
+
+use crate::evidence::Evidence;
+use crate::names;
+
+/// The kinds of waits.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum WaitKind {
+    /// For a lock that another thread holds.
+    Lock,
+    /// For a condition, a semaphore, a barrier, the end of a thread: a futex that is no lock.
+    Condition,
+    /// For bytes, or room for them, in a pipe, socket or eventfd.
+    Message,
+    /// For one of several descriptors.
+    Poll,
+    /// For a child's end.
+    Child,
+    /// For time to pass, and nothing else.
+    Sleep,
+    /// For a timerfd to fire.
+    Timer,
+    /// For a block device.
+    Disk,
+    /// For memory to be brought in from a device.
+    Paging,
+    /// For something at the other end of a terminal or device.
+    Device,
+    /// Stopped by a signal or a debugger.
+    Stopped,
+    /// For something inside the kernel.
+    Kernel,
+    /// It is not known why the thread left its CPU.
+    Unknown,
+}
+
+/// One blocked interval with its meaning.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Wait {
+    /// Who waits.
+    pub thread: Utid,
+    /// Since when, ns since the trace's start.
+    pub start: u64,
+    /// Until when; the trace's end where it lasts longer.
+    pub end: u64,
+    /// What for.
+    pub kind: WaitKind,
+    /// The row of `switches` that began it; none if that is not in the trace.
+    pub row: Option<usize>,
+    /// The thread that the lock's own memory names as its holder, or that a join waits for.
+    pub holder: Option<Utid>,
+}
+
+impl Wait {
+    /// The meaning of a blocked interval.
+    pub fn new(evidence: &Evidence<'_>, thread: Utid, interval: &Interval) -> Wait {
+        let row = match interval.cause {
+            Cause::Switch(row) => Some(row as usize),
+            _ => None,
+        };
+        let holder = row.map(|row| evidence.switches.holder[row]).filter(|&holder| holder != NONE);
+        let kind = row.map_or(WaitKind::Unknown, |row| kind(evidence, row, holder));
+        Wait { thread, start: interval.start, end: interval.end, kind, row, holder }
+    }
+
+    /// How long it lasts, ns.
+    pub fn duration(&self) -> u64 {
+        self.end - self.start
+    }
+
+    /// What it works on, where that is known.
+    pub fn object(&self, evidence: &Evidence<'_>) -> Object {
+        self.row.map_or(Object::NONE, |row| Object(evidence.switches.object[row]))
+    }
+
+    /// The user stack that it waits in.
+    pub fn user_stack(&self, evidence: &Evidence<'_>) -> StackId {
+        self.row.map_or(0, |row| evidence.switches.user_stack[row])
+    }
+
+    /// The kernel stack that it waits in, where one was taken.
+    pub fn kernel_stack(&self, evidence: &Evidence<'_>) -> StackId {
+        self.row.map_or(0, |row| evidence.switches.kernel_stack[row])
+    }
+
+    /// What it does, as a phrase that follows a thread's name: "waited for a lock".
+    pub fn phrase(&self, evidence: &Evidence<'_>) -> String {
+        let Some(row) = self.row else {
+            return "was off the CPU, the trace does not say why".to_owned();
+        };
+        let call = evidence.calls.name(evidence.switches.call[row]);
+        let object = self.object(evidence);
+        match self.kind {
+            WaitKind::Lock => match self.holder {
+                Some(holder) => format!("waited for a lock held by {}", evidence.name(holder)),
+                None => "waited for a lock".to_owned(),
+            },
+            WaitKind::Condition => match self.holder {
+                Some(joined) => format!("waited for {} to end", evidence.name(joined)),
+                None => "waited for a condition".to_owned(),
+            },
+            WaitKind::Message => format!("waited in {call} of {object}"),
+            WaitKind::Poll if object.is_none() => format!("waited in {call}"),
+            WaitKind::Poll => format!("waited in {call} of {object}"),
+            WaitKind::Child => "waited for a child process to end".to_owned(),
+            WaitKind::Sleep => match evidence.switches.arg[row] {
+                0 => format!("slept in {call}"),
+                asked => format!("slept in {call}, as asked for {}", milliseconds(asked)),
+            },
+            WaitKind::Timer => "waited for a timer to fire".to_owned(),
+            WaitKind::Disk => format!("waited for the disk in {call}"),
+            WaitKind::Paging => "waited for memory to be brought in".to_owned(),
+            WaitKind::Device => format!("waited in {call} of {object}"),
+            WaitKind::Stopped => "was stopped by a signal or a debugger".to_owned(),
+            WaitKind::Kernel => match self.kernel_function(evidence) {
+                Some(function) => format!("waited in the kernel in {call}, at {function}"),
+                None => format!("waited in the kernel in {call}"),
+            },
+            WaitKind::Unknown => format!("waited in {call}"),
+        }
+    }
+
+    fn kernel_function(&self, evidence: &Evidence<'_>) -> Option<String> {
+        const SCHEDULER: [&str; 6] =
+            ["schedule", "__schedule", "preempt_schedule", "schedule_timeout", "__traceiter", "bpf"];
+        evidence
+            .stacks
+            .stack(self.kernel_stack(evidence))
+            .filter_map(|frame| frame.function)
+            .find(|function| !SCHEDULER.iter().any(|part| function.contains(part)))
+            .map(str::to_owned)
+    }
+}
+
+const FUTEX_PRIVATE: u64 = 128;
+
+/// A duration in milliseconds, for phrases.
+fn milliseconds(ns: u64) -> String {
+    format!("{} ms", (ns as f64 / 1e6 * 10.0).round() / 10.0)
+}
+
+fn kind(evidence: &Evidence<'_>, row: usize, holder: Option<Utid>) -> WaitKind {
+    let switches = evidence.switches;
+    let left = Left::from(switches.left[row]);
+    let object = Object(switches.object[row]);
+    let (user, kernel) = (switches.user_stack[row], switches.kernel_stack[row]);
+    let uninterruptible = left == Left::Uninterruptible;
+    if left == Left::Stopped {
+        return WaitKind::Stopped;
+    }
+    let on_disk = uninterruptible && evidence.has_function(kernel, names::DISK_WAIT);
+    match evidence.call(switches.call[row]) {
+        Call::None if on_disk || uninterruptible && kernel == 0 => WaitKind::Paging,
+        Call::Futex => match FutexOp::of(switches.arg[row]) {
+            FutexOp::LockPi | FutexOp::LockPi2 => WaitKind::Lock,
+            _ if evidence.is_within(user, names::LOCK_WAIT) => WaitKind::Lock,
+            // A join names its thread as well, but by a futex that the kernel shares.
+            _ if holder.is_some() && switches.arg[row] & FUTEX_PRIVATE != 0 => WaitKind::Lock,
+            _ => WaitKind::Condition,
+        },
+        _ if on_disk => WaitKind::Disk,
+        Call::Fsync if uninterruptible => WaitKind::Disk,
+        Call::Sleep => WaitKind::Sleep,
+        Call::Poll => WaitKind::Poll,
+        Call::WaitChild => WaitKind::Child,
+        Call::Read | Call::Write | Call::Send | Call::Receive | Call::Accept | Call::Connect => {
+            match object.kind() {
+                ObjectKind::Timerfd => WaitKind::Timer,
+                ObjectKind::Pipe
+                | ObjectKind::Unix
+                | ObjectKind::Inet
+                | ObjectKind::Socket
+                | ObjectKind::Eventfd => WaitKind::Message,
+                ObjectKind::Epoll => WaitKind::Poll,
+                ObjectKind::CharDevice => WaitKind::Device,
+                ObjectKind::None if !uninterruptible => WaitKind::Message,
+                _ => WaitKind::Kernel,
+            }
+        }
+        _ => WaitKind::Kernel,
+    }
+}
