@@ -146,12 +146,15 @@ class Perf(Recorder):
             text=True,
             check=False,
         ).stdout
-        counts = dict(re.findall(r"^\s+(\w+) events:\s+(\d+)", stats, re.MULTILINE))
+        counts = {}
+        for kind, count in re.findall(r"^\s+(\w+) events:\s+(\d+)", stats, re.MULTILINE):
+            # The sums come first, then the same for each tracepoint.
+            counts.setdefault(kind, int(count))
         return {
             "total_cpu_s": cpu_s,
-            "events": int(counts.get("SAMPLE", 0)),
+            "events": counts.get("SAMPLE", 0),
             "bytes": data.stat().st_size,
-            "lost": int(counts.get("LOST_SAMPLES", 0)) + int(counts.get("LOST", 0)),
+            "lost": counts.get("LOST_SAMPLES", 0) + counts.get("LOST", 0),
         }
 
 
