@@ -39,8 +39,8 @@ int BPF_PROG(on_irq_entry, int irq)
 {
 	struct cpu_state *state = this_cpu(bpf_get_smp_processor_id());
 
-	state->before_hard = state->context;
-	state->context = CONTEXT_HARDIRQ | (u32)irq << 8;
+	state->in_hardirq = 1;
+	state->hardirq = (u16)irq;
 	state->hard_start = bpf_ktime_get_ns();
 	return 0;
 }
@@ -51,8 +51,9 @@ int BPF_PROG(on_irq_exit, int irq)
 	u32 cpu = bpf_get_smp_processor_id();
 	struct cpu_state *state = this_cpu(cpu);
 
-	state->context = state->before_hard;
+	state->in_hardirq = 0;
 	emit_interrupt(cpu, state->hard_start, INTERRUPT_HARD, irq);
+	state->hard_start = 0;
 	return 0;
 }
 
@@ -61,8 +62,8 @@ int BPF_PROG(on_softirq_entry, unsigned int vector)
 {
 	struct cpu_state *state = this_cpu(bpf_get_smp_processor_id());
 
-	state->before_soft = state->context;
-	state->context = CONTEXT_SOFTIRQ | vector << 8;
+	state->in_softirq = 1;
+	state->softirq = (u8)vector;
 	state->soft_start = bpf_ktime_get_ns();
 	return 0;
 }
@@ -73,8 +74,9 @@ int BPF_PROG(on_softirq_exit, unsigned int vector)
 	u32 cpu = bpf_get_smp_processor_id();
 	struct cpu_state *state = this_cpu(cpu);
 
-	state->context = state->before_soft;
+	state->in_softirq = 0;
 	emit_interrupt(cpu, state->soft_start, INTERRUPT_SOFT, vector);
+	state->soft_start = 0;
 	return 0;
 }
 
@@ -83,8 +85,7 @@ int BPF_PROG(on_local_timer_entry, int vector)
 {
 	struct cpu_state *state = this_cpu(bpf_get_smp_processor_id());
 
-	state->before_local_timer = state->context;
-	state->context = CONTEXT_HARDIRQ;
+	state->in_local_timer = 1;
 	state->local_timer_start = bpf_ktime_get_ns();
 	return 0;
 }
@@ -95,45 +96,36 @@ int BPF_PROG(on_local_timer_exit, int vector)
 	u32 cpu = bpf_get_smp_processor_id();
 	struct cpu_state *state = this_cpu(cpu);
 
-	state->context = state->before_local_timer;
+	state->in_local_timer = 0;
 	emit_interrupt(cpu, state->local_timer_start, INTERRUPT_LOCAL_TIMER, 0);
+	state->local_timer_start = 0;
 	return 0;
 }
 
 SEC("tp_btf/hrtimer_expire_entry")
 int BPF_PROG(on_hrtimer_entry)
 {
-	struct cpu_state *state = this_cpu(bpf_get_smp_processor_id());
-
-	state->before_hrtimer = state->context;
-	state->context = CONTEXT_HRTIMER;
+	this_cpu(bpf_get_smp_processor_id())->in_hrtimer = 1;
 	return 0;
 }
 
 SEC("tp_btf/hrtimer_expire_exit")
 int BPF_PROG(on_hrtimer_exit)
 {
-	struct cpu_state *state = this_cpu(bpf_get_smp_processor_id());
-
-	state->context = state->before_hrtimer;
+	this_cpu(bpf_get_smp_processor_id())->in_hrtimer = 0;
 	return 0;
 }
 
 SEC("tp_btf/timer_expire_entry")
 int BPF_PROG(on_timer_entry)
 {
-	struct cpu_state *state = this_cpu(bpf_get_smp_processor_id());
-
-	state->before_timer = state->context;
-	state->context = CONTEXT_TIMER;
+	this_cpu(bpf_get_smp_processor_id())->in_timer = 1;
 	return 0;
 }
 
 SEC("tp_btf/timer_expire_exit")
 int BPF_PROG(on_timer_exit)
 {
-	struct cpu_state *state = this_cpu(bpf_get_smp_processor_id());
-
-	state->context = state->before_timer;
+	this_cpu(bpf_get_smp_processor_id())->in_timer = 0;
 	return 0;
 }

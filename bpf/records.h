@@ -89,8 +89,8 @@ struct call {
 	s16 number;
 };
 
-// What is kept for a CPU. The context is what runs there now: the kind of interrupt in the low
-// byte, its number above. Each kind of interrupt restores what it found.
+// What is kept for a CPU. The flags say what runs there now: set at the entry of an interrupt,
+// cleared at its exit, so that an entry or exit that was not seen cannot mislead for long.
 struct cpu_state {
 	u64 head; // records ever reserved in this CPU's ring
 	u64 lost_definitions;
@@ -99,16 +99,17 @@ struct cpu_state {
 	u64 local_timer_start;
 	u64 fault_address;
 	u32 fault_tid;
-	u32 context;
-	u32 before_hard;
-	u32 before_soft;
-	u32 before_hrtimer;
-	u32 before_timer;
-	u32 before_local_timer;
+	u8 in_hardirq;
+	u8 in_softirq;
+	u8 in_local_timer;
+	u8 in_hrtimer;
+	u8 in_timer;
+	u8 softirq;
+	u16 hardirq;
 	u32 padding;
 	// Where the scheduler's programs put the call that they look at; interrupts are off.
 	struct call call;
-	u64 more_padding[3];
+	u64 more_padding[5];
 };
 
 enum context {

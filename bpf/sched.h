@@ -78,18 +78,40 @@ int BPF_PROG(on_switch, bool preempt, struct task_struct *prev, struct task_stru
 	return 0;
 }
 
+// What runs on the CPU, the innermost first: a timer's callback runs in the interrupt that it comes
+// with, a device's interrupt in the middle of a softirq. `vector` gets the number that it has.
+static __always_inline enum context context_of(const struct cpu_state *state, u8 *vector)
+{
+	*vector = 0;
+	if (state->in_hrtimer)
+		return CONTEXT_HRTIMER;
+	if (state->in_hardirq) {
+		*vector = (u8)state->hardirq;
+		return CONTEXT_HARDIRQ;
+	}
+	if (state->in_local_timer)
+		return CONTEXT_HARDIRQ;
+	if (state->in_timer)
+		return CONTEXT_TIMER;
+	if (state->in_softirq) {
+		*vector = state->softirq;
+		return CONTEXT_SOFTIRQ;
+	}
+	return CONTEXT_TASK;
+}
+
 static __always_inline int wake(void *ctx, struct task_struct *wakee, bool is_new)
 {
 	u64 ts = bpf_ktime_get_ns();
 	u32 cpu = bpf_get_smp_processor_id();
 	struct task_struct *waker = bpf_get_current_task_btf();
-	u32 context = this_cpu(cpu)->context;
 	u32 tid = waker->pid, user_stack = 0, kernel_stack = 0;
 	struct call *call = &this_cpu(cpu)->call;
-	u8 kind = (u8)context;
 	struct event *event;
+	u8 kind, vector;
 	u16 lap;
 
+	kind = context_of(this_cpu(cpu), &vector);
 	if (kind == CONTEXT_TASK) {
 		read_call(waker, call);
 		barrier();
@@ -119,7 +141,7 @@ static __always_inline int wake(void *ctx, struct task_struct *wakee, bool is_ne
 	event->c = kernel_stack;
 	event->call = call->number;
 	event->x = kind;
-	event->vector = (u8)(context >> 8);
+	event->vector = vector;
 	event->object = call->object;
 	event->arg = (u32)call->arg;
 	commit(event, lap);

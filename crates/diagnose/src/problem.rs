@@ -153,7 +153,7 @@ fn of_thread(evidence: &Evidence<'_>, family: &Family, thread: Utid) -> Vec<Prob
             let usual = candidate.site.and_then(|site| usual.get(&site).copied()).unwrap_or(0);
             let excess = length.saturating_sub(usual) as f64;
             let mut weight = family.weight(evidence, thread, candidate.doing);
-            weight *= candidate.wait.map_or(1.0, |wait| unattended(evidence, &wait, &life));
+            weight *= candidate.wait.map_or(1.0, |wait| unattended(&wait, &life));
             Problem { thread, window: candidate.window, score: excess * weight }
         })
         .filter(|problem| problem.score >= SHORTEST_NS as f64 * 0.02)
@@ -173,11 +173,12 @@ fn of_thread(evidence: &Evidence<'_>, family: &Family, thread: Utid) -> Vec<Prob
 }
 
 /// Less for waits that are nearly all of a thread's life: a shell that waits for its command, a
-/// worker for which there was no work. Unless it names who keeps it waiting.
-fn unattended(evidence: &Evidence<'_>, wait: &Wait, life: &Range<u64>) -> f64 {
+/// worker for which there was no work; and for those of which the trace saw no beginning. Unless
+/// it names who keeps it waiting.
+fn unattended(wait: &Wait, life: &Range<u64>) -> f64 {
     let whole_life = wait.duration() as f64 >= 0.9 * (life.end - life.start) as f64;
-    let until_the_end = wait.end >= evidence.timeline.end() && wait.start == 0;
-    match whole_life || until_the_end {
+    let unseen = wait.row.is_none();
+    match whole_life || unseen {
         true if wait.holder.is_none() => 0.05,
         _ => 1.0,
     }

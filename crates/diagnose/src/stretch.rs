@@ -11,11 +11,14 @@
 
 use hangdog_graph::{Evidence, Wait, names};
 use hangdog_timeline::{Cause, Interval, State};
+use hangdog_trace::calls::Call;
 use hangdog_trace::ids::Utid;
 use std::ops::Range;
 
 /// A look at whether something has come takes no longer than this on a CPU.
-const LOOK_NS: u64 = 50_000;
+const LOOK_NS: u64 = 100_000;
+/// To look, a thread may have to get a lock back first: a wait on a futex up to this long.
+const RELOCK_NS: u64 = 1_000_000;
 
 /// A part of a thread's time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -78,8 +81,8 @@ struct Joiner<'a, 'e> {
     thread: Utid,
     /// Waits at one place.
     parts: Vec<Part>,
-    /// What lay between and behind them: by each part, how many intervals follow it.
-    looks: Vec<(usize, Interval)>,
+    /// What lay between and behind them, each with the part that it follows.
+    looks: Vec<(usize, Stretch)>,
 }
 
 impl Joiner<'_, '_> {
@@ -88,14 +91,16 @@ impl Joiner<'_, '_> {
             return see(Stretch::Busy(interval));
         }
         let behind = self.parts.len() - 1;
-        self.looks.push((behind, interval));
+        self.looks.push((behind, Stretch::Busy(interval)));
         let on_cpu: u64 = self
             .looks
             .iter()
             .rev()
             .take_while(|(part, _)| *part == behind)
-            .filter(|(_, look)| look.state.is_on_cpu())
-            .map(|(_, look)| look.duration())
+            .map(|(_, look)| match look {
+                Stretch::Busy(busy) if busy.state.is_on_cpu() => busy.duration(),
+                _ => 0,
+            })
             .sum();
         if on_cpu > LOOK_NS {
             self.flush(see);
@@ -106,9 +111,21 @@ impl Joiner<'_, '_> {
         if let Some(last) = self.parts.last()
             && !self.goes_on(last, &part)
         {
+            if self.may_be_relock(&part) {
+                let relock = self.waiting(&part, part.clipped.start, 1);
+                return self.looks.push((self.parts.len() - 1, relock));
+            }
             self.flush(see);
         }
         self.parts.push(part);
+    }
+
+    /// Whether this may be the lock that goes with a condition, which a thread that was woken in
+    /// vain must get before it looks.
+    fn may_be_relock(&self, part: &Part) -> bool {
+        let Cause::Switch(row) = part.whole.cause else { return false };
+        let call = self.evidence.call(self.evidence.switches.call[row as usize]);
+        call == Call::Futex && part.whole.duration() <= RELOCK_NS
     }
 
     /// Whether `part` is the same wait as `last`, taken up again after a look.
@@ -141,7 +158,7 @@ impl Joiner<'_, '_> {
             for (at, part) in self.parts.iter().enumerate() {
                 see(self.waiting(part, part.clipped.start, 1));
                 while let Some((_, look)) = looks.next_if(|(behind, _)| *behind == at) {
-                    see(Stretch::Busy(*look));
+                    see(*look);
                 }
             }
         } else {
@@ -150,7 +167,7 @@ impl Joiner<'_, '_> {
             self.looks
                 .iter()
                 .filter(|(part, _)| *part == behind)
-                .for_each(|(_, look)| see(Stretch::Busy(*look)));
+                .for_each(|(_, look)| see(*look));
         }
         self.parts.clear();
         self.looks.clear();

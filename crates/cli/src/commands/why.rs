@@ -207,7 +207,8 @@ fn print(verdict: &Verdict, loss: &Loss, found: &[Found], number: Option<usize>)
             let shown: Vec<&str> =
                 step.stack.iter().take(MOST_FRAMES).map(String::as_str).collect();
             let more = if step.stack.len() > MOST_FRAMES { " < ..." } else { "" };
-            let line = format::printable(&shown.join(" < "));
+            let joined = shown.join(" < ");
+            let line = format::printable(&joined);
             writeln!(out, "     {}", paint.text(Colour::Quiet, &format!("at {line}{more}")))?;
         }
         if let Some(edge) = &step.edge {
