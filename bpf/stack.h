@@ -106,7 +106,9 @@ static __always_inline u32 kernel_stack_id(void *ctx, u64 ts, u32 cpu, enum scra
 
 	if (!walk)
 		return 0;
-	bytes = bpf_get_stack(ctx, walk->frames, sizeof(walk->frames), 0);
+	// The scheduler's tracepoints leave three frames of their own and of this program on top.
+	bytes = bpf_get_stack(ctx, walk->frames, sizeof(walk->frames),
+			      scratch == SCRATCH_SCHED ? 3 : 0);
 	if (bytes <= 0)
 		return 0;
 	count = (u32)bytes / sizeof(u64);

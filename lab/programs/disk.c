@@ -28,9 +28,14 @@ LAB_NAMED void transfer_chunk(void)
 	LAB_TRY(fsync(file));
 }
 
+/* Between two turns nobody wants anything: without that, the one that hangs would be no more than
+ * a part of one long stretch of disk work, and nothing could tell where it begins. */
+#define PAUSE_US 8000
+
 static void turn(int ms)
 {
 	uint64_t until = lab_now_ns() + (uint64_t)ms * 1000000;
+	lab_sleep_us(PAUSE_US);
 	do
 		transfer_chunk();
 	while (lab_now_ns() < until);

@@ -147,7 +147,9 @@ impl Walk<'_, '_> {
         });
         self.way.push(thread);
         let mut stretches = Vec::new();
-        each_stretch(self.evidence, thread, window.clone(), |stretch| stretches.push(stretch));
+        each_stretch(self.evidence, thread, window.clone(), |stretch| {
+            stretches.push(stretch)
+        });
         let mut seen = window.start;
         for stretch in stretches {
             match stretch {
@@ -192,14 +194,24 @@ impl Walk<'_, '_> {
 
     fn gap(&mut self, step: usize, thread: Utid, from: u64, to: u64) {
         let kind = BlameKind::Unknown;
-        self.piece(Piece { step, thread, from, to, kind, wait: None, throttled: false });
+        self.piece(Piece {
+            step,
+            thread,
+            from,
+            to,
+            kind,
+            wait: None,
+            throttled: false,
+        });
     }
 
     fn explain(&mut self, step: usize, thread: Utid, waiting: Waiting) {
         let (from, to) = (waiting.from, waiting.to);
         let edge = ended_by(self.evidence, &waiting.wait, waiting.wake);
         let follow = match edge.source {
-            Source::Thread(next) if to - from > self.finest && self.way.len() < DEEPEST => Some(next),
+            Source::Thread(next) if to - from > self.finest && self.way.len() < DEEPEST => {
+                Some(next)
+            }
             _ => None,
         };
         if let Some(next) = follow {
@@ -208,7 +220,10 @@ impl Walk<'_, '_> {
             };
             if self.is_circle(&edge, to) {
                 let threads = self.way[at..].to_vec();
-                self.blame.knots.push(Knot { threads, duration: to - from });
+                self.blame.knots.push(Knot {
+                    threads,
+                    duration: to - from,
+                });
             }
         }
         let kind = own_kind(&edge, &waiting.wait, follow.is_some());
@@ -219,7 +234,15 @@ impl Walk<'_, '_> {
             _ => thread,
         };
         let wait = Some((waiting, edge));
-        self.piece(Piece { step, thread, from, to, kind, wait, throttled: false });
+        self.piece(Piece {
+            step,
+            thread,
+            from,
+            to,
+            kind,
+            wait,
+            throttled: false,
+        });
     }
 
     /// Whether the edge leads to a thread that could not act, since it waited itself: either it did
@@ -235,7 +258,13 @@ impl Walk<'_, '_> {
     fn on_behalf_of(&self, thread: Utid) -> Utid {
         let is_kernel = |thread: Utid| self.evidence.threads.thread(thread).is_kernel();
         match is_kernel(thread) {
-            true => self.way.iter().rev().copied().find(|&t| !is_kernel(t)).unwrap_or(thread),
+            true => self
+                .way
+                .iter()
+                .rev()
+                .copied()
+                .find(|&t| !is_kernel(t))
+                .unwrap_or(thread),
             false => thread,
         }
     }

@@ -21,44 +21,108 @@ const MOST: f64 = 0.7;
 
 /// What `samples` show a thread doing: the innermost function of its own program that nearly all
 /// of them have in common. Deeper ones are its details, outer ones say less.
+///
+/// A walk by frame pointers that begins in a library built without them misses the function that
+/// called the library. So walks that begin in the program itself are asked first, where they show
+/// the same callers as the others do: the missing function is then the one that they begin in.
 pub(crate) fn common(evidence: &Evidence<'_>, samples: &[usize]) -> Option<Function> {
-    struct Seen {
-        count: u32,
-        depth: u64,
-        place: String,
-        stack: StackId,
+    const FEWEST: usize = 3;
+    let walks: Vec<Walk<'_>> = samples
+        .iter()
+        .map(|&row| Walk::new(evidence, evidence.samples.user_stack[row]))
+        .collect();
+    let (own, foreign): (Vec<&Walk<'_>>, Vec<&Walk<'_>>) =
+        walks.iter().partition(|walk| walk.begins_in_program);
+    let whole = common_of(&walks.iter().collect::<Vec<_>>());
+    if own.len() < FEWEST || foreign.is_empty() {
+        return whole;
     }
-    let mut seen: HashMap<&str, Seen> = HashMap::new();
-    for &row in samples {
-        let stack = evidence.samples.user_stack[row];
-        let mut counted: Vec<&str> = Vec::new();
+    let Some(within) = common_of(&own) else {
+        return whole;
+    };
+    let caller = own
+        .iter()
+        .find(|walk| walk.position(&within.name) == Some(0))
+        .and_then(|walk| walk.functions.get(1))
+        .map(|&(function, _)| function);
+    let agrees = |walk: &&&Walk<'_>| match walk.functions.first() {
+        // Nothing of the program is left of it: no word against.
+        None => true,
+        Some(&(innermost, _)) => Some(innermost) == caller || innermost == within.name,
+    };
+    let agreeing = foreign.iter().filter(agrees).count();
+    match agreeing as f64 >= MOST * foreign.len() as f64 {
+        true => Some(within),
+        false => whole,
+    }
+}
+
+/// A sampled stack as far as it is the program's own.
+struct Walk<'a> {
+    stack: StackId,
+    begins_in_program: bool,
+    /// Functions of the program with their places, innermost first, each once.
+    functions: Vec<(&'a str, &'a str)>,
+}
+
+impl<'a> Walk<'a> {
+    fn new(evidence: &'a Evidence<'_>, stack: StackId) -> Walk<'a> {
+        let mut functions: Vec<(&str, &str)> = Vec::new();
+        let mut begins_in_program = false;
         for (depth, frame) in evidence.stacks.stack(stack).enumerate() {
-            let (Some(function), Some(module)) = (frame.function, frame.module) else { continue };
-            // A recursive function counts once.
-            if !names_a_program(module) || counted.contains(&function) {
+            let (Some(function), Some(module)) = (frame.function, frame.module) else {
+                continue;
+            };
+            if !names_a_program(module) {
                 continue;
             }
-            counted.push(function);
-            let place = if frame.source.is_empty() { module } else { frame.source };
-            let entry = seen.entry(function).or_insert_with(|| Seen {
-                count: 0,
-                depth: 0,
-                place: place.to_owned(),
-                stack,
-            });
-            entry.count += 1;
-            entry.depth += depth as u64;
+            begins_in_program |= depth == 0;
+            let place = if frame.source.is_empty() {
+                module
+            } else {
+                frame.source
+            };
+            if !functions.iter().any(|&(known, _)| known == function) {
+                functions.push((function, place));
+            }
+        }
+        Walk {
+            stack,
+            begins_in_program,
+            functions,
         }
     }
-    let needed = (samples.len() as f64 * MOST).ceil() as u32;
-    let (name, best) = seen
+
+    fn position(&self, function: &str) -> Option<usize> {
+        self.functions
+            .iter()
+            .position(|&(known, _)| known == function)
+    }
+}
+
+fn common_of(walks: &[&Walk<'_>]) -> Option<Function> {
+    let mut seen: HashMap<&str, (u32, u64, &str, StackId)> = HashMap::new();
+    for walk in walks {
+        for (depth, &(function, place)) in walk.functions.iter().enumerate() {
+            let entry = seen.entry(function).or_insert((0, 0, place, walk.stack));
+            entry.0 += 1;
+            entry.1 += depth as u64;
+        }
+    }
+    let needed = ((walks.len() as f64 * MOST).ceil() as u32).max(1);
+    let (name, &(_, _, place, stack)) = seen
         .iter()
-        .filter(|(_, seen)| seen.count >= needed.max(1))
+        .filter(|(_, (count, ..))| *count >= needed)
         .min_by(|(a, x), (b, y)| {
-            let depth = |seen: &Seen| seen.depth as f64 / f64::from(seen.count);
+            let depth =
+                |&(count, depth, ..): &(u32, u64, &str, StackId)| depth as f64 / f64::from(count);
             depth(x).total_cmp(&depth(y)).then(a.cmp(b))
         })?;
-    Some(Function { name: (*name).to_owned(), place: best.place.clone(), stack: best.stack })
+    Some(Function {
+        name: (*name).to_owned(),
+        place: place.to_owned(),
+        stack,
+    })
 }
 
 /// The rows of `samples` that show `thread` in any of `windows`, which are sorted.
@@ -83,12 +147,19 @@ pub(crate) fn samples_of(
 /// Whether most of the samples show the thread giving up its CPU.
 pub(crate) fn mostly_yielding(evidence: &Evidence<'_>, samples: &[usize]) -> bool {
     const YIELD: [&str; 3] = ["sched_yield", "__sched_yield", "__GI_sched_yield"];
-    const KERNEL_YIELD: [&str; 4] =
-        ["__x64_sys_sched_yield", "__arm64_sys_sched_yield", "do_sched_yield", "__do_sys_sched_yield"];
+    const KERNEL_YIELD: [&str; 4] = [
+        "__x64_sys_sched_yield",
+        "__arm64_sys_sched_yield",
+        "do_sched_yield",
+        "__do_sys_sched_yield",
+    ];
     let yielding = samples
         .iter()
         .filter(|&&row| {
-            let innermost = evidence.stacks.stack(evidence.samples.user_stack[row]).next();
+            let innermost = evidence
+                .stacks
+                .stack(evidence.samples.user_stack[row])
+                .next();
             innermost.is_some_and(|frame| frame.function.is_some_and(|f| YIELD.contains(&f)))
                 || evidence.has_function(evidence.samples.kernel_stack[row], &KERNEL_YIELD)
         })
@@ -100,6 +171,10 @@ pub(crate) fn mostly_yielding(evidence: &Evidence<'_>, samples: &[usize]) -> boo
 pub(crate) fn frames(evidence: &Evidence<'_>, stack: StackId) -> Vec<String> {
     match stack {
         NO_STACK => Vec::new(),
-        stack => evidence.stacks.stack(stack).map(|frame| frame.to_string()).collect(),
+        stack => evidence
+            .stacks
+            .stack(stack)
+            .map(|frame| frame.to_string())
+            .collect(),
     }
 }

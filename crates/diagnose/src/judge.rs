@@ -11,8 +11,7 @@ use crate::problem::Problem;
 use crate::sentence::{self, Facts};
 use crate::starvation::{self, Starvation};
 use crate::verdict::{
-    BlameRow, Class, EdgeReport, PathStep, ProblemReport, Question, Root, ThreadBlame,
-    Verdict, Who,
+    BlameRow, Class, EdgeReport, PathStep, ProblemReport, Question, Root, ThreadBlame, Verdict, Who,
 };
 
 /// Why a problem took so long.
@@ -20,7 +19,12 @@ use crate::verdict::{
 /// `lost` says that events are missing from the trace, which makes everything less sure.
 pub fn diagnose(evidence: &Evidence<'_>, problem: &Problem, lost: bool) -> Verdict {
     let blame = Blame::of(evidence, problem.thread, problem.window.clone());
-    Judge { evidence, problem, blame: &blame }.verdict(lost)
+    Judge {
+        evidence,
+        problem,
+        blame: &blame,
+    }
+    .verdict(lost)
 }
 
 struct Judge<'a, 'e> {
@@ -65,10 +69,15 @@ impl Judge<'_, '_> {
         let root = Root {
             class: suspect.class,
             who: who(evidence, culprit),
-            function: suspect.function.as_ref().map(|function| function.name.clone()),
+            function: suspect
+                .function
+                .as_ref()
+                .map(|function| function.name.clone()),
             place: self.place(&suspect),
             share: share(suspect.time),
-            confidence: (1.0 - share(unknown)) * WEAK_EDGE.powi(weak as i32) * if lost { EVENTS_LOST } else { 1.0 },
+            confidence: (1.0 - share(unknown))
+                * WEAK_EDGE.powi(weak as i32)
+                * if lost { EVENTS_LOST } else { 1.0 },
         };
         let report = ProblemReport {
             who: who(evidence, self.problem.thread),
@@ -101,7 +110,12 @@ impl Judge<'_, '_> {
     }
 
     fn total(&self, wanted: impl Fn(&Piece) -> bool) -> u64 {
-        self.blame.pieces.iter().filter(|piece| wanted(piece)).map(Piece::duration).sum()
+        self.blame
+            .pieces
+            .iter()
+            .filter(|piece| wanted(piece))
+            .map(Piece::duration)
+            .sum()
     }
 
     /// The circle that most of the time went round in.
@@ -120,13 +134,20 @@ impl Judge<'_, '_> {
         }
         let most = times.iter().max_by_key(|(thread, time)| (**time, **thread));
         let in_knot = knot.and_then(|knot| {
-            knot.threads.iter().copied().max_by_key(|thread| times.get(thread).copied())
+            knot.threads
+                .iter()
+                .copied()
+                .max_by_key(|thread| times.get(thread).copied())
         });
         let thread = in_knot
             .or(most.map(|(&thread, _)| thread))
             .unwrap_or(self.problem.thread);
-        let pieces: Vec<&Piece> =
-            self.blame.pieces.iter().filter(|piece| piece.thread == thread).collect();
+        let pieces: Vec<&Piece> = self
+            .blame
+            .pieces
+            .iter()
+            .filter(|piece| piece.thread == thread)
+            .collect();
         let kind = dominant(&pieces);
         let of_kind: Vec<&Piece> = pieces.iter().copied().filter(|p| p.kind == kind).collect();
         let mut windows: Vec<Range<u64>> = of_kind.iter().map(|p| p.from..p.to).collect();
@@ -146,11 +167,15 @@ impl Judge<'_, '_> {
             suspect.class = Class::RepeatedYield;
         }
         if suspect.class == Class::Starved {
-            let throttled = of_kind.iter().filter(|p| p.throttled).map(|p| p.duration()).sum();
+            let throttled = of_kind
+                .iter()
+                .filter(|p| p.throttled)
+                .map(|p| p.duration())
+                .sum();
             let why = starvation::explain(self.evidence, thread, &suspect.windows, throttled);
             suspect.starvation = Some(why);
         }
-        suspect.function = self.function(&suspect, &of_kind);
+        suspect.function = self.function(&suspect, &pieces, &of_kind);
         suspect
     }
 
@@ -162,27 +187,48 @@ impl Judge<'_, '_> {
             .filter(|(waiting, _)| waiting.wait.kind == WaitKind::Sleep)
             .map(|(waiting, _)| waiting.parts)
             .sum();
-        let time = |kind| pieces.iter().filter(|p| p.kind == kind).map(|p| p.duration()).sum::<u64>();
+        let time = |kind| {
+            pieces
+                .iter()
+                .filter(|p| p.kind == kind)
+                .map(|p| p.duration())
+                .sum::<u64>()
+        };
         let (slept, ran) = (time(BlameKind::Timer), time(BlameKind::Run));
         if sleeps >= POLLS && slept / sleeps as u64 <= POLL_NS && slept > ran {
             return true;
         }
         // Yields without a competitor leave no switch: only samples show them.
-        let Some(thread) = pieces.first().map(|piece| piece.thread) else { return false };
-        let windows: Vec<_> =
-            pieces.iter().filter(|p| p.kind == BlameKind::Run).map(|p| p.from..p.to).collect();
+        let Some(thread) = pieces.first().map(|piece| piece.thread) else {
+            return false;
+        };
+        let windows: Vec<_> = pieces
+            .iter()
+            .filter(|p| p.kind == BlameKind::Run)
+            .map(|p| p.from..p.to)
+            .collect();
         let samples = samples_of(self.evidence, thread, &windows);
         samples.len() >= POLLS && mostly_yielding(self.evidence, &samples)
     }
 
-    fn function(&self, suspect: &Suspect, of_kind: &[&Piece]) -> Option<Function> {
-        let sampled = match (&suspect.starvation, suspect.kind) {
-            (Some(Starvation::Hog { thread, .. }), _) => Some(*thread),
-            (None, BlameKind::Run) => Some(suspect.thread),
-            _ => None,
+    fn function(&self, suspect: &Suspect, all: &[&Piece], of_kind: &[&Piece]) -> Option<Function> {
+        let named = |thread, windows: &[Range<u64>]| {
+            common(self.evidence, &samples_of(self.evidence, thread, windows))
         };
-        if let Some(thread) = sampled {
-            return common(self.evidence, &samples_of(self.evidence, thread, &suspect.windows));
+        match (&suspect.starvation, suspect.kind) {
+            (Some(Starvation::Hog { thread, .. }), _) => return named(*thread, &suspect.windows),
+            (None, BlameKind::Run) => return named(suspect.thread, &suspect.windows),
+            // What it did with the little that it got.
+            (Some(Starvation::Quota | Starvation::Crowd), _) => {
+                let mut ran: Vec<_> = all
+                    .iter()
+                    .filter(|piece| piece.kind == BlameKind::Run)
+                    .map(|piece| piece.from..piece.to)
+                    .collect();
+                ran.sort_by_key(|window| window.start);
+                return named(suspect.thread, &ran);
+            }
+            _ => {}
         }
         let longest = of_kind.iter().max_by_key(|piece| piece.duration())?;
         let stack = longest.wait.as_ref()?.0.wait.user_stack(self.evidence);
@@ -195,7 +241,10 @@ impl Judge<'_, '_> {
             Some(Starvation::Quota) => Some("the CPU quota of its control group".to_owned()),
             Some(Starvation::Hog { cpu, .. }) => Some(format!("CPU {cpu}")),
             Some(Starvation::Crowd) => Some("shared CPUs".to_owned()),
-            None => suspect.function.as_ref().map(|function| function.place.clone()),
+            None => suspect
+                .function
+                .as_ref()
+                .map(|function| function.place.clone()),
         }
     }
 
@@ -222,7 +271,11 @@ impl Judge<'_, '_> {
         rows.sort_by_key(|&(kind, ns)| (std::cmp::Reverse(ns), kind));
         let duration = self.problem.duration().max(1) as f64;
         rows.into_iter()
-            .map(|(kind, ns)| BlameRow { kind: kind.text(), ns, share: ns as f64 / duration })
+            .map(|(kind, ns)| BlameRow {
+                kind: kind.text(),
+                ns,
+                share: ns as f64 / duration,
+            })
             .collect()
     }
 
@@ -252,7 +305,10 @@ impl Judge<'_, '_> {
                 *times.entry(piece.step).or_default() += piece.duration();
             }
         }
-        times.into_iter().max_by_key(|&(step, time)| (time, std::cmp::Reverse(step))).map_or(0, |(step, _)| step)
+        times
+            .into_iter()
+            .max_by_key(|&(step, time)| (time, std::cmp::Reverse(step)))
+            .map_or(0, |(step, _)| step)
     }
 
     /// The steps from the problem down to the suspect's main one.
@@ -278,7 +334,9 @@ impl Judge<'_, '_> {
         let mut path = Vec::new();
         for pair in way.windows(2) {
             let above = &self.blame.steps[pair[0]];
-            let Some((waiting, edge)) = &self.blame.steps[pair[1]].reached else { continue };
+            let Some((waiting, edge)) = &self.blame.steps[pair[1]].reached else {
+                continue;
+            };
             let mut doing = waiting.wait.phrase(evidence);
             if waiting.parts > 1 {
                 doing = format!("{doing} (and looked {} times in vain)", waiting.parts - 1);
@@ -331,11 +389,20 @@ impl Judge<'_, '_> {
 
     /// What the suspect did in its last step, and the stack that shows it.
     fn did(&self, suspect: &Suspect, piece: &Piece) -> (String, u32) {
-        let stack = suspect.function.as_ref().map_or(0, |function| function.stack);
-        let named = suspect.function.as_ref().map(|function| format!(" {}", function.name));
+        let stack = suspect
+            .function
+            .as_ref()
+            .map_or(0, |function| function.stack);
+        let named = suspect
+            .function
+            .as_ref()
+            .map(|function| format!(" {}", function.name));
         let named = named.unwrap_or_default();
         if let Some((waiting, _)) = &piece.wait {
-            return (waiting.wait.phrase(self.evidence), waiting.wait.user_stack(self.evidence));
+            return (
+                waiting.wait.phrase(self.evidence),
+                waiting.wait.user_stack(self.evidence),
+            );
         }
         let doing = match (suspect.kind, &suspect.starvation) {
             (BlameKind::Run, _) => format!("ran{named}"),
@@ -343,7 +410,12 @@ impl Judge<'_, '_> {
             (BlameKind::Runnable, Some(Starvation::Quota)) => {
                 "wanted a CPU; the quota of its control group was used up".to_owned()
             }
-            (BlameKind::Runnable, Some(Starvation::Hog { thread, cpu, share, .. })) => format!(
+            (
+                BlameKind::Runnable,
+                Some(Starvation::Hog {
+                    thread, cpu, share, ..
+                }),
+            ) => format!(
                 "wanted CPU {cpu}; {} had it {:.0} % of that time",
                 self.evidence.name(*thread),
                 share * 100.0
@@ -359,9 +431,15 @@ impl Judge<'_, '_> {
             return Vec::new();
         }
         let name = self.evidence.name(suspect.thread);
-        let at = suspect.function.as_ref().map(|f| format!(" in {}", f.name)).unwrap_or_default();
+        let at = suspect
+            .function
+            .as_ref()
+            .map(|f| format!(" in {}", f.name))
+            .unwrap_or_default();
         vec![Question {
-            text: format!("{name} polls{at}: which variable does it look at, and who should set it?"),
+            text: format!(
+                "{name} polls{at}: which variable does it look at, and who should set it?"
+            ),
             how: "find the condition of the loop in the source, then watch the variable: \
                   gdb -p PID -ex 'watch VARIABLE' -ex continue"
                 .to_owned(),
@@ -380,7 +458,9 @@ fn dominant(pieces: &[&Piece]) -> BlameKind {
     for piece in pieces {
         *times.entry(piece.kind).or_default() += piece.duration();
     }
-    let most = times.into_iter().max_by_key(|&(kind, time)| (time, std::cmp::Reverse(kind)));
+    let most = times
+        .into_iter()
+        .max_by_key(|&(kind, time)| (time, std::cmp::Reverse(kind)));
     most.map_or(BlameKind::Unknown, |(kind, _)| kind)
 }
 

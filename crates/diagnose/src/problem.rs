@@ -1,12 +1,13 @@
 //! Which stretches of which threads took too long, found without being told.
 //!
-//! Three things can take long: a wait, a computation, and the want of a CPU. Each thread's time is
-//! searched for stretches of them. What a stretch of its kind usually takes, at the same place of
+//! Three things can take long: a wait, a computation, and the want of a CPU; and so can many small
+//! waits for the same thing that add up. Each thread's time is searched for stretches of them. What a stretch of its kind usually takes, at the same place of
 //! the same thread, is subtracted: a loop that sleeps 10 ms every time has no problem when it
 //! sleeps 10 ms. What remains is weighted by how likely it is that somebody waited for it: a
 //! program's main thread stands for its user; a worker that waits for work does what it is for.
 
 use hangdog_graph::{Evidence, Wait, WaitKind};
+use hangdog_timeline::Interval;
 use hangdog_trace::ids::{NONE, Upid, Utid};
 use rayon::prelude::*;
 use std::collections::HashMap;
@@ -46,7 +47,10 @@ pub fn find(evidence: &Evidence<'_>, command_tid: Option<u32>) -> Vec<Problem> {
         .timeline
         .threads()
         .filter(|&thread| {
-            evidence.threads.known(thread).is_some_and(|known| !known.is_kernel())
+            evidence
+                .threads
+                .known(thread)
+                .is_some_and(|known| !known.is_kernel())
         })
         .collect();
     let mut problems: Vec<Problem> = threads
@@ -54,7 +58,10 @@ pub fn find(evidence: &Evidence<'_>, command_tid: Option<u32>) -> Vec<Problem> {
         .flat_map_iter(|thread| of_thread(evidence, &family, thread))
         .collect();
     problems.sort_by(|a, b| {
-        b.score.total_cmp(&a.score).then(a.window.start.cmp(&b.window.start)).then(a.thread.cmp(&b.thread))
+        b.score
+            .total_cmp(&a.score)
+            .then(a.window.start.cmp(&b.window.start))
+            .then(a.thread.cmp(&b.thread))
     });
     problems.truncate(MOST);
     problems
@@ -70,10 +77,16 @@ impl Family {
     fn new(evidence: &Evidence<'_>, command_tid: Option<u32>) -> Family {
         let first = command_tid.and_then(|tid| {
             let is_first = |thread: &&hangdog_trace::Thread| thread.tid == tid && thread.is_main();
-            evidence.threads.iter().find(is_first).map(|thread| thread.utid)
+            evidence
+                .threads
+                .iter()
+                .find(is_first)
+                .map(|thread| thread.utid)
         });
-        let mut members: Vec<Upid> =
-            first.map(|first| evidence.threads.thread(first).upid).into_iter().collect();
+        let mut members: Vec<Upid> = first
+            .map(|first| evidence.threads.thread(first).upid)
+            .into_iter()
+            .collect();
         // Children come after their parents in the order of ids.
         for process in evidence.threads.processes() {
             if process.parent != NONE && members.contains(&process.parent) {
@@ -88,7 +101,10 @@ impl Family {
         let known = evidence.threads.thread(thread);
         let waiting = matches!(doing, Doing::Waiting(_));
         if self.first.is_some() {
-            return match (self.first == Some(thread), self.members.contains(&known.upid)) {
+            return match (
+                self.first == Some(thread),
+                self.members.contains(&known.upid),
+            ) {
                 (true, _) => match doing {
                     // An event loop that waits for its user is not known from one that does not.
                     Doing::Waiting(WaitKind::Poll | WaitKind::Device) => 0.5,
@@ -141,20 +157,28 @@ fn of_thread(evidence: &Evidence<'_>, family: &Family, thread: Utid) -> Vec<Prob
     let mut finder = Finder::default();
     each_stretch(evidence, thread, life.clone(), |stretch| match stretch {
         Stretch::Waiting(waiting) => finder.wait(evidence, &waiting),
-        Stretch::Busy(interval) => finder.busy(interval.start..interval.end),
+        Stretch::Busy(interval) => finder.busy(&interval),
     });
     finder.end_busy();
+    finder.end_series();
     let usual = finder.usual();
     let mut problems: Vec<Problem> = finder
         .candidates
         .into_iter()
         .map(|candidate| {
             let length = candidate.window.end - candidate.window.start;
-            let usual = candidate.site.and_then(|site| usual.get(&site).copied()).unwrap_or(0);
+            let usual = candidate
+                .site
+                .and_then(|site| usual.get(&site).copied())
+                .unwrap_or(0);
             let excess = length.saturating_sub(usual) as f64;
             let mut weight = family.weight(evidence, thread, candidate.doing);
             weight *= candidate.wait.map_or(1.0, |wait| unattended(&wait, &life));
-            Problem { thread, window: candidate.window, score: excess * weight }
+            Problem {
+                thread,
+                window: candidate.window,
+                score: excess * weight,
+            }
         })
         .filter(|problem| problem.score >= SHORTEST_NS as f64 * 0.02)
         .collect();
@@ -190,6 +214,48 @@ struct Finder {
     /// Lengths of waits by site, as counts by power of two.
     lengths: HashMap<(i16, u32), [u32; 64]>,
     busy: Option<Busy>,
+    series: Option<Series>,
+}
+
+/// Small waits of one kind, close upon each other.
+struct Series {
+    kind: WaitKind,
+    window: Range<u64>,
+    waited: u64,
+    longest: u64,
+    count: usize,
+    /// What the thread did otherwise, up to the last wait and since; the want of a CPU is not its
+    /// doing and does not count.
+    other: u64,
+    gap: u64,
+}
+
+impl Series {
+    /// Kinds of waits that add up. A loop of messages or conditions is how threads work together:
+    /// the sum of its waits says nothing.
+    const KINDS: [WaitKind; 4] = [
+        WaitKind::Disk,
+        WaitKind::Paging,
+        WaitKind::Lock,
+        WaitKind::Sleep,
+    ];
+    /// A loop that sleeps longer each time keeps a rhythm; one that sleeps for less polls.
+    const MOMENT_NS: u64 = 2_000_000;
+    /// What is done between two of them is shorter than this.
+    const GAP_NS: u64 = 3_000_000;
+    /// From so many on it is a series.
+    const FEWEST: usize = 3;
+
+    /// Whether it is the sum that took long, not what was done in between or one wait of many.
+    fn adds_up(&self) -> bool {
+        let length = self.window.end - self.window.start;
+        let is_rhythm =
+            self.kind == WaitKind::Sleep && self.waited / self.count as u64 > Series::MOMENT_NS;
+        self.count >= Series::FEWEST
+            && self.waited >= self.other
+            && self.longest * 2 < length
+            && !is_rhythm
+    }
 }
 
 /// A computation, over waits so short that they do not interrupt it.
@@ -211,12 +277,15 @@ impl Finder {
         {
             self.end_busy();
         }
+        self.add_up(waiting);
         let site = waiting.wait.row.map(|row| {
-            (evidence.switches.call[row], evidence.switches.user_stack[row])
+            (
+                evidence.switches.call[row],
+                evidence.switches.user_stack[row],
+            )
         });
         if let Some(site) = site {
-            let bucket = length.max(1).ilog2() as usize;
-            self.lengths.entry(site).or_insert([0; 64])[bucket] += 1;
+            self.count_length(site, length);
         }
         if length >= SHORTEST_NS {
             self.candidates.push(Candidate {
@@ -229,14 +298,81 @@ impl Finder {
         }
     }
 
-    fn busy(&mut self, window: Range<u64>) {
-        let length = window.end - window.start;
+    fn count_length(&mut self, site: (i16, u32), length: u64) {
+        let bucket = length.max(1).ilog2() as usize;
+        self.lengths.entry(site).or_insert([0; 64])[bucket] += 1;
+    }
+
+    fn add_up(&mut self, waiting: &Waiting) {
+        let kind = waiting.wait.kind;
+        let length = waiting.to - waiting.from;
+        if !Series::KINDS.contains(&kind) {
+            // One that is long enough ends the series by the gap that it makes.
+            if let Some(series) = &mut self.series {
+                series.gap += length;
+            }
+            return;
+        }
+        match &mut self.series {
+            Some(series) if series.kind == kind && series.gap <= Series::GAP_NS => {
+                series.window.end = waiting.to;
+                series.other += std::mem::take(&mut series.gap);
+                series.waited += length;
+                series.longest = series.longest.max(length);
+                series.count += 1;
+            }
+            _ => {
+                self.end_series();
+                let window = waiting.from..waiting.to;
+                self.series = Some(Series {
+                    kind,
+                    window,
+                    waited: length,
+                    longest: length,
+                    count: 1,
+                    other: 0,
+                    gap: 0,
+                });
+            }
+        }
+    }
+
+    fn end_series(&mut self) {
+        let Some(series) = self.series.take().filter(Series::adds_up) else {
+            return;
+        };
+        let length = series.window.end - series.window.start;
+        // No call has such a number: all series of a kind are one site.
+        let site = (i16::MIN + series.kind as i16, 0);
+        self.count_length(site, length);
+        if length >= SHORTEST_NS {
+            self.candidates.push(Candidate {
+                window: series.window,
+                doing: Doing::Waiting(series.kind),
+                site: Some(site),
+                wait: None,
+            });
+            self.shrink();
+        }
+    }
+
+    fn busy(&mut self, interval: &Interval) {
+        let window = interval.start..interval.end;
+        let length = interval.duration();
+        if let (Some(series), true) = (&mut self.series, interval.state.is_on_cpu()) {
+            series.gap += length;
+        }
         match &mut self.busy {
             Some(busy) => {
                 busy.window.end = window.end;
                 busy.busy += length;
             }
-            None => self.busy = Some(Busy { window, busy: length }),
+            None => {
+                self.busy = Some(Busy {
+                    window,
+                    busy: length,
+                })
+            }
         }
     }
 
@@ -244,7 +380,12 @@ impl Finder {
         let Some(busy) = self.busy.take() else { return };
         if busy.busy >= SHORTEST_NS {
             let window = busy.window;
-            self.candidates.push(Candidate { window, doing: Doing::Busy, site: None, wait: None });
+            self.candidates.push(Candidate {
+                window,
+                doing: Doing::Busy,
+                site: None,
+                wait: None,
+            });
             self.shrink();
         }
     }
@@ -253,7 +394,8 @@ impl Finder {
     fn shrink(&mut self) {
         const MOST_CANDIDATES: usize = 4096;
         if self.candidates.len() > MOST_CANDIDATES {
-            self.candidates.sort_by_key(|c| std::cmp::Reverse(c.window.end - c.window.start));
+            self.candidates
+                .sort_by_key(|c| std::cmp::Reverse(c.window.end - c.window.start));
             self.candidates.truncate(MOST_CANDIDATES / 2);
         }
     }

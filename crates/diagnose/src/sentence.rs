@@ -29,7 +29,11 @@ pub(crate) fn of(facts: &Facts<'_, '_>) -> String {
     let alone = facts.victim == facts.culprit;
     let head = format!("{victim} was held up for {time}");
     let what = reason(facts);
-    let who = if alone { "it".to_owned() } else { name(facts.culprit) };
+    let who = if alone {
+        "it".to_owned()
+    } else {
+        name(facts.culprit)
+    };
     let share = match facts.share {
         share if share < 0.995 => format!(" for {:.0} % of that time", share * 100.0),
         _ => String::new(),
@@ -37,13 +41,20 @@ pub(crate) fn of(facts: &Facts<'_, '_>) -> String {
     match (facts.class, facts.knot, facts.starvation) {
         (Class::Circular, Some(knot), _) => {
             let names: Vec<String> = knot.threads.iter().map(|&thread| name(thread)).collect();
-            format!("{head}: {} waited for each other in a circle.", names.join(" and "))
+            format!(
+                "{head}: {} waited for each other in a circle.",
+                names.join(" and ")
+            )
         }
         (_, _, Some(Starvation::Quota)) => {
             format!("{head}: the CPU quota of its control group was used up{share}.")
         }
         (_, _, Some(Starvation::Hog { cpu, outranks, .. })) => {
-            let rank = if *outranks { ", which has the stronger priority," } else { "" };
+            let rank = if *outranks {
+                ", which has the stronger priority,"
+            } else {
+                ""
+            };
             let doing = match facts.function {
                 Some(function) => format!(" for {}", function.name),
                 None => String::new(),
@@ -90,6 +101,12 @@ fn duration(ns: u64) -> String {
         ns if ns >= 1_000_000 => (ns as f64 / 1e6, "ms"),
         ns => (ns as f64 / 1e3, "µs"),
     };
-    let digits = if value >= 100.0 { 0 } else if value >= 10.0 { 1 } else { 2 };
+    let digits = if value >= 100.0 {
+        0
+    } else if value >= 10.0 {
+        1
+    } else {
+        2
+    };
     format!("{value:.digits$} {unit}")
 }

@@ -40,12 +40,21 @@ pub(crate) fn explain(
     let mut had: HashMap<(Utid, u16), u64> = HashMap::new();
     let mut hog_priority: HashMap<Utid, u8> = HashMap::new();
     for window in windows {
-        let Some(cpu) = wanted_cpu(evidence, thread, window) else { continue };
-        for occupant in evidence.timeline.cpu(evidence.switches, cpu).between(window.start, window.end) {
+        let Some(cpu) = wanted_cpu(evidence, thread, window) else {
+            continue;
+        };
+        for occupant in evidence
+            .timeline
+            .cpu(evidence.switches, cpu)
+            .between(window.start, window.end)
+        {
             let time = occupant.end.min(window.end) - occupant.start.max(window.start);
             *had.entry((occupant.thread, cpu)).or_default() += time;
             if let Some(row) = occupant.row {
-                hog_priority.insert(occupant.thread, evidence.switches.next_priority[row as usize]);
+                hog_priority.insert(
+                    occupant.thread,
+                    evidence.switches.next_priority[row as usize],
+                );
             }
         }
     }
@@ -74,8 +83,11 @@ fn wanted_cpu(evidence: &Evidence<'_>, thread: Utid, window: &Range<u64>) -> Opt
         Cause::Switch(row) => Some(evidence.switches.cpu[row as usize]),
         _ => None,
     };
-    let next_on_cpu = (at..intervals.len().min(at + 4))
-        .find(|&next| intervals.get(next).is_some_and(|i| i.state == State::Running));
+    let next_on_cpu = (at..intervals.len().min(at + 4)).find(|&next| {
+        intervals
+            .get(next)
+            .is_some_and(|i| i.state == State::Running)
+    });
     next_on_cpu.and_then(row).or_else(|| row(at))
 }
 
@@ -83,13 +95,15 @@ fn wanted_cpu(evidence: &Evidence<'_>, thread: Utid, window: &Range<u64>) -> Opt
 fn priority(evidence: &Evidence<'_>, thread: Utid, windows: &[Range<u64>]) -> Option<u8> {
     let intervals = evidence.timeline.intervals(thread);
     let at = intervals.index_at(windows.first()?.start)?;
-    (at..intervals.len().min(at + 8)).chain((0..at).rev().take(8)).find_map(|at| {
-        let interval = intervals.get(at)?;
-        match (interval.state, interval.cause) {
-            (State::Running, Cause::Switch(row)) => {
-                Some(evidence.switches.next_priority[row as usize])
+    (at..intervals.len().min(at + 8))
+        .chain((0..at).rev().take(8))
+        .find_map(|at| {
+            let interval = intervals.get(at)?;
+            match (interval.state, interval.cause) {
+                (State::Running, Cause::Switch(row)) => {
+                    Some(evidence.switches.next_priority[row as usize])
+                }
+                _ => None,
             }
-            _ => None,
-        }
-    })
+        })
 }

@@ -9,16 +9,16 @@
 //! A loop that does little in each turn looks the same; one turn of it that took much longer than
 //! the others is a wait of its own. See `is_outlier`.
 
-use hangdog_graph::{Evidence, Wait, names};
+use hangdog_graph::{Evidence, Wait, WaitKind, names};
 use hangdog_timeline::{Cause, Interval, State};
-use hangdog_trace::calls::Call;
 use hangdog_trace::ids::Utid;
 use std::ops::Range;
 
 /// A look at whether something has come takes no longer than this on a CPU.
 const LOOK_NS: u64 = 100_000;
-/// To look, a thread may have to get a lock back first: a wait on a futex up to this long.
-const RELOCK_NS: u64 = 1_000_000;
+/// To look, a thread may have to get a lock back first, and whoever has it may be off its CPU: a
+/// wait for a lock up to this long.
+const RELOCK_NS: u64 = 10_000_000;
 
 /// A part of a thread's time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -51,9 +51,16 @@ pub(crate) fn each_stretch(
     mut see: impl FnMut(Stretch),
 ) {
     let intervals = evidence.timeline.intervals(thread);
-    let mut joiner = Joiner { evidence, thread, parts: Vec::new(), looks: Vec::new() };
+    let mut joiner = Joiner {
+        evidence,
+        thread,
+        parts: Vec::new(),
+        looks: Vec::new(),
+    };
     for at in intervals.indexes(window.start, window.end) {
-        let Some(whole) = intervals.get(at) else { break };
+        let Some(whole) = intervals.get(at) else {
+            break;
+        };
         let clipped = Interval {
             start: whole.start.max(window.start),
             end: whole.end.min(window.end),
@@ -61,7 +68,14 @@ pub(crate) fn each_stretch(
         };
         if whole.state == State::Blocked {
             let next = intervals.get(at + 1);
-            joiner.blocked(Part { clipped, whole, next }, &mut see);
+            joiner.blocked(
+                Part {
+                    clipped,
+                    whole,
+                    next,
+                },
+                &mut see,
+            );
         } else {
             joiner.busy(clipped, &mut see);
         }
@@ -123,9 +137,8 @@ impl Joiner<'_, '_> {
     /// Whether this may be the lock that goes with a condition, which a thread that was woken in
     /// vain must get before it looks.
     fn may_be_relock(&self, part: &Part) -> bool {
-        let Cause::Switch(row) = part.whole.cause else { return false };
-        let call = self.evidence.call(self.evidence.switches.call[row as usize]);
-        call == Call::Futex && part.whole.duration() <= RELOCK_NS
+        part.whole.duration() <= RELOCK_NS
+            && Wait::new(self.evidence, self.thread, &part.whole).kind == WaitKind::Lock
     }
 
     /// Whether `part` is the same wait as `last`, taken up again after a look.
@@ -151,7 +164,9 @@ impl Joiner<'_, '_> {
     }
 
     fn flush(&mut self, see: &mut impl FnMut(Stretch)) {
-        let (Some(first), Some(last)) = (self.parts.first(), self.parts.last()) else { return };
+        let (Some(first), Some(last)) = (self.parts.first(), self.parts.last()) else {
+            return;
+        };
         let from = first.clipped.start;
         if self.parts.len() == 1 || self.has_outlier() {
             let mut looks = self.looks.iter().peekable();
@@ -178,15 +193,27 @@ impl Joiner<'_, '_> {
         if parts > 1 {
             wait.start = from;
         }
-        let wake = last.next.and_then(|next| wake_of(self.evidence, self.thread, &next));
-        Stretch::Waiting(Waiting { from, to: last.clipped.end, wait, wake, parts })
+        let wake = last
+            .next
+            .and_then(|next| wake_of(self.evidence, self.thread, &next));
+        Stretch::Waiting(Waiting {
+            from,
+            to: last.clipped.end,
+            wait,
+            wake,
+            parts,
+        })
     }
 
     /// Whether one of the parts took much longer than all others together: a turn of a loop that
     /// stands out, not a wait with looks in between.
     fn has_outlier(&self) -> bool {
         const TIMES: u64 = 5;
-        let mut lengths: Vec<u64> = self.parts.iter().map(|part| part.whole.duration()).collect();
+        let mut lengths: Vec<u64> = self
+            .parts
+            .iter()
+            .map(|part| part.whole.duration())
+            .collect();
         lengths.sort_unstable();
         let total: u64 = lengths.iter().sum();
         let longest = lengths.last().copied().unwrap_or(0);

@@ -126,7 +126,13 @@ pub struct Edge {
 
 impl Edge {
     fn new(kind: EdgeKind, strength: Strength, source: Source, reason: impl Into<String>) -> Edge {
-        Edge { kind, strength, reason: reason.into(), source, wake: None }
+        Edge {
+            kind,
+            strength,
+            reason: reason.into(),
+            source,
+            wake: None,
+        }
     }
 }
 
@@ -141,7 +147,12 @@ pub fn ended_by(evidence: &Evidence<'_>, wait: &Wait, wake: Option<usize>) -> Ed
     // Waits whose object tells the source, whoever was on the CPU that finished them.
     match wait.kind {
         WaitKind::Disk => {
-            return Edge::new(Kind::Disk, Strong, Source::Disk, "its kernel stack waits for a block device");
+            return Edge::new(
+                Kind::Disk,
+                Strong,
+                Source::Disk,
+                "its kernel stack waits for a block device",
+            );
         }
         WaitKind::Paging => {
             let reason = "it was in no system call: a page fault that had to wait";
@@ -159,7 +170,12 @@ pub fn ended_by(evidence: &Evidence<'_>, wait: &Wait, wake: Option<usize>) -> Ed
             edge
         }
         _ => expected(evidence, wait).unwrap_or_else(|| {
-            Edge::new(Kind::Unknown, Weak, Source::Nobody, "nothing ended the wait, and nothing names who should have")
+            Edge::new(
+                Kind::Unknown,
+                Weak,
+                Source::Nobody,
+                "nothing ended the wait, and nothing names who should have",
+            )
         }),
     }
 }
@@ -181,14 +197,24 @@ fn woken(evidence: &Evidence<'_>, wait: &Wait, row: usize) -> Edge {
     let vector = wakes.vector[row];
     match Context::from(wakes.context[row]) {
         Context::Task => by_thread(evidence, wait, row),
-        Context::Hrtimer | Context::Timer if wait.kind == WaitKind::Timer => {
-            Edge::new(Kind::Timer, Strong, Source::Timer, "the timer that it waited for fired")
-        }
+        Context::Hrtimer | Context::Timer if wait.kind == WaitKind::Timer => Edge::new(
+            Kind::Timer,
+            Strong,
+            Source::Timer,
+            "the timer that it waited for fired",
+        ),
         Context::Hrtimer | Context::Timer => {
             // A time-out ended the wait: what it waited for did not come.
-            expected(evidence, wait).filter(|edge| edge.kind != Kind::Habit).unwrap_or_else(|| {
-                Edge::new(Kind::Timer, Strong, Source::Timer, "its time-out ended the wait")
-            })
+            expected(evidence, wait)
+                .filter(|edge| edge.kind != Kind::Habit)
+                .unwrap_or_else(|| {
+                    Edge::new(
+                        Kind::Timer,
+                        Strong,
+                        Source::Timer,
+                        "its time-out ended the wait",
+                    )
+                })
         }
         Context::Softirq if evidence.has_function(kernel_stack, names::SENDING) => {
             let reason = format!(
@@ -223,7 +249,12 @@ fn by_thread(evidence: &Evidence<'_>, wait: &Wait, row: usize) -> Edge {
     let wakes = evidence.wakes;
     let waker = wakes.waker[row];
     if waker == IDLE || waker == wait.thread {
-        return Edge::new(Kind::Unknown, Weak, Source::Nobody, "the waker is not in the trace");
+        return Edge::new(
+            Kind::Unknown,
+            Weak,
+            Source::Nobody,
+            "the waker is not in the trace",
+        );
     }
     let source = Source::Thread(waker);
     let name = evidence.name(waker);
@@ -234,38 +265,81 @@ fn by_thread(evidence: &Evidence<'_>, wait: &Wait, row: usize) -> Edge {
         !object.is_none() && object.0 == wakes.object[row]
     };
     match evidence.call(wakes.call[row]) {
-        Call::Futex if evidence.is_within(stack, names::SIGNAL) => {
-            Edge::new(Kind::Signal, Strong, source, format!("{name} signalled what it waited for"))
-        }
+        Call::Futex if evidence.is_within(stack, names::SIGNAL) => Edge::new(
+            Kind::Signal,
+            Strong,
+            source,
+            format!("{name} signalled what it waited for"),
+        ),
         Call::Futex if evidence.is_within(stack, names::UNLOCK) || wait.kind == WaitKind::Lock => {
             let held = wait.holder == Some(waker);
             let reason = match held {
                 true => format!("{name}, which held the lock, gave it back"),
                 false => format!("{name} gave the lock back; others may have held it before"),
             };
-            Edge::new(Kind::Unlock, if held { Strong } else { Weak }, source, reason)
+            Edge::new(
+                Kind::Unlock,
+                if held { Strong } else { Weak },
+                source,
+                reason,
+            )
         }
         Call::Futex => {
             let reason = format!("{name} woke the futex that it waited on");
-            Edge::new(Kind::Signal, if same_object { Strong } else { Weak }, source, reason)
+            Edge::new(
+                Kind::Signal,
+                if same_object { Strong } else { Weak },
+                source,
+                reason,
+            )
         }
         Call::Exit => Edge::new(Kind::Exit, Strong, source, format!("{name} ended")),
-        Call::Exec => Edge::new(Kind::Exit, Strong, source, format!("{name} executed its program")),
-        Call::Kill => Edge::new(Kind::Kill, Strong, source, format!("{name} sent it a signal")),
+        Call::Exec => Edge::new(
+            Kind::Exit,
+            Strong,
+            source,
+            format!("{name} executed its program"),
+        ),
+        Call::Kill => Edge::new(
+            Kind::Kill,
+            Strong,
+            source,
+            format!("{name} sent it a signal"),
+        ),
         Call::Fork => Edge::new(Kind::Fork, Strong, source, format!("{name} made it")),
-        Call::Write | Call::Send if same_object => {
-            Edge::new(Kind::Message, Strong, source, format!("{name} wrote to the same {} ({call})", wait.object(evidence)))
-        }
-        Call::Write | Call::Send => {
-            Edge::new(Kind::Message, Strong, source, format!("{name} sent ({call})"))
-        }
-        Call::Read | Call::Receive => {
-            Edge::new(Kind::Message, Strong, source, format!("{name} read and made room ({call})"))
-        }
-        Call::KernelThread => {
-            Edge::new(Kind::Wake, Weak, source, format!("the kernel thread {name} woke it"))
-        }
-        _ => Edge::new(Kind::Wake, Weak, source, format!("{name} woke it in {call}")),
+        Call::Write | Call::Send if same_object => Edge::new(
+            Kind::Message,
+            Strong,
+            source,
+            format!(
+                "{name} wrote to the same {} ({call})",
+                wait.object(evidence)
+            ),
+        ),
+        Call::Write | Call::Send => Edge::new(
+            Kind::Message,
+            Strong,
+            source,
+            format!("{name} sent ({call})"),
+        ),
+        Call::Read | Call::Receive => Edge::new(
+            Kind::Message,
+            Strong,
+            source,
+            format!("{name} read and made room ({call})"),
+        ),
+        Call::KernelThread => Edge::new(
+            Kind::Wake,
+            Weak,
+            source,
+            format!("the kernel thread {name} woke it"),
+        ),
+        _ => Edge::new(
+            Kind::Wake,
+            Weak,
+            source,
+            format!("{name} woke it in {call}"),
+        ),
     }
 }
 
@@ -288,10 +362,18 @@ fn expected(evidence: &Evidence<'_>, wait: &Wait) -> Option<Edge> {
         && let Some(child) = child(evidence, wait)
     {
         let reason = format!("it waits for its child {} to end", evidence.name(child));
-        return Some(Edge::new(Kind::Awaited, Strong, Source::Thread(child), reason));
+        return Some(Edge::new(
+            Kind::Awaited,
+            Strong,
+            Source::Thread(child),
+            reason,
+        ));
     }
     let sender = habit(evidence, wait)?;
-    let reason = format!("nobody woke it this time; {} did the last time", evidence.name(sender));
+    let reason = format!(
+        "nobody woke it this time; {} did the last time",
+        evidence.name(sender)
+    );
     Some(Edge::new(Kind::Habit, Weak, Source::Thread(sender), reason))
 }
 
@@ -304,10 +386,15 @@ fn child(evidence: &Evidence<'_>, wait: &Wait) -> Option<Utid> {
             && !thread.is_kernel()
             && thread.start <= wait.start
             && thread.end.is_none_or(|end| end >= wait.end)
-            && evidence.threads.known(thread.parent).is_some_and(|parent| parent.upid == process)
+            && evidence
+                .threads
+                .known(thread.parent)
+                .is_some_and(|parent| parent.upid == process)
     });
     if asked != u64::MAX {
-        return alive.find(|thread| u64::from(thread.pid) == asked).map(|thread| thread.utid);
+        return alive
+            .find(|thread| u64::from(thread.pid) == asked)
+            .map(|thread| thread.utid);
     }
     let first = alive.next()?;
     alive.next().is_none().then_some(first.utid)
@@ -320,15 +407,24 @@ const MEMORY: usize = 4096;
 fn habit(evidence: &Evidence<'_>, wait: &Wait) -> Option<Utid> {
     let intervals = evidence.timeline.intervals(wait.thread);
     let here = intervals.index_at(wait.start)?;
-    let site = |row: usize| (evidence.switches.call[row], evidence.switches.user_stack[row]);
+    let site = |row: usize| {
+        (
+            evidence.switches.call[row],
+            evidence.switches.user_stack[row],
+        )
+    };
     let site_here = site(wait.row?);
     (here.saturating_sub(MEMORY)..here).rev().find_map(|at| {
         let before = intervals.get(at)?;
-        let Cause::Switch(row) = before.cause else { return None };
+        let Cause::Switch(row) = before.cause else {
+            return None;
+        };
         if before.state != State::Blocked || site(row as usize) != site_here {
             return None;
         }
-        let Cause::Wake(wake) = intervals.get(at + 1)?.cause else { return None };
+        let Cause::Wake(wake) = intervals.get(at + 1)?.cause else {
+            return None;
+        };
         let wake = wake as usize;
         let waker = evidence.wakes.waker[wake];
         let by_thread = Context::from(evidence.wakes.context[wake]) == Context::Task;

@@ -49,7 +49,9 @@ impl Evidence<'_> {
     pub fn has_function(&self, stack: StackId, names: &[&str]) -> bool {
         stack != NO_STACK
             && self.stacks.stack(stack).any(|frame| {
-                frame.function.is_some_and(|function| names.iter().any(|&name| function == name))
+                frame
+                    .function
+                    .is_some_and(|function| names.iter().any(|&name| function == name))
             })
     }
 
@@ -57,9 +59,9 @@ impl Evidence<'_> {
     pub fn is_within(&self, stack: StackId, parts: &[&str]) -> bool {
         stack != NO_STACK
             && self.stacks.stack(stack).take(4).any(|frame| {
-                frame.function.is_some_and(|function| {
-                    parts.iter().any(|&part| function.contains(part))
-                })
+                frame
+                    .function
+                    .is_some_and(|function| parts.iter().any(|&part| function.contains(part)))
             })
     }
 

@@ -64,9 +64,18 @@ impl Wait {
             Cause::Switch(row) => Some(row as usize),
             _ => None,
         };
-        let holder = row.map(|row| evidence.switches.holder[row]).filter(|&holder| holder != NONE);
+        let holder = row
+            .map(|row| evidence.switches.holder[row])
+            .filter(|&holder| holder != NONE);
         let kind = row.map_or(WaitKind::Unknown, |row| kind(evidence, row, holder));
-        Wait { thread, start: interval.start, end: interval.end, kind, row, holder }
+        Wait {
+            thread,
+            start: interval.start,
+            end: interval.end,
+            kind,
+            row,
+            holder,
+        }
     }
 
     /// How long it lasts, ns.
@@ -76,7 +85,8 @@ impl Wait {
 
     /// What it works on, where that is known.
     pub fn object(&self, evidence: &Evidence<'_>) -> Object {
-        self.row.map_or(Object::NONE, |row| Object(evidence.switches.object[row]))
+        self.row
+            .map_or(Object::NONE, |row| Object(evidence.switches.object[row]))
     }
 
     /// The user stack that it waits in.
@@ -86,7 +96,8 @@ impl Wait {
 
     /// The kernel stack that it waits in, where one was taken.
     pub fn kernel_stack(&self, evidence: &Evidence<'_>) -> StackId {
-        self.row.map_or(0, |row| evidence.switches.kernel_stack[row])
+        self.row
+            .map_or(0, |row| evidence.switches.kernel_stack[row])
     }
 
     /// What it does, as a phrase that follows a thread's name: "waited for a lock".
@@ -127,8 +138,14 @@ impl Wait {
     }
 
     fn kernel_function(&self, evidence: &Evidence<'_>) -> Option<String> {
-        const SCHEDULER: [&str; 6] =
-            ["schedule", "__schedule", "preempt_schedule", "schedule_timeout", "__traceiter", "bpf"];
+        const SCHEDULER: [&str; 6] = [
+            "schedule",
+            "__schedule",
+            "preempt_schedule",
+            "schedule_timeout",
+            "__traceiter",
+            "bpf",
+        ];
         evidence
             .stacks
             .stack(self.kernel_stack(evidence))

@@ -67,7 +67,10 @@ pub fn run(args: &WhyArgs) -> Result<()> {
     let problems = problem::find(&evidence, recording.trace.meta().command_tid);
     let (chosen, number) = choose(args, &recording, &problems)?;
     let verdict = diagnose(&evidence, &chosen, recording.loss.total > 0);
-    let found: Vec<Found> = problems.iter().map(|problem| Found::new(&evidence, problem)).collect();
+    let found: Vec<Found> = problems
+        .iter()
+        .map(|problem| Found::new(&evidence, problem))
+        .collect();
     if args.json {
         return output::json(&Answer {
             trace: &args.trace,
@@ -88,8 +91,7 @@ fn choose(
 ) -> Result<(Problem, Option<usize>)> {
     let window = Window::new(args.window, recording.timeline.end())?;
     if let Some(selector) = &args.thread {
-        let thread =
-            select::thread(&recording.threads, &recording.timeline, window, selector)?;
+        let thread = select::thread(&recording.threads, &recording.timeline, window, selector)?;
         let life = recording.timeline.life(thread);
         let part = window.from.max(life.start)..window.to.min(life.end);
         // A part of a thread's life is explained as it is; of a whole life, its worst problem.
@@ -98,13 +100,21 @@ fn choose(
         if let (false, Some(at)) = (asked_for_part, worst) {
             return Ok((problems[at].clone(), Some(at + 1)));
         }
-        return Ok((Problem { thread, window: part, score: 0.0 }, None));
+        return Ok((
+            Problem {
+                thread,
+                window: part,
+                score: 0.0,
+            },
+            None,
+        ));
     }
-    let within = |problem: &&Problem| {
-        problem.window.start < window.to && window.from < problem.window.end
-    };
-    let mut candidates =
-        problems.iter().enumerate().filter(|(_, problem)| within(problem));
+    let within =
+        |problem: &&Problem| problem.window.start < window.to && window.from < problem.window.end;
+    let mut candidates = problems
+        .iter()
+        .enumerate()
+        .filter(|(_, problem)| within(problem));
     let wanted = args.problem.unwrap_or(1) as usize;
     match candidates.nth(wanted - 1) {
         Some((at, problem)) => Ok((problem.clone(), Some(at + 1))),
@@ -152,7 +162,13 @@ fn print(verdict: &Verdict, loss: &Loss, found: &[Found], number: Option<usize>)
         format::duration(problem.duration_ns),
         problem.class,
     )?;
-    write!(out, "{}     {}: {:?}", heading("Root"), name(&root.who), root.class)?;
+    write!(
+        out,
+        "{}     {}: {:?}",
+        heading("Root"),
+        name(&root.who),
+        root.class
+    )?;
     if let Some(function) = &root.function {
         write!(out, " in {}", format::printable(function))?;
     }
@@ -168,7 +184,12 @@ fn print(verdict: &Verdict, loss: &Loss, found: &[Found], number: Option<usize>)
     )?;
     if let Some(knot) = &verdict.knot {
         let names: Vec<String> = knot.iter().map(name).collect();
-        writeln!(out, "{}     {} wait for each other", heading("Knot"), names.join(", "))?;
+        writeln!(
+            out,
+            "{}     {} wait for each other",
+            heading("Knot"),
+            names.join(", ")
+        )?;
     }
 
     writeln!(out, "\n{}", heading("Where the time went"))?;
@@ -182,11 +203,20 @@ fn print(verdict: &Verdict, loss: &Loss, found: &[Found], number: Option<usize>)
             name(&row.who)
         )?;
     }
-    if let Some(rest) = verdict.blame_by_thread.get(MOST_ROWS..).filter(|rest| !rest.is_empty()) {
+    if let Some(rest) = verdict
+        .blame_by_thread
+        .get(MOST_ROWS..)
+        .filter(|rest| !rest.is_empty())
+    {
         let ns = rest.iter().map(|row| row.ns).sum();
         let part = rest.iter().map(|row| row.share).sum();
         let count = format::things(rest.len() as u64, "more entry", "more entries");
-        writeln!(out, "  {:>9}  {:>7}  {count}", format::duration(ns), share(part))?;
+        writeln!(
+            out,
+            "  {:>9}  {:>7}  {count}",
+            format::duration(ns),
+            share(part)
+        )?;
     }
 
     writeln!(out, "\n{}", heading("How it came about"))?;
@@ -204,25 +234,49 @@ fn print(verdict: &Verdict, loss: &Loss, found: &[Found], number: Option<usize>)
             format::printable(&step.doing),
         )?;
         if !step.stack.is_empty() {
-            let shown: Vec<&str> =
-                step.stack.iter().take(MOST_FRAMES).map(String::as_str).collect();
-            let more = if step.stack.len() > MOST_FRAMES { " < ..." } else { "" };
+            let shown: Vec<&str> = step
+                .stack
+                .iter()
+                .take(MOST_FRAMES)
+                .map(String::as_str)
+                .collect();
+            let more = if step.stack.len() > MOST_FRAMES {
+                " < ..."
+            } else {
+                ""
+            };
             let joined = shown.join(" < ");
             let line = format::printable(&joined);
-            writeln!(out, "     {}", paint.text(Colour::Quiet, &format!("at {line}{more}")))?;
+            writeln!(
+                out,
+                "     {}",
+                paint.text(Colour::Quiet, &format!("at {line}{more}"))
+            )?;
         }
         if let Some(edge) = &step.edge {
             let line = format!("{} ({}, {})", edge.reason, edge.kind, edge.strength);
             let line = format::printable(&line);
-            writeln!(out, "     {}", paint.text(Colour::Quiet, &format!("because {line}")))?;
+            writeln!(
+                out,
+                "     {}",
+                paint.text(Colour::Quiet, &format!("because {line}"))
+            )?;
         }
     }
     for question in &verdict.questions {
-        writeln!(out, "\n{}  {}", heading("Question"), format::printable(&question.text))?;
+        writeln!(
+            out,
+            "\n{}  {}",
+            heading("Question"),
+            format::printable(&question.text)
+        )?;
         writeln!(out, "          {}", format::printable(&question.how))?;
     }
     writeln!(out, "\nLost: {}", loss.text())?;
-    let others = found.iter().enumerate().filter(|(at, _)| Some(at + 1) != number);
+    let others = found
+        .iter()
+        .enumerate()
+        .filter(|(at, _)| Some(at + 1) != number);
     let others: Vec<_> = others.take(4).collect();
     if !others.is_empty() {
         writeln!(out, "Other candidates, see --problem N:")?;
