@@ -10,7 +10,7 @@
 //! It ends: each step down has a window within that of the step above, and a thread that is
 //! already on the way down, waiting, closes a circle, which is reported as a knot.
 
-use hangdog_graph::edge::ended_by;
+use hangdog_graph::edge::{ended_by, usually_ended_by};
 use hangdog_graph::{Edge, EdgeKind, Evidence, Source, Wait, WaitKind};
 use hangdog_timeline::{Cause, State};
 use hangdog_trace::ids::Utid;
@@ -85,8 +85,8 @@ pub(crate) struct Piece {
     pub kind: BlameKind,
     /// The wait that it is, if it is one, and what ended it.
     pub wait: Option<(Waiting, Edge)>,
-    /// Taken off its CPU by its group's quota.
-    pub throttled: bool,
+    /// How it left its CPU, where it wants one.
+    pub left: Option<Left>,
 }
 
 impl Piece {
@@ -129,6 +129,10 @@ impl Blame {
     }
 }
 
+/// Who woke a thread so often in vain is not believed the next time, if there is another who
+/// usually ends such waits.
+const WOLVES: usize = 3;
+
 struct Walk<'a, 'e> {
     evidence: &'a Evidence<'e>,
     blame: Blame,
@@ -161,9 +165,12 @@ impl Walk<'_, '_> {
                         State::Interrupted => BlameKind::Interrupt,
                         State::Runnable | State::Preempted | State::Blocked => BlameKind::Runnable,
                     };
-                    let throttled = matches!(interval.cause, Cause::Switch(row)
-                        if interval.state == State::Preempted
-                            && Left::from(self.evidence.switches.left[row as usize]) == Left::Throttled);
+                    let left = match interval.cause {
+                        Cause::Switch(row) if interval.state.wants_cpu() => {
+                            Some(Left::from(self.evidence.switches.left[row as usize]))
+                        }
+                        _ => None,
+                    };
                     self.piece(Piece {
                         step,
                         thread,
@@ -171,7 +178,7 @@ impl Walk<'_, '_> {
                         to: interval.end,
                         kind,
                         wait: None,
-                        throttled,
+                        left,
                     });
                 }
                 Stretch::Waiting(waiting) => {
@@ -201,13 +208,18 @@ impl Walk<'_, '_> {
             to,
             kind,
             wait: None,
-            throttled: false,
+            left: None,
         });
     }
 
     fn explain(&mut self, step: usize, thread: Utid, waiting: Waiting) {
         let (from, to) = (waiting.from, waiting.to);
-        let edge = ended_by(self.evidence, &waiting.wait, waiting.wake);
+        let mut edge = ended_by(self.evidence, &waiting.wait, waiting.wake);
+        if let (Source::Thread(waker), true) = (edge.source, waiting.cried_wolf >= WOLVES)
+            && let Some(usual) = usually_ended_by(self.evidence, &waiting.wait, waker)
+        {
+            edge = usual;
+        }
         let follow = match edge.source {
             Source::Thread(next) if to - from > self.finest && self.way.len() < DEEPEST => {
                 Some(next)
@@ -241,7 +253,7 @@ impl Walk<'_, '_> {
             to,
             kind,
             wait,
-            throttled: false,
+            left: None,
         });
     }
 

@@ -2,6 +2,7 @@
 
 use hangdog_graph::{Edge, Evidence, Strength, WaitKind};
 use hangdog_trace::ids::Utid;
+use hangdog_trace::words::Left;
 use std::collections::HashMap;
 use std::ops::Range;
 
@@ -169,7 +170,7 @@ impl Judge<'_, '_> {
         if suspect.class == Class::Starved {
             let throttled = of_kind
                 .iter()
-                .filter(|p| p.throttled)
+                .filter(|p| p.left == Some(Left::Throttled))
                 .map(|p| p.duration())
                 .sum();
             let why = starvation::explain(self.evidence, thread, &suspect.windows, throttled);
@@ -198,16 +199,23 @@ impl Judge<'_, '_> {
         if sleeps >= POLLS && slept / sleeps as u64 <= POLL_NS && slept > ran {
             return true;
         }
+        let yields = pieces
+            .iter()
+            .filter(|piece| piece.left == Some(Left::Yielded))
+            .count();
+        let yielded: u64 = pieces
+            .iter()
+            .filter(|piece| piece.left == Some(Left::Yielded))
+            .map(|piece| piece.duration())
+            .sum();
+        if yields >= POLLS && yielded > ran {
+            return true;
+        }
         // Yields without a competitor leave no switch: only samples show them.
         let Some(thread) = pieces.first().map(|piece| piece.thread) else {
             return false;
         };
-        let windows: Vec<_> = pieces
-            .iter()
-            .filter(|p| p.kind == BlameKind::Run)
-            .map(|p| p.from..p.to)
-            .collect();
-        let samples = samples_of(self.evidence, thread, &windows);
+        let samples = samples_of(self.evidence, thread, &on_cpu(pieces));
         samples.len() >= POLLS && mostly_yielding(self.evidence, &samples)
     }
 
@@ -217,16 +225,10 @@ impl Judge<'_, '_> {
         };
         match (&suspect.starvation, suspect.kind) {
             (Some(Starvation::Hog { thread, .. }), _) => return named(*thread, &suspect.windows),
-            (None, BlameKind::Run) => return named(suspect.thread, &suspect.windows),
+            (None, BlameKind::Run) => return named(suspect.thread, &on_cpu(all)),
             // What it did with the little that it got.
             (Some(Starvation::Quota | Starvation::Crowd), _) => {
-                let mut ran: Vec<_> = all
-                    .iter()
-                    .filter(|piece| piece.kind == BlameKind::Run)
-                    .map(|piece| piece.from..piece.to)
-                    .collect();
-                ran.sort_by_key(|window| window.start);
-                return named(suspect.thread, &ran);
+                return named(suspect.thread, &on_cpu(all));
             }
             _ => {}
         }
@@ -452,6 +454,18 @@ const WEAK_EDGE: f64 = 0.85;
 
 /// And by this where events were lost.
 const EVENTS_LOST: f64 = 0.7;
+
+/// When a thread was on a CPU, in the order of time. A sample is taken by an interrupt, so the time
+/// that interrupts took belongs to it.
+fn on_cpu(pieces: &[&Piece]) -> Vec<Range<u64>> {
+    let mut windows: Vec<_> = pieces
+        .iter()
+        .filter(|piece| matches!(piece.kind, BlameKind::Run | BlameKind::Interrupt))
+        .map(|piece| piece.from..piece.to)
+        .collect();
+    windows.sort_by_key(|window| window.start);
+    windows
+}
 
 fn dominant(pieces: &[&Piece]) -> BlameKind {
     let mut times: HashMap<BlameKind, u64> = HashMap::new();

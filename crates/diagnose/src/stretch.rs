@@ -12,13 +12,17 @@
 use hangdog_graph::{Evidence, Wait, WaitKind, names};
 use hangdog_timeline::{Cause, Interval, State};
 use hangdog_trace::ids::Utid;
+use hangdog_trace::object::{Object, ObjectKind};
 use std::ops::Range;
 
 /// A look at whether something has come takes no longer than this on a CPU.
-const LOOK_NS: u64 = 100_000;
+const LOOK_NS: u64 = 300_000;
 /// To look, a thread may have to get a lock back first, and whoever has it may be off its CPU: a
 /// wait for a lock up to this long.
 const RELOCK_NS: u64 = 10_000_000;
+
+/// A condition variable has several futexes, which it uses in turn; it is no larger than this.
+const CONDITION_BYTES: u64 = 48;
 
 /// A part of a thread's time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,6 +45,8 @@ pub(crate) struct Waiting {
     pub wake: Option<usize>,
     /// How often it was woken in vain, plus one.
     pub parts: usize,
+    /// How often the one who ended it had woken it in vain before.
+    pub cried_wolf: usize,
 }
 
 /// Calls `see` with every stretch of `thread` in `window`, in order and without gap.
@@ -112,7 +118,7 @@ impl Joiner<'_, '_> {
             .rev()
             .take_while(|(part, _)| *part == behind)
             .map(|(_, look)| match look {
-                Stretch::Busy(busy) if busy.state.is_on_cpu() => busy.duration(),
+                Stretch::Busy(busy) if busy.state == State::Running => busy.duration(),
                 _ => 0,
             })
             .sum();
@@ -152,7 +158,16 @@ impl Joiner<'_, '_> {
             let row = row as usize;
             (switches.call[row], switches.user_stack[row])
         };
-        site(before) == site(now) && self.caused_nothing(last.whole.end, part.whole.start)
+        let object = |row: u32| Object(switches.object[row as usize]);
+        let same_object = match (object(before), object(now)) {
+            (a, b) if a.kind() == ObjectKind::Futex && b.kind() == ObjectKind::Futex => {
+                a.value().abs_diff(b.value()) < CONDITION_BYTES
+            }
+            (a, b) => a == b,
+        };
+        site(before) == site(now)
+            && same_object
+            && self.caused_nothing(last.whole.end, part.whole.start)
     }
 
     /// Whether the thread woke nobody in that time, the giving back of locks apart.
@@ -193,15 +208,24 @@ impl Joiner<'_, '_> {
         if parts > 1 {
             wait.start = from;
         }
-        let wake = last
-            .next
-            .and_then(|next| wake_of(self.evidence, self.thread, &next));
+        let wake_after = |part: &Part| wake_of(self.evidence, self.thread, &part.next?);
+        let wake = wake_after(last);
+        let wakers = &self.evidence.wakes.waker;
+        let cried_wolf = match (wake, parts) {
+            (None, _) | (_, 1) => 0,
+            (Some(wake), _) => self.parts[..parts - 1]
+                .iter()
+                .filter_map(wake_after)
+                .filter(|&row| wakers[row] == wakers[wake])
+                .count(),
+        };
         Stretch::Waiting(Waiting {
             from,
             to: last.clipped.end,
             wait,
             wake,
             parts,
+            cried_wolf,
         })
     }
 

@@ -10,6 +10,7 @@ use hangdog_timeline::{Cause, State};
 use hangdog_trace::calls::Call;
 use hangdog_trace::ids::{IDLE, Utid};
 use hangdog_trace::words::Context;
+use std::collections::HashMap;
 
 use crate::evidence::Evidence;
 use crate::names;
@@ -400,34 +401,100 @@ fn child(evidence: &Evidence<'_>, wait: &Wait) -> Option<Utid> {
     alive.next().is_none().then_some(first.utid)
 }
 
+/// Who other than `waker` usually ends such waits of the thread: one that brought it on, more than
+/// once, or the only other one that ever woke it there. For a wait that was ended by a wake that
+/// means nothing, while what it waited for came at the same time, and found the thread awake.
+pub fn usually_ended_by(evidence: &Evidence<'_>, wait: &Wait, waker: Utid) -> Option<Edge> {
+    const ENOUGH: usize = 2;
+    let mut wakes: HashMap<Utid, usize> = HashMap::new();
+    let mut brought_on: HashMap<Utid, usize> = HashMap::new();
+    for (other, at) in earlier_wakers(evidence, wait).filter(|&(other, _)| other != waker) {
+        *wakes.entry(other).or_default() += 1;
+        if went_on(evidence, wait.thread, at) {
+            *brought_on.entry(other).or_default() += 1;
+        }
+    }
+    let most = |times: &HashMap<Utid, usize>| {
+        let most = times.iter().max_by_key(|(other, count)| (**count, **other));
+        most.map(|(&other, &count)| (other, count))
+            .filter(|&(_, count)| count >= ENOUGH)
+    };
+    let only = || most(&wakes).filter(|_| wakes.len() == 1);
+    let (usual, count) = most(&brought_on).or_else(only)?;
+    let reason = format!(
+        "{} has ended {count} such waits before; {}, who woke it, had done so in vain",
+        evidence.name(usual),
+        evidence.name(waker)
+    );
+    Some(Edge::new(Kind::Habit, Weak, Source::Thread(usual), reason))
+}
+
+/// Whether a thread, woken into its interval `at`, did more than look: it ran for long, or woke
+/// somebody by more than giving back a lock.
+fn went_on(evidence: &Evidence<'_>, thread: Utid, at: usize) -> bool {
+    const LONG_NS: u64 = 300_000;
+    let intervals = evidence.timeline.intervals(thread);
+    let Some(first) = intervals.get(at) else {
+        return false;
+    };
+    let mut end = first.end;
+    let mut ran = 0;
+    for next in (at..intervals.len()).map_while(|at| intervals.get(at)) {
+        if next.state == State::Blocked {
+            break;
+        }
+        ran += if next.state == State::Running {
+            next.duration()
+        } else {
+            0
+        };
+        end = next.end;
+    }
+    ran > LONG_NS
+        || evidence
+            .wakes_by(thread, first.start, end)
+            .any(|row| !evidence.is_within(evidence.wakes.user_stack[row], names::UNLOCK))
+}
+
 /// How many intervals back a habit is looked for.
 const MEMORY: usize = 4096;
 
-/// Who ended the last such wait of the thread: same call at the same place.
+/// Who ended the last such wait of the thread.
 fn habit(evidence: &Evidence<'_>, wait: &Wait) -> Option<Utid> {
-    let intervals = evidence.timeline.intervals(wait.thread);
-    let here = intervals.index_at(wait.start)?;
+    earlier_wakers(evidence, wait)
+        .next()
+        .map(|(waker, _)| waker)
+}
+
+/// The threads that ended earlier waits of the thread in the same call at the same place, last
+/// first, each with the index of the interval that it woke it into.
+fn earlier_wakers(evidence: &Evidence<'_>, wait: &Wait) -> impl Iterator<Item = (Utid, usize)> {
+    let thread = wait.thread;
+    let intervals = evidence.timeline.intervals(thread);
+    let here = intervals.index_at(wait.start).unwrap_or(0);
     let site = |row: usize| {
         (
             evidence.switches.call[row],
             evidence.switches.user_stack[row],
         )
     };
-    let site_here = site(wait.row?);
-    (here.saturating_sub(MEMORY)..here).rev().find_map(|at| {
-        let before = intervals.get(at)?;
-        let Cause::Switch(row) = before.cause else {
-            return None;
-        };
-        if before.state != State::Blocked || site(row as usize) != site_here {
-            return None;
-        }
-        let Cause::Wake(wake) = intervals.get(at + 1)?.cause else {
-            return None;
-        };
-        let wake = wake as usize;
-        let waker = evidence.wakes.waker[wake];
-        let by_thread = Context::from(evidence.wakes.context[wake]) == Context::Task;
-        (by_thread && waker != IDLE && waker != wait.thread).then_some(waker)
-    })
+    let site_here = wait.row.map(site);
+    (here.saturating_sub(MEMORY)..here)
+        .rev()
+        .filter_map(move |at| {
+            let before = intervals.get(at)?;
+            let Cause::Switch(row) = before.cause else {
+                return None;
+            };
+            if before.state != State::Blocked || Some(site(row as usize)) != site_here {
+                return None;
+            }
+            let Cause::Wake(wake) = intervals.get(at + 1)?.cause else {
+                return None;
+            };
+            let wake = wake as usize;
+            let waker = evidence.wakes.waker[wake];
+            let by_thread = Context::from(evidence.wakes.context[wake]) == Context::Task;
+            (by_thread && waker != IDLE && waker != thread).then_some((waker, at + 1))
+        })
 }
