@@ -262,6 +262,7 @@ impl<'a> Recording<'a> {
         let began = Instant::now();
         let mut part = Instant::now();
         let mut end = self.request.duration.map(|duration| began + duration);
+        let mut failed = false;
         let mut terminating = false;
         loop {
             std::thread::sleep(PERIOD);
@@ -273,9 +274,7 @@ impl<'a> Recording<'a> {
                 part = Instant::now();
                 self.losses
                     .look(&self.session, &mut self.world, now - self.start);
-                if !self.saver.offer(&mut self.world.tables) {
-                    return Ok(exit_code);
-                }
+                failed = !self.saver.offer(&mut self.world.tables);
             }
             progress(Progress::Recording {
                 elapsed: began.elapsed(),
@@ -284,33 +283,21 @@ impl<'a> Recording<'a> {
             if exit_code.is_some() {
                 return Ok(exit_code);
             }
-            if stop_asked() || end.is_some_and(|end| Instant::now() >= end) {
-                match &mut self.command {
-                    // A second request, or one that is not heeded, leaves the command alone.
-                    Some(command) if !terminating => {
-                        command.terminate();
-                        terminating = true;
-                        end = Some(Instant::now() + PATIENCE);
-                        if stop_asked() {
-                            return Ok(self.wait_for_command());
-                        }
-                    }
-                    _ => return Ok(exit_code),
-                }
+            let over = end.is_some_and(|end| Instant::now() >= end);
+            if over && terminating {
+                // It does not heed the request: it is left alone.
+                return Ok(None);
+            }
+            if !terminating && (over || failed || stop_asked()) {
+                // Whatever ends the recording, nobody is left with a command that runs unattended.
+                let Some(command) = &mut self.command else {
+                    return Ok(None);
+                };
+                command.terminate();
+                terminating = true;
+                end = Some(Instant::now() + PATIENCE);
             }
         }
-    }
-
-    fn wait_for_command(&mut self) -> Option<i32> {
-        let end = Instant::now() + PATIENCE;
-        let command = self.command.as_mut()?;
-        while Instant::now() < end {
-            if let Some(code) = command.exit_code() {
-                return Some(code);
-            }
-            std::thread::sleep(PERIOD);
-        }
-        None
     }
 
     fn read(&mut self, cutoff: u64) -> Result<()> {

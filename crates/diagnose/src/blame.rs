@@ -129,9 +129,12 @@ impl Blame {
     }
 }
 
-/// Who woke a thread so often in vain is not believed the next time, if there is another who
-/// usually ends such waits.
-const WOLVES: usize = 3;
+/// Whether the one who ended the wait had woken the thread in vain so often, and more often than
+/// all others, that it is not believed this time, if there is another who usually ends such waits.
+fn is_wolf(waiting: &Waiting) -> bool {
+    const OFTEN: usize = 3;
+    waiting.cried_wolf >= OFTEN && waiting.cried_wolf * 2 > waiting.parts
+}
 
 struct Walk<'a, 'e> {
     evidence: &'a Evidence<'e>,
@@ -215,7 +218,7 @@ impl Walk<'_, '_> {
     fn explain(&mut self, step: usize, thread: Utid, waiting: Waiting) {
         let (from, to) = (waiting.from, waiting.to);
         let mut edge = ended_by(self.evidence, &waiting.wait, waiting.wake);
-        if let (Source::Thread(waker), true) = (edge.source, waiting.cried_wolf >= WOLVES)
+        if let (Source::Thread(waker), true) = (edge.source, is_wolf(&waiting))
             && let Some(usual) = usually_ended_by(self.evidence, &waiting.wait, waker)
         {
             edge = usual;

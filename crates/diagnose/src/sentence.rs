@@ -47,7 +47,8 @@ pub(crate) fn of(facts: &Facts<'_, '_>) -> String {
             )
         }
         (_, _, Some(Starvation::Quota)) => {
-            format!("{head}: the CPU quota of its control group was used up{share}.")
+            let whose = if alone { "its" } else { &format!("{who}'s") };
+            format!("{head}: the CPU quota of {whose} control group was used up{share}.")
         }
         (_, _, Some(Starvation::Hog { cpu, outranks, .. })) => {
             let rank = if *outranks {
@@ -62,7 +63,11 @@ pub(crate) fn of(facts: &Facts<'_, '_>) -> String {
             format!("{head}: {who}{rank} kept CPU {cpu} busy{doing}{share}.")
         }
         (_, _, Some(Starvation::Crowd)) => {
-            format!("{head}: {victim} wanted a CPU, and others had them{share}.")
+            let doing = match facts.function {
+                Some(function) => format!(" for {}", function.name),
+                None => String::new(),
+            };
+            format!("{head}: {who} wanted a CPU{doing}, and others had them{share}.")
         }
         (Class::Unknown, ..) => format!("{head}: the trace does not tell by what."),
         _ => format!("{head}: {who} {what}{share}."),
@@ -75,7 +80,7 @@ fn reason(facts: &Facts<'_, '_>) -> String {
         None => String::new(),
     };
     if facts.class == Class::RepeatedYield {
-        return format!("polled{within}, yielding or sleeping for moments,");
+        return format!("polled{within}, yielding or sleeping for moments");
     }
     match facts.kind {
         BlameKind::Run => match facts.function {
