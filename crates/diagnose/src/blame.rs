@@ -15,6 +15,7 @@ use hangdog_graph::{Edge, EdgeKind, Evidence, Source, Wait, WaitKind};
 use hangdog_timeline::{Cause, State};
 use hangdog_trace::ids::Utid;
 use hangdog_trace::words::Left;
+use std::collections::HashMap;
 use std::ops::Range;
 
 use crate::stretch::{Stretch, Waiting, each_stretch};
@@ -73,26 +74,25 @@ pub(crate) struct Step {
     pub reached: Option<(Waiting, Edge)>,
 }
 
-/// A stretch of time with its blame.
+/// A stretch of time with its blame; or the sum of many that are too short to be told apart.
 #[derive(Clone, Debug)]
 pub(crate) struct Piece {
     /// The step that it lies in.
     pub step: usize,
     /// Who is to blame.
     pub thread: Utid,
+    /// Since when and until when; of a sum, from its first to its last part.
     pub from: u64,
     pub to: u64,
+    /// How long, of all parts together.
+    pub ns: u64,
+    /// How many waits or yields it is.
+    pub count: usize,
     pub kind: BlameKind,
     /// The wait that it is, if it is one, and what ended it.
     pub wait: Option<(Waiting, Edge)>,
     /// How it left its CPU, where it wants one.
     pub left: Option<Left>,
-}
-
-impl Piece {
-    pub(crate) fn duration(&self) -> u64 {
-        self.to - self.from
-    }
 }
 
 /// A circle of waits.
@@ -123,6 +123,7 @@ impl Blame {
             blame: Blame::default(),
             finest: (window.end - window.start) / RESOLUTION,
             way: Vec::new(),
+            sums: HashMap::new(),
         };
         walk.look(thread, window, None);
         walk.blame
@@ -142,6 +143,8 @@ struct Walk<'a, 'e> {
     finest: u64,
     /// The threads whose waits are being explained, outermost first.
     way: Vec<Utid>,
+    /// Pieces that are sums, by what their parts have in common.
+    sums: HashMap<(usize, Utid, BlameKind, Option<Left>), usize>,
 }
 
 impl Walk<'_, '_> {
@@ -153,13 +156,12 @@ impl Walk<'_, '_> {
             reached: reached.map(|(_, waiting, edge)| (waiting, edge)),
         });
         self.way.push(thread);
-        let mut stretches = Vec::new();
-        each_stretch(self.evidence, thread, window.clone(), |stretch| {
-            stretches.push(stretch)
-        });
         let mut seen = window.start;
-        for stretch in stretches {
-            match stretch {
+        each_stretch(
+            self.evidence,
+            thread,
+            window.clone(),
+            |stretch| match stretch {
                 Stretch::Busy(interval) => {
                     self.gap(step, thread, seen, interval.start);
                     seen = interval.end;
@@ -179,6 +181,8 @@ impl Walk<'_, '_> {
                         thread,
                         from: interval.start,
                         to: interval.end,
+                        ns: interval.duration(),
+                        count: usize::from(left == Some(Left::Yielded)),
                         kind,
                         wait: None,
                         left,
@@ -189,16 +193,31 @@ impl Walk<'_, '_> {
                     seen = waiting.to;
                     self.explain(step, thread, waiting);
                 }
-            }
-        }
+            },
+        );
         // Before a thread's birth and behind its death.
         self.gap(step, thread, seen, window.end);
         self.way.pop();
     }
 
     fn piece(&mut self, piece: Piece) {
-        if piece.from < piece.to {
-            self.blame.pieces.push(piece);
+        if piece.ns == 0 {
+            return;
+        }
+        if piece.ns >= self.finest {
+            return self.blame.pieces.push(piece);
+        }
+        let next = self.blame.pieces.len();
+        let common = (piece.step, piece.thread, piece.kind, piece.left);
+        match *self.sums.entry(common).or_insert(next) {
+            at if at == next => self.blame.pieces.push(piece),
+            at => {
+                let sum = &mut self.blame.pieces[at];
+                sum.from = sum.from.min(piece.from);
+                sum.to = sum.to.max(piece.to);
+                sum.ns += piece.ns;
+                sum.count += piece.count;
+            }
         }
     }
 
@@ -209,6 +228,8 @@ impl Walk<'_, '_> {
             thread,
             from,
             to,
+            ns: to.saturating_sub(from),
+            count: 0,
             kind,
             wait: None,
             left: None,
@@ -217,6 +238,19 @@ impl Walk<'_, '_> {
 
     fn explain(&mut self, step: usize, thread: Utid, waiting: Waiting) {
         let (from, to) = (waiting.from, waiting.to);
+        if to - from < self.finest {
+            return self.piece(Piece {
+                step,
+                thread,
+                from,
+                to,
+                ns: to - from,
+                count: waiting.parts,
+                kind: kind_of(waiting.wait.kind),
+                wait: None,
+                left: None,
+            });
+        }
         let mut edge = ended_by(self.evidence, &waiting.wait, waiting.wake);
         if let (Source::Thread(waker), true) = (edge.source, is_wolf(&waiting))
             && let Some(usual) = usually_ended_by(self.evidence, &waiting.wait, waker)
@@ -224,9 +258,7 @@ impl Walk<'_, '_> {
             edge = usual;
         }
         let follow = match edge.source {
-            Source::Thread(next) if to - from > self.finest && self.way.len() < DEEPEST => {
-                Some(next)
-            }
+            Source::Thread(next) if self.way.len() < DEEPEST => Some(next),
             _ => None,
         };
         if let Some(next) = follow {
@@ -241,7 +273,7 @@ impl Walk<'_, '_> {
                 });
             }
         }
-        let kind = own_kind(&edge, &waiting.wait, follow.is_some());
+        let kind = own_kind(&edge, &waiting.wait);
         let thread = match kind {
             BlameKind::Disk | BlameKind::Paging | BlameKind::Network | BlameKind::Timer => {
                 self.on_behalf_of(thread)
@@ -254,6 +286,8 @@ impl Walk<'_, '_> {
             thread,
             from,
             to,
+            ns: to - from,
+            count: waiting.parts,
             kind,
             wait,
             left: None,
@@ -286,18 +320,29 @@ impl Walk<'_, '_> {
 }
 
 /// The kind of a wait that is not followed further.
-fn own_kind(edge: &Edge, wait: &Wait, circular: bool) -> BlameKind {
+fn own_kind(edge: &Edge, wait: &Wait) -> BlameKind {
     match (edge.source, wait.kind) {
         (_, WaitKind::Paging) => BlameKind::Paging,
         (Source::Timer, _) => BlameKind::Timer,
         (Source::Disk, _) => BlameKind::Disk,
         (Source::Network, _) => BlameKind::Network,
-        (_, WaitKind::Lock) => BlameKind::Lock,
-        (_, WaitKind::Message | WaitKind::Device | WaitKind::Poll) => BlameKind::Message,
         (Source::Device(_), _) => BlameKind::Interrupt,
-        // Too short to be followed, or back to one who waits: nobody else is to blame.
-        (Source::Thread(_), WaitKind::Condition) if circular => BlameKind::Lock,
-        (Source::Thread(_), WaitKind::Condition) => BlameKind::Lock,
-        _ => BlameKind::Unknown,
+        // Nobody is known who could have signalled it.
+        (Source::Nobody, WaitKind::Condition) => BlameKind::Unknown,
+        (_, kind) => kind_of(kind),
+    }
+}
+
+/// The kind of blame that a kind of wait is by itself.
+fn kind_of(kind: WaitKind) -> BlameKind {
+    match kind {
+        WaitKind::Lock | WaitKind::Condition => BlameKind::Lock,
+        WaitKind::Message | WaitKind::Device | WaitKind::Poll => BlameKind::Message,
+        WaitKind::Sleep | WaitKind::Timer => BlameKind::Timer,
+        WaitKind::Disk => BlameKind::Disk,
+        WaitKind::Paging => BlameKind::Paging,
+        WaitKind::Child | WaitKind::Stopped | WaitKind::Kernel | WaitKind::Unknown => {
+            BlameKind::Unknown
+        }
     }
 }

@@ -115,7 +115,7 @@ impl Judge<'_, '_> {
             .pieces
             .iter()
             .filter(|piece| wanted(piece))
-            .map(Piece::duration)
+            .map(|piece| piece.ns)
             .sum()
     }
 
@@ -130,7 +130,7 @@ impl Judge<'_, '_> {
         let mut times: HashMap<Utid, u64> = HashMap::new();
         for piece in &self.blame.pieces {
             if piece.kind != BlameKind::Unknown {
-                *times.entry(piece.thread).or_default() += piece.duration();
+                *times.entry(piece.thread).or_default() += piece.ns;
             }
         }
         let most = times.iter().max_by_key(|(thread, time)| (**time, **thread));
@@ -158,7 +158,7 @@ impl Judge<'_, '_> {
             class: class_of(kind),
             kind,
             windows,
-            time: pieces.iter().map(|piece| piece.duration()).sum(),
+            time: pieces.iter().map(|piece| piece.ns).sum(),
             starvation: None,
             function: None,
         };
@@ -171,7 +171,7 @@ impl Judge<'_, '_> {
             let throttled = of_kind
                 .iter()
                 .filter(|p| p.left == Some(Left::Throttled))
-                .map(|p| p.duration())
+                .map(|p| p.ns)
                 .sum();
             let why = starvation::explain(self.evidence, thread, &suspect.windows, throttled);
             suspect.starvation = Some(why);
@@ -184,15 +184,17 @@ impl Judge<'_, '_> {
     fn polls(&self, pieces: &[&Piece]) -> bool {
         let sleeps: usize = pieces
             .iter()
-            .filter_map(|piece| piece.wait.as_ref())
-            .filter(|(waiting, _)| waiting.wait.kind == WaitKind::Sleep)
-            .map(|(waiting, _)| waiting.parts)
+            .filter(|piece| {
+                let wait = piece.wait.as_ref();
+                wait.is_some_and(|(waiting, _)| waiting.wait.kind == WaitKind::Sleep)
+            })
+            .map(|piece| piece.count)
             .sum();
         let time = |kind| {
             pieces
                 .iter()
                 .filter(|p| p.kind == kind)
-                .map(|p| p.duration())
+                .map(|p| p.ns)
                 .sum::<u64>()
         };
         let (slept, ran) = (time(BlameKind::Timer), time(BlameKind::Run));
@@ -202,11 +204,12 @@ impl Judge<'_, '_> {
         let yields = pieces
             .iter()
             .filter(|piece| piece.left == Some(Left::Yielded))
-            .count();
+            .map(|piece| piece.count)
+            .sum::<usize>();
         let yielded: u64 = pieces
             .iter()
             .filter(|piece| piece.left == Some(Left::Yielded))
-            .map(|piece| piece.duration())
+            .map(|piece| piece.ns)
             .sum();
         if yields >= POLLS && yielded > ran {
             return true;
@@ -232,7 +235,7 @@ impl Judge<'_, '_> {
             }
             _ => {}
         }
-        let longest = of_kind.iter().max_by_key(|piece| piece.duration())?;
+        let longest = of_kind.iter().max_by_key(|piece| piece.ns)?;
         let stack = longest.wait.as_ref()?.0.wait.user_stack(self.evidence);
         let (name, place) = self.evidence.own_function(stack)?;
         Some(Function { name, place, stack })
@@ -267,7 +270,7 @@ impl Judge<'_, '_> {
     fn by_kind(&self) -> Vec<BlameRow> {
         let mut times: HashMap<BlameKind, u64> = HashMap::new();
         for piece in &self.blame.pieces {
-            *times.entry(piece.kind).or_default() += piece.duration();
+            *times.entry(piece.kind).or_default() += piece.ns;
         }
         let mut rows: Vec<_> = times.into_iter().collect();
         rows.sort_by_key(|&(kind, ns)| (std::cmp::Reverse(ns), kind));
@@ -284,7 +287,7 @@ impl Judge<'_, '_> {
     fn by_thread(&self) -> Vec<ThreadBlame> {
         let mut times: HashMap<(Utid, BlameKind), u64> = HashMap::new();
         for piece in &self.blame.pieces {
-            *times.entry((piece.thread, piece.kind)).or_default() += piece.duration();
+            *times.entry((piece.thread, piece.kind)).or_default() += piece.ns;
         }
         let mut rows: Vec<_> = times.into_iter().collect();
         rows.sort_by_key(|&(who, ns)| (std::cmp::Reverse(ns), who));
@@ -304,7 +307,7 @@ impl Judge<'_, '_> {
         let mut times: HashMap<usize, u64> = HashMap::new();
         for piece in &self.blame.pieces {
             if piece.thread == suspect.thread && piece.kind == suspect.kind {
-                *times.entry(piece.step).or_default() += piece.duration();
+                *times.entry(piece.step).or_default() += piece.ns;
             }
         }
         times
@@ -354,7 +357,7 @@ impl Judge<'_, '_> {
         let pieces = self.blame.pieces.iter().filter(|piece| {
             piece.step == main && piece.thread == suspect.thread && piece.kind == suspect.kind
         });
-        let Some(longest) = pieces.clone().max_by_key(|piece| piece.duration()) else {
+        let Some(longest) = pieces.clone().max_by_key(|piece| piece.ns) else {
             return path;
         };
         let window = pieces.clone().map(|p| p.from).min().unwrap_or(longest.from)
@@ -470,7 +473,7 @@ fn on_cpu(pieces: &[&Piece]) -> Vec<Range<u64>> {
 fn dominant(pieces: &[&Piece]) -> BlameKind {
     let mut times: HashMap<BlameKind, u64> = HashMap::new();
     for piece in pieces {
-        *times.entry(piece.kind).or_default() += piece.duration();
+        *times.entry(piece.kind).or_default() += piece.ns;
     }
     let most = times
         .into_iter()

@@ -7,7 +7,9 @@
 //! program's main thread stands for its user; a worker that waits for work does what it is for.
 
 use hangdog_graph::{Evidence, Wait, WaitKind};
-use hangdog_timeline::Interval;
+use hangdog_timeline::{Cause, Interval, State};
+use hangdog_trace::Thread;
+use hangdog_trace::calls::Call;
 use hangdog_trace::ids::{NONE, Upid, Utid};
 use rayon::prelude::*;
 use std::collections::HashMap;
@@ -69,24 +71,37 @@ pub fn find(evidence: &Evidence<'_>, command_tid: Option<u32>) -> Vec<Problem> {
 
 /// The processes that a recorded command consists of.
 struct Family {
-    first: Option<Utid>,
+    /// The main threads that stand for the user: the command's, and, where that does nothing but
+    /// wait for its children, as a shell does, theirs.
+    first: Vec<Utid>,
     members: Vec<Upid>,
 }
 
 impl Family {
     fn new(evidence: &Evidence<'_>, command_tid: Option<u32>) -> Family {
-        let first = command_tid.and_then(|tid| {
-            let is_first = |thread: &&hangdog_trace::Thread| thread.tid == tid && thread.is_main();
-            evidence
-                .threads
-                .iter()
-                .find(is_first)
-                .map(|thread| thread.utid)
-        });
-        let mut members: Vec<Upid> = first
-            .map(|first| evidence.threads.thread(first).upid)
-            .into_iter()
-            .collect();
+        let is_command = |thread: &&Thread| Some(thread.tid) == command_tid && thread.is_main();
+        let command = evidence.threads.iter().find(is_command);
+        let mut first: Vec<Utid> = command.map(|thread| thread.utid).into_iter().collect();
+        let mut members: Vec<Upid> = command.map(|thread| thread.upid).into_iter().collect();
+        let mut at = 0;
+        while let Some(&parent) = first.get(at) {
+            at += 1;
+            if !only_waits_for_children(evidence, parent) {
+                continue;
+            }
+            let process = evidence.threads.thread(parent).upid;
+            first.extend(
+                evidence
+                    .threads
+                    .processes()
+                    .filter(|child| child.parent == process && child.upid != process)
+                    .filter_map(|child| {
+                        let is_main = |&&thread: &&Utid| evidence.threads.thread(thread).is_main();
+                        child.threads.iter().find(is_main).copied()
+                    })
+                    .filter(|child| *child != parent),
+            );
+        }
         // Children come after their parents in the order of ids.
         for process in evidence.threads.processes() {
             if process.parent != NONE && members.contains(&process.parent) {
@@ -100,9 +115,9 @@ impl Family {
     fn weight(&self, evidence: &Evidence<'_>, thread: Utid, doing: Doing) -> f64 {
         let known = evidence.threads.thread(thread);
         let waiting = matches!(doing, Doing::Waiting(_));
-        if self.first.is_some() {
+        if !self.first.is_empty() {
             return match (
-                self.first == Some(thread),
+                self.first.contains(&thread),
                 self.members.contains(&known.upid),
             ) {
                 (true, _) => match doing {
@@ -136,6 +151,26 @@ impl Family {
             (false, ..) => 0.3,
         }
     }
+}
+
+/// Whether a thread waits for children for nearly all of its life.
+fn only_waits_for_children(evidence: &Evidence<'_>, thread: Utid) -> bool {
+    const NEARLY_ALL: f64 = 0.8;
+    let life = evidence.timeline.life(thread);
+    let waited: u64 = evidence
+        .timeline
+        .intervals(thread)
+        .iter()
+        .filter(|interval| interval.state == State::Blocked)
+        .filter(|interval| match interval.cause {
+            Cause::Switch(row) => {
+                evidence.call(evidence.switches.call[row as usize]) == Call::WaitChild
+            }
+            _ => false,
+        })
+        .map(|interval| interval.duration())
+        .sum();
+    waited as f64 >= NEARLY_ALL * (life.end - life.start) as f64 && waited > 0
 }
 
 #[derive(Clone, Copy, PartialEq, Debug)]
