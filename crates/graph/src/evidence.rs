@@ -51,7 +51,7 @@ impl Evidence<'_> {
             && self.stacks.stack(stack).any(|frame| {
                 frame
                     .function
-                    .is_some_and(|function| names.iter().any(|&name| function == name))
+                    .is_some_and(|function| names.contains(&function))
             })
     }
 
