@@ -120,6 +120,7 @@ impl Family {
                 self.first.contains(&thread),
                 self.members.contains(&known.upid),
             ) {
+                (true, _) if self.first.first() != Some(&thread) => 0.9,
                 (true, _) => match doing {
                     // An event loop that waits for its user is not known from one that does not.
                     Doing::Waiting(WaitKind::Poll | WaitKind::Device) => 0.5,
@@ -153,10 +154,22 @@ impl Family {
     }
 }
 
+/// A thread's life without a wait in front of it of which the trace saw no beginning: that of a
+/// command for its recording to begin, or of a thread that was there before.
+fn seen_life(evidence: &Evidence<'_>, thread: Utid) -> Range<u64> {
+    let life = evidence.timeline.life(thread);
+    match evidence.timeline.intervals(thread).get(0) {
+        Some(first) if first.state == State::Blocked && first.cause == Cause::Unknown => {
+            first.end..life.end
+        }
+        _ => life,
+    }
+}
+
 /// Whether a thread waits for children for nearly all of its life.
 fn only_waits_for_children(evidence: &Evidence<'_>, thread: Utid) -> bool {
     const NEARLY_ALL: f64 = 0.8;
-    let life = evidence.timeline.life(thread);
+    let life = seen_life(evidence, thread);
     let waited: u64 = evidence
         .timeline
         .intervals(thread)
@@ -188,7 +201,7 @@ struct Candidate {
 }
 
 fn of_thread(evidence: &Evidence<'_>, family: &Family, thread: Utid) -> Vec<Problem> {
-    let life = evidence.timeline.life(thread);
+    let life = seen_life(evidence, thread);
     let mut finder = Finder::default();
     each_stretch(evidence, thread, life.clone(), |stretch| match stretch {
         Stretch::Waiting(waiting) => finder.wait(evidence, &waiting),
