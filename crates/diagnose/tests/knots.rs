@@ -1,0 +1,153 @@
+//! Circles of waits are reported, and not walked for ever.
+
+mod support;
+
+use hangdog_diagnose::{Class, Verdict};
+use support::*;
+
+fn lock(address: u32, holder: &str) -> String {
+    format!(
+        "sleeping futex arg=128 object=futex:{address:#x} holder={holder} stack=__lll_lock_wait;take"
+    )
+}
+
+fn knot(verdict: &Verdict) -> Vec<u32> {
+    let knot = verdict.knot.as_ref().expect("a knot");
+    let mut tids: Vec<u32> = knot.iter().map(|who| who.tid).collect();
+    tids.sort_unstable();
+    tids
+}
+
+/// Two threads that wait for each other's lock, for ever.
+#[test]
+fn of_two() {
+    let recording = record(&format!(
+        "process app 100
+        thread main app 100 name=app
+        thread worker app 101
+        0 cpu0 switch idle -> main
+        0 cpu1 switch idle -> worker
+        2ms cpu0 switch main -> idle {}
+        3ms cpu1 switch worker -> idle {}
+        end 12ms",
+        lock(0x10, "worker"),
+        lock(0x50, "main")
+    ));
+    for (victim, from, ran) in [("main", 2_000, 1_000), ("worker", 3_000, 0)] {
+        let verdict = explain(&recording, victim, from..12_000);
+        assert_eq!(verdict.root.class, Class::Circular);
+        assert_eq!(verdict.problem.class, Class::Circular);
+        assert_eq!(knot(&verdict), [100, 101]);
+        assert_eq!(of_kind(&verdict, "lock"), 9_000);
+        assert_eq!(of_kind(&verdict, "run"), ran);
+        assert!(
+            verdict.sentence.contains("in a circle"),
+            "{}",
+            verdict.sentence
+        );
+        assert!(
+            verdict.sentence.contains("app and app/worker")
+                || verdict.sentence.contains("app/worker and app")
+        );
+    }
+}
+
+/// Three in a circle, broken by a time-out of the first.
+#[test]
+fn of_three_broken_by_a_time_out() {
+    let recording = record(&format!(
+        "process app 100
+        thread a app 100 name=app
+        thread b app 101
+        thread c app 102
+        0 cpu0 switch idle -> a
+        0 cpu1 switch idle -> b
+        0 cpu2 switch idle -> c
+        1ms cpu0 switch a -> idle {}
+        2ms cpu1 switch b -> idle {}
+        3ms cpu2 switch c -> idle {}
+        23ms cpu0 wake idle -> a in=timer
+        23.1ms cpu0 switch idle -> a
+        23.5ms cpu0 wake a -> c futex op=wake object=futex:0x90
+        23.6ms cpu2 switch idle -> c
+        23.9ms cpu2 wake c -> b futex op=wake object=futex:0x50
+        24ms cpu1 switch idle -> b
+        end 30ms",
+        lock(0x10, "b"),
+        lock(0x50, "c"),
+        lock(0x90, "a")
+    ));
+    let verdict = explain(&recording, "a", 1_000..23_000);
+    assert_eq!(verdict.root.class, Class::Circular);
+    assert_eq!(knot(&verdict), [100, 101, 102]);
+    assert_eq!(of_kind(&verdict, "lock"), 20_000);
+}
+
+/// A thread that waits for a circle is not a part of it.
+#[test]
+fn victim_outside() {
+    let recording = record(&format!(
+        "process app 100
+        thread main app 100 name=app
+        thread a app 101
+        thread b app 102
+        0 cpu0 switch idle -> main
+        0 cpu1 switch idle -> a
+        0 cpu2 switch idle -> b
+        1ms cpu1 switch a -> idle {}
+        1ms cpu2 switch b -> idle {}
+        2ms cpu0 switch main -> idle {}
+        end 12ms",
+        lock(0x10, "b"),
+        lock(0x50, "a"),
+        lock(0x90, "a")
+    ));
+    let verdict = explain(&recording, "main", 2_000..12_000);
+    assert_eq!(knot(&verdict), [101, 102]);
+    assert_eq!(verdict.root.class, Class::Circular);
+    assert_eq!(verdict.path[0].thread, "app");
+}
+
+/// A lock that names its own waiter as its holder (taken twice) is a circle of one.
+#[test]
+fn of_one() {
+    let recording = record(&format!(
+        "process app 100
+        thread main app 100 name=app
+        0 cpu0 switch idle -> main
+        2ms cpu0 switch main -> idle {}
+        end 12ms",
+        lock(0x10, "main")
+    ));
+    let verdict = explain(&recording, "main", 2_000..12_000);
+    assert_eq!(verdict.root.class, Class::Circular);
+    assert_eq!(knot(&verdict), [100]);
+    assert_eq!(of_kind(&verdict, "lock"), 10_000);
+}
+
+/// Two threads that hand work to and fro, each waiting while the other works, are no knot.
+#[test]
+fn handing_over_is_no_knot() {
+    let mut text = String::from(
+        "process app 100\nthread main app 100 name=app\nthread worker app 101\n0 cpu0 switch idle -> main\n",
+    );
+    let wait = "sleeping read object=pipe:5 stack=read;take_turns";
+    for turn in 0..10 {
+        let at = 1000 + turn * 2000;
+        text += &format!(
+            "{at}us cpu0 wake main -> worker write object=pipe:5
+            {}us cpu0 switch main -> worker {wait}
+            {}us cpu0 wake worker -> main write object=pipe:5
+            {}us cpu0 switch worker -> main {wait}\n",
+            at + 10,
+            at + 1500,
+            at + 1510
+        );
+    }
+    let recording = record(&format!("{text}end 25ms"));
+    let verdict = explain(&recording, "main", 1_000..20_000);
+    assert_eq!(verdict.knot, None);
+    assert_ne!(verdict.root.class, Class::Circular);
+    assert_eq!(verdict.root.class, Class::LongRunning);
+    assert_eq!(verdict.root.who.tid, 101);
+}

@@ -1,0 +1,154 @@
+//! Asking for problems and verdicts, and what must hold of every verdict.
+#![allow(dead_code, reason = "each test file uses its own part")]
+
+#[path = "../../../graph/tests/common/mod.rs"]
+mod recording;
+
+pub use recording::Recording;
+
+use hangdog_diagnose::verdict::PathStep;
+use hangdog_diagnose::{Problem, Verdict, diagnose, problem};
+use hangdog_trace::ids::NONE;
+use hangdog_trace::tables::Module;
+use hangdog_trace::text;
+use hangdog_trace::words::ModuleKind;
+use std::ops::Range;
+
+pub const MS: u64 = 1_000_000;
+
+/// A recording of a text, in which the functions that come from the C library are in its module.
+pub fn record(text: &str) -> Recording {
+    const LIBC: [&str; 6] = [
+        "pthread_",
+        "__lll_",
+        "sched_yield",
+        "nanosleep",
+        "poll",
+        "read",
+    ];
+    const MODULE: u32 = 9;
+    let mut trace = text::parse(text).expect("a trace in text form");
+    let tables = &mut trace.tables;
+    for (row, function) in tables.symbols.function.iter().enumerate() {
+        if LIBC.iter().any(|start| function.starts_with(start)) {
+            tables.frames.module[row] = MODULE;
+        }
+    }
+    tables.modules.push(Module {
+        module: MODULE,
+        kind: ModuleKind::File.into(),
+        path: "/lib/libc.so.6".into(),
+        build_id: String::new(),
+        process: NONE,
+    });
+    Recording::new(trace)
+}
+
+/// Why `thread` took so long in `window`, in µs.
+pub fn explain(recording: &Recording, thread: &str, window_us: Range<u64>) -> Verdict {
+    let window = window_us.start * 1000..window_us.end * 1000;
+    explain_ns(recording, recording.t(thread), window)
+}
+
+/// The same by id and in ns. What must hold of every verdict is checked.
+pub fn explain_ns(recording: &Recording, thread: u32, window: Range<u64>) -> Verdict {
+    let problem = Problem {
+        thread,
+        window,
+        score: 0.0,
+    };
+    let verdict = diagnose(&recording.evidence(), &problem, false);
+    if let Err(what) = check(&verdict, &problem) {
+        panic!("{what}\n{verdict:#?}");
+    }
+    verdict
+}
+
+/// What must hold of every verdict: the blame is the problem's duration to the nanosecond, by kind
+/// and by thread; shares are shares; each step of the path lies within the one above.
+pub fn check(verdict: &Verdict, problem: &Problem) -> Result<(), String> {
+    let duration = problem.duration();
+    if (verdict.problem.start_ns, verdict.problem.duration_ns) != (problem.window.start, duration) {
+        return Err("it explains another window".into());
+    }
+    let by_kind: u64 = verdict.blame.iter().map(|row| row.ns).sum();
+    let by_thread: u64 = verdict.blame_by_thread.iter().map(|row| row.ns).sum();
+    if (by_kind, by_thread) != (duration, duration) {
+        return Err(format!(
+            "{by_kind} by kind, {by_thread} by thread: of {duration}"
+        ));
+    }
+    let shares = (verdict.blame.iter().map(|row| row.share))
+        .chain(verdict.blame_by_thread.iter().map(|row| row.share))
+        .chain([verdict.root.share, verdict.root.confidence]);
+    for share in shares {
+        if !(0.0..=1.0 + 1e-9).contains(&share) {
+            return Err(format!("{share} is no share"));
+        }
+    }
+    for kind in &verdict.blame {
+        let rows = verdict.blame_by_thread.iter();
+        let threads: u64 = rows
+            .filter(|row| row.kind == kind.kind)
+            .map(|row| row.ns)
+            .sum();
+        if threads != kind.ns {
+            return Err(format!("{}: {} and {threads} differ", kind.kind, kind.ns));
+        }
+    }
+    let mut outer = problem.window.clone();
+    for step in &verdict.path {
+        let inner = step.from_ns..step.to_ns;
+        if inner.start > inner.end || inner.start < outer.start || inner.end > outer.end {
+            return Err(format!("{inner:?} does not lie in {outer:?}"));
+        }
+        outer = inner;
+    }
+    Ok(())
+}
+
+/// The problems as thread names and windows in µs, worst first.
+pub fn problems(recording: &Recording, command_tid: Option<u32>) -> Vec<(String, Range<u64>)> {
+    let evidence = recording.evidence();
+    problem::find(&evidence, command_tid)
+        .iter()
+        .map(|problem| {
+            let window = problem.window.start / 1000..problem.window.end / 1000;
+            (evidence.name(problem.thread), window)
+        })
+        .collect()
+}
+
+/// The time that went to a kind, µs.
+pub fn of_kind(verdict: &Verdict, kind: &str) -> u64 {
+    let rows = verdict.blame.iter().filter(|row| row.kind == kind);
+    rows.map(|row| row.ns).sum::<u64>() / 1000
+}
+
+/// The time that went to a thread in a way, µs.
+pub fn of_thread(verdict: &Verdict, tid: u32, kind: &str) -> u64 {
+    let rows = verdict.blame_by_thread.iter();
+    rows.filter(|row| row.who.tid == tid && row.kind == kind)
+        .map(|row| row.ns)
+        .sum::<u64>()
+        / 1000
+}
+
+/// The threads of a path, and how one leads to the next.
+pub fn way(verdict: &Verdict) -> Vec<(&str, &str)> {
+    let kind = |step: &PathStep| step.edge.as_ref().map_or("", |edge| edge.kind);
+    verdict
+        .path
+        .iter()
+        .map(|step| (step.thread.as_str(), kind(step)))
+        .collect()
+}
+
+/// Samples of a thread on a CPU every millisecond in a window of ms, all with one stack.
+pub fn samples(cpu: u16, thread: &str, window_ms: Range<u64>, stack: &str) -> String {
+    let mut text = String::new();
+    for at in window_ms {
+        text += &format!("{at}ms cpu{cpu} sample {thread} stack={stack}\n");
+    }
+    text
+}
