@@ -31,14 +31,11 @@ static __always_inline struct cpu_state *this_cpu(u32 cpu)
 	return &cpus[cpu & (MAX_CPUS - 1)];
 }
 
-// Takes the next slot of this CPU's ring. An interrupt may take the one after it before this one
-// is written; hence the atomic add, and `lap` as the mark of a whole record.
-static __always_inline struct event *reserve(u32 cpu, u16 *lap)
+static __always_inline struct event *slot(u32 cpu, u64 position, u16 *lap)
 {
-	u64 position = __sync_fetch_and_add(&this_cpu(cpu)->head, 1);
 	u32 shift = slots_shift;
-	u32 slot = (cpu << shift) + ((u32)position & ((1U << shift) - 1));
-	struct event *event = bpf_map_lookup_elem(&events, &slot);
+	u32 index = (cpu << shift) + ((u32)position & ((1U << shift) - 1));
+	struct event *event = bpf_map_lookup_elem(&events, &index);
 
 	if (!event)
 		return 0;
@@ -46,6 +43,20 @@ static __always_inline struct event *reserve(u32 cpu, u16 *lap)
 	*(volatile u16 *)&event->lap = 0;
 	barrier();
 	return event;
+}
+
+// Takes the next slot of this CPU's ring. An interrupt may take the one after it before this one
+// is written; hence the atomic add, and `lap` as the mark of a whole record.
+static __always_inline struct event *reserve(u32 cpu, u16 *lap)
+{
+	return slot(cpu, __sync_fetch_and_add(&this_cpu(cpu)->head, 1), lap);
+}
+
+// The same where interrupts are off, so that nothing on this CPU can come in between: an atomic add
+// waits for all stores before it, the last record's among them.
+static __always_inline struct event *reserve_undisturbed(u32 cpu, u16 *lap)
+{
+	return slot(cpu, this_cpu(cpu)->head++, lap);
 }
 
 static __always_inline void commit(struct event *event, u16 lap)

@@ -59,7 +59,7 @@ int BPF_PROG(on_switch, bool preempt, struct task_struct *prev, struct task_stru
 		call->arg = 0;
 	}
 
-	event = reserve(cpu, &lap);
+	event = reserve_undisturbed(cpu, &lap);
 	if (!event)
 		return 0;
 	event->ts = ts;
@@ -129,7 +129,9 @@ static __always_inline int wake(void *ctx, struct task_struct *wakee, bool is_ne
 			kernel_stack = kernel_stack_id(ctx, ts, cpu, SCRATCH_SCHED);
 	}
 
-	event = reserve(cpu, &lap);
+	// A thread that wakes itself does so with interrupts on; every other wake holds a lock that
+	// needs them off.
+	event = wakee == waker ? reserve(cpu, &lap) : reserve_undisturbed(cpu, &lap);
 	if (!event)
 		return 0;
 	event->ts = ts;
