@@ -1,0 +1,324 @@
+//! Causes other than another thread's wait: no CPU, polling, memory, devices, time.
+
+mod support;
+
+use hangdog_diagnose::{Class, Verdict};
+use support::*;
+
+const PEOPLE: &str = "
+process app 100
+thread main app 100 name=app
+thread helper app 101
+process hog 200
+thread hog hog 200
+process others 300
+thread x others 300
+thread y others 301
+thread z others 302
+";
+
+/// main wants CPU 0 from 2 ms to 52 ms, and has it before and after.
+fn starved(events: &str) -> Verdict {
+    let recording = record(&format!("{PEOPLE}{events}\nend 60ms"));
+    explain(&recording, "main", 2_000..52_000)
+}
+
+/// One thread has the CPU: it is the culprit, with its function, and it is told whether it has
+/// the stronger priority.
+#[test]
+fn starved_by_a_hog() {
+    for (priority, outranks) in [("49", true), ("120", false), ("139", false)] {
+        let verdict = starved(&format!(
+            "0 cpu0 switch idle -> main
+            2ms cpu0 switch main -> hog preempted priority={priority}
+            52ms cpu0 switch hog -> main sleeping priority=120
+            {}",
+            samples(0, "hog", 3..51, "spin_hard")
+        ));
+        assert_eq!(verdict.root.class, Class::Starved);
+        assert_eq!(verdict.problem.class, Class::Starved);
+        assert_eq!(verdict.root.who.tid, 200);
+        assert_eq!(verdict.root.function.as_deref(), Some("spin_hard"));
+        assert_eq!(verdict.root.place.as_deref(), Some("CPU 0"));
+        assert_eq!(of_thread(&verdict, 100, "runnable"), 50_000);
+        let told = verdict.sentence.contains("stronger priority");
+        assert_eq!(told, outranks, "{priority}: {}", verdict.sentence);
+        assert!(verdict.sentence.contains("hog") && verdict.sentence.contains("spin_hard"));
+    }
+}
+
+/// The same for a thread that is woken and finds its CPU taken, and does not get it for long.
+#[test]
+fn starved_after_a_wake() {
+    let verdict = starved(
+        "0 cpu0 switch main -> hog sleeping poll arg=none
+        2ms cpu1 wake helper -> main write object=pipe:5
+        52ms cpu0 switch hog -> main sleeping",
+    );
+    assert_eq!(
+        (verdict.root.class, verdict.root.who.tid),
+        (Class::Starved, 200)
+    );
+}
+
+/// The quota of a control group: no thread is to blame, though others ran.
+#[test]
+fn starved_by_a_quota() {
+    let verdict = starved(
+        "0 cpu0 switch idle -> main
+        2ms cpu0 switch main -> hog throttled
+        52ms cpu0 switch hog -> main sleeping",
+    );
+    assert_eq!(verdict.root.class, Class::Starved);
+    assert_eq!(verdict.root.who.tid, 100);
+    let place = verdict.root.place.as_deref();
+    assert!(
+        place.is_some_and(|place| place.contains("quota")),
+        "{place:?}"
+    );
+    assert!(verdict.sentence.contains("CPU quota of its control group"));
+}
+
+/// Three that share the CPU, none of which has it for most of the time: a crowd, no culprit.
+#[test]
+fn starved_by_a_crowd() {
+    let mut events = String::from("0 cpu0 switch idle -> main\n2ms cpu0 switch main -> x\n");
+    for (turn, (from, to)) in [("x", "y"), ("y", "z"), ("z", "x")]
+        .iter()
+        .cycle()
+        .take(9)
+        .enumerate()
+    {
+        events += &format!("{}ms cpu0 switch {from} -> {to}\n", 7 + 5 * turn);
+    }
+    let verdict = starved(&format!("{events}52ms cpu0 switch x -> main sleeping"));
+    assert_eq!(
+        (verdict.root.class, verdict.root.who.tid),
+        (Class::Starved, 100)
+    );
+    assert!(
+        verdict.sentence.contains("others had them"),
+        "{}",
+        verdict.sentence
+    );
+}
+
+/// Starvation further down: main waits for helper, which wants a CPU that the hog has.
+#[test]
+fn starved_at_the_end_of_a_chain() {
+    let recording = record(&format!(
+        "{PEOPLE}
+        0 cpu0 switch idle -> main
+        0 cpu1 switch idle -> helper
+        2ms cpu0 switch main -> idle sleeping futex op=wait stack=pthread_cond_wait;ask
+        3ms cpu1 switch helper -> hog preempted
+        51ms cpu1 switch hog -> helper sleeping
+        52ms cpu1 wake helper -> main futex op=wake stack=pthread_cond_signal;give
+        52.1ms cpu0 switch idle -> main
+        end 60ms"
+    ));
+    let verdict = explain(&recording, "main", 2_000..52_000);
+    assert_eq!(
+        (verdict.root.class, verdict.root.who.tid),
+        (Class::Starved, 200)
+    );
+    assert_eq!(verdict.problem.class, Class::LongWait);
+    assert_eq!(of_thread(&verdict, 101, "runnable"), 48_000);
+    assert_eq!(of_thread(&verdict, 101, "run"), 2_000);
+}
+
+/// Polling by short sleeps, with a question for the flag.
+#[test]
+fn polls_by_sleeping() {
+    let mut events = String::new();
+    for turn in 0..50 {
+        let at = 2000 + turn * 1000;
+        events += &format!(
+            "{at}us cpu0 switch main -> idle sleeping nanosleep arg=900us stack=nanosleep;until_ready;load
+            {}us cpu0 wake idle -> main in=timer
+            {}us cpu0 switch idle -> main\n",
+            at + 900,
+            at + 950
+        );
+    }
+    let verdict = starved(&format!("0 cpu0 switch idle -> main\n{events}"));
+    assert_eq!(verdict.root.class, Class::RepeatedYield);
+    assert_eq!(verdict.root.who.tid, 100);
+    assert_eq!(verdict.root.function.as_deref(), Some("until_ready"));
+    assert!(of_kind(&verdict, "timer") >= 45_000);
+    assert!(
+        verdict.sentence.contains("polled in until_ready"),
+        "{}",
+        verdict.sentence
+    );
+    let question = verdict.questions.first().expect("a question");
+    assert!(question.text.contains("until_ready"), "{}", question.text);
+}
+
+/// One long sleep is a sleep, not polling, and asks no question.
+#[test]
+fn a_sleep_is_no_polling() {
+    let verdict = starved(
+        "0 cpu0 switch idle -> main
+        2ms cpu0 switch main -> idle sleeping nanosleep arg=50ms stack=nanosleep;nap
+        52ms cpu0 wake idle -> main in=timer
+        52.1ms cpu0 switch idle -> main",
+    );
+    assert_eq!(verdict.root.class, Class::LongWait);
+    assert_eq!(of_kind(&verdict, "timer"), 50_000);
+    assert!(verdict.questions.is_empty());
+}
+
+/// Yields to a competitor: a switch each, with nearly all of the time spent off the CPU.
+#[test]
+fn polls_by_yielding() {
+    let mut events = String::new();
+    for turn in 0..50 {
+        let at = 2000 + turn * 1000;
+        events += &format!(
+            "{at}us cpu0 switch main -> hog yielded sched_yield stack=sched_yield;until_ready
+            {}us cpu0 switch hog -> main\n",
+            at + 950
+        );
+    }
+    let verdict = starved(&format!("0 cpu0 switch idle -> main\n{events}"));
+    assert_eq!(
+        (verdict.root.class, verdict.root.who.tid),
+        (Class::RepeatedYield, 100)
+    );
+    assert!(!verdict.questions.is_empty());
+}
+
+/// Yields without a competitor leave no switch: the samples show them, and who makes them.
+#[test]
+fn polls_by_yielding_alone() {
+    let verdict = starved(&format!(
+        "0 cpu0 switch idle -> main\n{}",
+        samples(0, "main", 2..52, "sched_yield;until_ready;load")
+    ));
+    assert_eq!(verdict.root.class, Class::RepeatedYield);
+    assert_eq!(verdict.root.function.as_deref(), Some("until_ready"));
+    let verdict = starved(&format!(
+        "0 cpu0 switch idle -> main\n{}{}",
+        samples(0, "main", 2..42, "until_ready;load"),
+        samples(0, "main", 42..52, "sched_yield;until_ready;load")
+    ));
+    assert_eq!(
+        verdict.root.class,
+        Class::LongRunning,
+        "yields a fifth of the time only"
+    );
+}
+
+/// Memory that is brought in page by page.
+#[test]
+fn paging() {
+    let mut events = String::new();
+    for turn in 0..50 {
+        let at = 2000 + turn * 1000;
+        events += &format!(
+            "{at}us cpu0 switch main -> idle uninterruptible fault arg=0x7000 stack=touch_all;load
+            {}us cpu0 wake idle -> main in=softirq vector=4
+            {}us cpu0 switch idle -> main\n",
+            at + 900,
+            at + 950
+        );
+    }
+    let verdict = starved(&format!("0 cpu0 switch idle -> main\n{events}"));
+    assert_eq!(
+        (verdict.root.class, verdict.root.who.tid),
+        (Class::Paging, 100)
+    );
+    assert_eq!(verdict.root.function.as_deref(), Some("touch_all"));
+    assert!(of_kind(&verdict, "paging") >= 45_000);
+}
+
+/// Interrupts that take the CPU for most of the time.
+#[test]
+fn interrupted() {
+    let verdict = starved("0 cpu0 switch idle -> main\n5ms cpu0 irq 40ms hard 33 main");
+    assert_eq!(verdict.root.class, Class::Interrupted);
+    assert_eq!(
+        (of_kind(&verdict, "interrupt"), of_kind(&verdict, "run")),
+        (40_000, 10_000)
+    );
+}
+
+/// The disk, the network, a device: the wait is the thread's own, by the kind of its end.
+#[test]
+fn devices() {
+    for (wait, wake, kind) in [
+        (
+            "uninterruptible fsync object=file:5",
+            "in=softirq vector=4",
+            "disk",
+        ),
+        (
+            "sleeping recvfrom object=inet:5",
+            "in=softirq vector=3 kstack=tcp_v4_rcv",
+            "network",
+        ),
+        ("sleeping read object=timerfd:5", "in=timer", "timer"),
+        (
+            "sleeping ioctl object=char:5",
+            "in=interrupt vector=33",
+            "interrupt",
+        ),
+    ] {
+        // hog is what the interrupt found on the CPU; it has nothing to do with it.
+        let verdict = starved(&format!(
+            "0 cpu0 switch idle -> main
+            0 cpu1 switch idle -> hog
+            2ms cpu0 switch main -> idle {wait} stack=read;fetch
+            52ms cpu1 wake hog -> main {wake}
+            52.1ms cpu0 switch idle -> main"
+        ));
+        assert_eq!(of_thread(&verdict, 100, kind), 50_000, "{wait}");
+        assert_eq!(verdict.root.who.tid, 100, "{wait}");
+        assert_eq!(verdict.root.function.as_deref(), Some("fetch"), "{wait}");
+    }
+}
+
+/// A computation: the function that nearly all samples have in common, not its details, and not
+/// one that other times of the thread show.
+#[test]
+fn long_running() {
+    let verdict = starved(&format!(
+        "0 cpu0 switch idle -> main\n{}{}{}",
+        samples(0, "main", 0..2, "read_input;main_loop"),
+        samples(0, "main", 2..40, "mul;invert@math.c:10;main_loop"),
+        samples(0, "main", 40..52, "add;invert@math.c:10;main_loop"),
+    ));
+    assert_eq!(
+        (verdict.root.class, verdict.root.who.tid),
+        (Class::LongRunning, 100)
+    );
+    // mul alone is in 38 of 50 samples: enough for it to be what the time went to.
+    assert_eq!(verdict.root.function.as_deref(), Some("mul"));
+    assert!((verdict.root.share - 1.0).abs() < 1e-9);
+    let verdict = starved(&format!(
+        "0 cpu0 switch idle -> main\n{}{}",
+        samples(0, "main", 2..32, "mul;invert@math.c:10;main_loop"),
+        samples(0, "main", 32..52, "add;invert@math.c:10;main_loop"),
+    ));
+    // Here it is in 30 of 50: what they have in common is one above.
+    assert_eq!(verdict.root.function.as_deref(), Some("invert"));
+    assert_eq!(verdict.root.place.as_deref(), Some("math.c:10"));
+}
+
+/// Where nothing is known nothing is claimed: the class is unknown, the confidence nothing.
+#[test]
+fn unknown() {
+    let verdict = starved(
+        "0 cpu0 switch idle -> main
+        2ms cpu0 switch main -> idle sleeping futex op=wait object=futex:0x10 stack=pthread_cond_wait;ask",
+    );
+    assert_eq!(verdict.root.class, Class::Unknown);
+    assert_eq!(of_kind(&verdict, "unknown"), 50_000);
+    assert!(verdict.root.confidence < 1e-9);
+    assert!(
+        verdict.sentence.contains("does not tell"),
+        "{}",
+        verdict.sentence
+    );
+}

@@ -1,0 +1,211 @@
+//! Wakes in vain do not end a wait, and a loop is not one wait: seen in the verdict's path.
+
+mod support;
+
+use support::*;
+
+const PEOPLE: &str = "
+process app 100
+thread main app 100 name=app
+thread culprit app 101
+thread decoy app 102
+thread other app 103
+0 cpu0 switch idle -> main
+0 cpu1 switch idle -> culprit
+0 cpu2 switch idle -> decoy
+0 cpu3 switch idle -> other
+";
+const WAIT: &str = "sleeping futex op=wait object=futex:0x10 stack=pthread_cond_wait;await_result";
+const SIGNAL: &str = "futex op=wake object=futex:0x10 stack=pthread_cond_signal;give";
+
+/// `waker` wakes main at `at` µs; main comes 20 µs later.
+fn wake(waker: &str, cpu: u16, at: u64) -> String {
+    format!(
+        "{at}us cpu{cpu} wake {waker} -> main {SIGNAL}\n{}us cpu0 switch idle -> main\n",
+        at + 20
+    )
+}
+
+/// main, woken at `at` µs, looks for 30 µs and waits on.
+fn look(waker: &str, cpu: u16, at: u64) -> String {
+    format!(
+        "{}{}us cpu0 switch main -> idle {WAIT}\n",
+        wake(waker, cpu, at),
+        at + 50
+    )
+}
+
+/// Woken twice in vain by a decoy, then by the culprit: one wait from 1 ms to 50 ms, which the
+/// last wake ended.
+#[test]
+fn spurious_wakes_are_joined() {
+    let text = format!(
+        "{PEOPLE}1ms cpu0 switch main -> idle {WAIT}\n{}{}{}end 60ms",
+        look("decoy", 2, 10_000),
+        look("decoy", 2, 30_000),
+        wake("culprit", 1, 50_000)
+    );
+    let recording = record(&text);
+    let verdict = explain(&recording, "main", 1_000..50_000);
+    assert_eq!(verdict.root.who.thread, "culprit");
+    let step = &verdict.path[0];
+    assert_eq!((step.from_ns, step.to_ns), (MS, 50 * MS));
+    assert!(
+        step.doing.contains("looked 2 times in vain"),
+        "{}",
+        step.doing
+    );
+    assert_eq!(of_thread(&verdict, 101, "run"), 49_000);
+    assert_eq!(of_thread(&verdict, 102, "run"), 0);
+    let found = problems(&recording, Some(100));
+    assert_eq!(found[0], ("app".to_owned(), 1_000..50_000));
+}
+
+/// A look that causes something is no look: each wait then has its own end.
+#[test]
+fn a_turn_that_causes_something_ends_the_wait() {
+    let text = format!(
+        "{PEOPLE}1ms cpu0 switch main -> idle {WAIT}\n{}
+        10.03ms cpu0 wake main -> other write object=pipe:9
+        10.05ms cpu0 switch main -> idle {WAIT}\n{}end 60ms",
+        wake("decoy", 2, 10_000),
+        wake("culprit", 1, 50_000)
+    );
+    let verdict = explain(&record(&text), "main", 1_000..50_000);
+    assert_eq!(of_thread(&verdict, 102, "run"), 9_000);
+    assert_eq!(of_thread(&verdict, 101, "run"), 39_950);
+}
+
+/// Neither is one that computes for long.
+#[test]
+fn a_turn_that_computes_ends_the_wait() {
+    let text = format!(
+        "{PEOPLE}1ms cpu0 switch main -> idle {WAIT}\n{}
+        15ms cpu0 switch main -> idle {WAIT}\n{}end 60ms",
+        wake("decoy", 2, 10_000),
+        wake("culprit", 1, 50_000)
+    );
+    let verdict = explain(&record(&text), "main", 1_000..50_000);
+    assert_eq!(of_thread(&verdict, 102, "run"), 9_000);
+    assert_eq!(of_thread(&verdict, 100, "run"), 4_980);
+    assert_eq!(of_thread(&verdict, 101, "run"), 35_000);
+}
+
+/// Nor one that comes back to wait elsewhere: another place, or another pipe.
+#[test]
+fn another_place_is_another_wait() {
+    for (first, second) in [
+        (
+            WAIT,
+            "sleeping futex op=wait object=futex:0x10 stack=pthread_cond_wait;elsewhere",
+        ),
+        (
+            WAIT,
+            "sleeping futex op=wait object=futex:0x1000 stack=pthread_cond_wait;await_result",
+        ),
+        ("sleeping read object=pipe:5", "sleeping read object=pipe:6"),
+    ] {
+        let text = format!(
+            "{PEOPLE}1ms cpu0 switch main -> idle {first}\n{}
+            10.05ms cpu0 switch main -> idle {second}\n{}end 60ms",
+            wake("decoy", 2, 10_000),
+            wake("culprit", 1, 50_000)
+        );
+        let verdict = explain(&record(&text), "main", 1_000..50_000);
+        assert_eq!(of_thread(&verdict, 102, "run"), 9_000, "{second}");
+        assert_eq!(of_thread(&verdict, 101, "run"), 39_950, "{second}");
+    }
+}
+
+/// A condition variable uses several futexes in turn: they are one place.
+#[test]
+fn futexes_of_one_condition() {
+    let text = format!(
+        "{PEOPLE}1ms cpu0 switch main -> idle {WAIT}\n{}
+        10.05ms cpu0 switch main -> idle sleeping futex op=wait object=futex:0x14 stack=pthread_cond_wait;await_result\n{}end 60ms",
+        wake("decoy", 2, 10_000),
+        wake("culprit", 1, 50_000)
+    );
+    let verdict = explain(&record(&text), "main", 1_000..50_000);
+    assert_eq!(of_thread(&verdict, 101, "run"), 49_000);
+}
+
+/// To look, a thread gets the lock back that goes with the condition: a short wait for it does
+/// not end the wait for the condition.
+#[test]
+fn a_relock_in_between() {
+    let text = format!(
+        "{PEOPLE}1ms cpu0 switch main -> idle {WAIT}\n{}
+        10.03ms cpu0 switch main -> idle sleeping futex op=wait object=futex:0x80 stack=__lll_lock_wait;pthread_cond_wait;await_result
+        12ms cpu2 wake decoy -> main futex op=wake object=futex:0x80 stack=__lll_lock_wake;give
+        12.02ms cpu0 switch idle -> main
+        12.05ms cpu0 wake main -> other futex op=wake object=futex:0x80 stack=pthread_mutex_unlock;pthread_cond_wait
+        12.06ms cpu0 switch main -> idle {WAIT}\n{}end 60ms",
+        wake("decoy", 2, 10_000),
+        wake("culprit", 1, 50_000)
+    );
+    let verdict = explain(&record(&text), "main", 1_000..50_000);
+    assert_eq!(of_thread(&verdict, 101, "run"), 49_000);
+    assert_eq!(verdict.root.who.thread, "culprit");
+}
+
+/// A loop that reads at one place, with one turn of ten that took long: that turn is a wait of
+/// its own and a problem; the others are not joined to it.
+#[test]
+fn a_slow_turn_stands_out() {
+    let mut text = format!("{PEOPLE}1ms cpu0 switch main -> idle {WAIT}\n");
+    for turn in 1..=5 {
+        text += &look("decoy", 2, 1_000 + turn * 1_000);
+    }
+    // The sixth wait lasts from 6.05 ms to 46 ms.
+    for turn in 0..5 {
+        text += &look("culprit", 1, 46_000 + turn * 1_000);
+    }
+    let recording = record(&format!("{text}end 60ms"));
+    // 50.05 ms to the end is one more, never ended: it is not asked about.
+    let found = problems(&recording, Some(100));
+    assert!(
+        found.contains(&("app".to_owned(), 6_050..46_000)),
+        "{found:?}"
+    );
+    let verdict = explain(&recording, "main", 6_050..46_000);
+    assert_eq!(verdict.root.who.thread, "culprit");
+    assert_eq!(of_thread(&verdict, 101, "run"), 39_950);
+}
+
+/// Who has cried wolf is believed less than who usually ends such waits: the decoy wakes main
+/// four times in vain, and then, while main is awake for a fifth look, the result comes. Before,
+/// the culprit had ended two such waits.
+#[test]
+fn crying_wolf() {
+    let mut text = format!("{PEOPLE}1ms cpu0 switch main -> idle {WAIT}\n");
+    // Two turns that go on: main then works for 1 ms.
+    for turn in 0..2u64 {
+        let at = 3_000 + turn * 4_000;
+        text += &wake("culprit", 1, at);
+        text += &format!("{}us cpu0 switch main -> idle {WAIT}\n", at + 2_000);
+    }
+    for turn in 0..4 {
+        text += &look("decoy", 2, 15_000 + turn * 8_000);
+    }
+    text += &wake("decoy", 2, 47_000);
+    let recording = record(&format!("{text}end 60ms"));
+    let verdict = explain(&recording, "main", 9_000..47_000);
+    assert_eq!(verdict.root.who.thread, "culprit");
+    let edge = verdict.path[0].edge.as_ref().expect("an edge");
+    assert_eq!((edge.kind, edge.strength), ("habit", "weak"));
+    assert!(edge.reason.contains("in vain"), "{}", edge.reason);
+}
+
+/// A window that begins and ends within one wait explains just that part of it.
+#[test]
+fn a_window_within_a_wait() {
+    let text = format!(
+        "{PEOPLE}1ms cpu0 switch main -> idle {WAIT}\n{}end 60ms",
+        wake("culprit", 1, 50_000)
+    );
+    let verdict = explain(&record(&text), "main", 20_000..30_000);
+    assert_eq!(of_thread(&verdict, 101, "run"), 10_000);
+    let step = &verdict.path[0];
+    assert_eq!((step.from_ns, step.to_ns), (20 * MS, 30 * MS));
+}
