@@ -1,0 +1,271 @@
+//! What a trace says, against what the programs in it and the kernel's own counters say.
+
+use crate::support::{Live, json, machine, number};
+use hangdog_timeline::summary::Summary;
+use hangdog_timeline::{State, Timeline};
+use hangdog_trace::Calls;
+use hangdog_trace::calls::{Call, FutexOp};
+use hangdog_trace::ids::{IDLE, Utid};
+use hangdog_trace::object::{Object, ObjectKind};
+use hangdog_trace::tables::{Lifecycle, Switches, Transfers, Wakes};
+use hangdog_trace::words::{Context, Left, LifecycleKind};
+use serde_json::Value;
+use std::collections::HashSet;
+
+fn timeline(live: &Live) -> Timeline {
+    let end = live.trace.meta().duration_ns;
+    let (switches, wakes) = (live.table(), live.table());
+    Timeline::build(&switches, &wakes, &live.table(), &live.threads, end)
+}
+
+/// A sleep of 300 ms is 300 ms blocked in clock_nanosleep, ended by a timer.
+#[test]
+fn a_sleep_is_as_long_as_it_was() {
+    let Some(machine) = machine() else { return };
+    let recorded = machine.record(&[], &["sleep", "0.3"]);
+    assert_eq!(recorded.code(), Some(0));
+    let live = Live::open(&recorded.path, Vec::new());
+    let story = json(&["story", "--thread", &live.command()], &recorded.path);
+    let intervals = story["intervals"].as_array().expect("intervals");
+    let slept: Vec<usize> = (0..intervals.len())
+        .filter(|&i| intervals[i]["call"]["name"] == "clock_nanosleep")
+        .filter(|&i| intervals[i]["state"] == "blocked")
+        .collect();
+    let [at] = slept[..] else {
+        panic!("one sleep: {slept:?}");
+    };
+    let blocked = number(&intervals[at]["duration_ns"]);
+    assert!((290_000_000..400_000_000).contains(&blocked), "{blocked}");
+    assert_eq!(intervals[at]["call"]["argument"], 300_000_000);
+    let woken = &intervals[at + 1];
+    assert_eq!(
+        (&woken["what"], &woken["context"]),
+        (&"woken".into(), &"timer".into())
+    );
+}
+
+/// Each thread's states add up to its life, to the nanosecond: from its first step to the switch
+/// that is its last, or to the recording's end.
+#[test]
+fn states_add_up_to_lifetimes() {
+    let Some(machine) = machine() else { return };
+    let pingpong = machine.program("pingpong");
+    let pingpong = pingpong.to_str().expect("plain text");
+    let live = machine.recorded(&[], &[pingpong, "2000"]);
+    let switches: Switches = live.table();
+    let timeline = timeline(&live);
+    let mut ended = 0;
+    for thread in live.threads.iter().filter(|thread| thread.utid != IDLE) {
+        let death = (0..switches.len())
+            .filter(|&i| switches.prev[i] == thread.utid)
+            .filter(|&i| Left::from(switches.left[i]) == Left::Dead)
+            .map(|i| switches.ts[i])
+            .next_back();
+        let end = death.or(thread.end).unwrap_or(timeline.end());
+        let summary = Summary::of(timeline.intervals(thread.utid), 0, u64::MAX);
+        assert_eq!(summary.total(), end - thread.start, "{thread:?}");
+        ended += usize::from(death.is_some());
+    }
+    assert!(
+        ended >= 2,
+        "ping and pong have ended, {ended} deaths were seen"
+    );
+}
+
+/// The time on a CPU is the CPU time that the kernel charged.
+#[test]
+fn running_is_the_cpu_time() {
+    let Some(machine) = machine() else { return };
+    let spin = machine.program("spin");
+    let live = machine.recorded(&[], &[spin.to_str().expect("plain text"), "300"]);
+    let fact = &live.facts[0];
+    let timeline = timeline(&live);
+    let intervals = timeline.intervals(live.utid(&fact["tid"]));
+    let summary = Summary::of(intervals, 0, u64::MAX);
+    let on_cpu = summary.time_in(State::Running) + summary.time_in(State::Interrupted);
+    let (on_cpu, charged) = (on_cpu / 1_000_000, number(&fact["cpu_ms"]));
+    // The trace has more: before main, after the report.
+    assert!(
+        (charged..charged + 20).contains(&on_cpu),
+        "{on_cpu} of {charged} ms"
+    );
+}
+
+/// Counts a thread's switches by whether it gave the CPU up.
+fn switches_of(switches: &Switches, utid: Utid) -> (u64, u64) {
+    let mut counts = (0, 0);
+    for i in (0..switches.len()).filter(|&i| switches.prev[i] == utid) {
+        match Left::from(switches.left[i]) {
+            Left::Preempted | Left::Yielded | Left::Throttled => counts.1 += 1,
+            Left::Dead => {}
+            _ => counts.0 += 1,
+        }
+    }
+    counts
+}
+
+/// Every switch that the kernel counted for a thread is in the trace, and no other: 20,000
+/// hand-overs between two processes.
+#[test]
+fn no_switch_is_missed() {
+    let Some(machine) = machine() else { return };
+    let pingpong = machine.program("pingpong");
+    let pingpong = pingpong.to_str().expect("plain text");
+    let live = machine.recorded(&[], &[pingpong, "20000"]);
+    let info = json(&["info"], live.trace.path());
+    assert_eq!(info["loss"]["total"], 0);
+    let switches: Switches = live.table();
+    let [ping, pong] = sorted(&live.facts);
+    // Before the hooks are there it waits to be let go; after the report it exits and may wait.
+    const EDGES: u64 = 3;
+    for fact in [ping, pong] {
+        let (gave, lost) = switches_of(&switches, live.utid(&fact["tid"]));
+        let (voluntary, involuntary) = (number(&fact["voluntary"]), number(&fact["involuntary"]));
+        // One that is woken and preempts the other makes of a wait of that one a switch against
+        // its will.
+        assert!(
+            voluntary + involuntary >= 15_000,
+            "a test of little: {fact}"
+        );
+        assert!(gave.abs_diff(voluntary) <= EDGES, "{gave} seen: {fact}");
+        assert!(lost.abs_diff(involuntary) <= EDGES, "{lost} seen: {fact}");
+    }
+}
+
+/// What ping and pong said, in this order.
+fn sorted(facts: &[Value]) -> [&Value; 2] {
+    ["ping", "pong"].map(|name| {
+        let mut found = facts.iter().filter(|fact| fact["name"] == name);
+        found.next().expect("both report")
+    })
+}
+
+/// A write into a pipe is what wakes its reader, and both sides name the pipe by its inode.
+#[test]
+fn a_pipe_wakes_its_reader() {
+    let Some(machine) = machine() else { return };
+    let pingpong = machine.program("pingpong");
+    let pingpong = pingpong.to_str().expect("plain text");
+    let live = machine.recorded(&[], &[pingpong, "5000"]);
+    let (wakes, switches): (Wakes, Switches) = (live.table(), live.table());
+    let calls = Calls::new(&live.trace.meta().arch);
+    let is = |call: i16, name| calls.name(call) == name;
+    let [ping, pong] = sorted(&live.facts);
+    for (from, to, pipe) in [(ping, pong, &ping["forth"]), (pong, ping, &pong["back"])] {
+        let pipe = Object::new(ObjectKind::Pipe, number(pipe)).0;
+        let (waker, wakee) = (live.utid(&from["tid"]), live.utid(&to["tid"]));
+        let waits: Vec<usize> = (0..switches.len())
+            .filter(|&i| switches.prev[i] == wakee && is(switches.call[i], "read"))
+            .filter(|&i| Left::from(switches.left[i]) == Left::Sleeping)
+            .collect();
+        assert!(waits.len() > 1_000, "a test of little: {}", waits.len());
+        assert!(waits.iter().all(|&i| switches.object[i] == pipe));
+        let by_write = (0..wakes.len())
+            .filter(|&i| wakes.wakee[i] == wakee && wakes.waker[i] == waker)
+            .filter(|&i| Context::from(wakes.context[i]) == Context::Task)
+            .filter(|&i| is(wakes.call[i], "write") && wakes.object[i] == pipe)
+            .count();
+        // The last read is ended by the other's close or exit.
+        assert!(
+            waits.len().abs_diff(by_write) <= 2,
+            "{by_write} of {}",
+            waits.len()
+        );
+    }
+}
+
+/// A lock: the waiter waits on its address and names the holder; the holder's futex call wakes it.
+#[test]
+fn an_unlock_wakes_the_waiter() {
+    let Some(machine) = machine() else { return };
+    let handshakes = machine.program("handshakes");
+    let live = machine.recorded(&[], &[handshakes.to_str().expect("plain text")]);
+    let fact = &live.facts[0];
+    let (main, locker) = (live.utid(&fact["main"]), live.utid(&fact["locker"]));
+    let lock = Object::new(ObjectKind::Futex, number(&fact["lock"])).0;
+    let calls = Calls::new(&live.trace.meta().arch);
+    let switches: Switches = live.table();
+    let waits: Vec<_> = (0..switches.len())
+        .map(|i| switches.row(i))
+        .filter(|switch| switch.prev == locker && calls.kind(switch.call) == Call::Futex)
+        .collect();
+    let [wait] = &waits[..] else {
+        panic!("one wait: {waits:?}");
+    };
+    assert_eq!((wait.object, wait.holder), (lock, main));
+    assert_eq!(FutexOp::of(wait.arg), FutexOp::Wait);
+    let wakes: Wakes = live.table();
+    let woken = (0..wakes.len())
+        .map(|i| wakes.row(i))
+        .find(|wake| wake.wakee == locker && wake.ts > wait.ts)
+        .expect("a wake");
+    assert_eq!((woken.waker, woken.object), (main, lock));
+    assert_eq!(Context::from(woken.context), Context::Task);
+    assert_eq!(calls.kind(woken.call), Call::Futex);
+    assert_eq!(FutexOp::of(woken.arg), FutexOp::Wake);
+    // The holder slept 50 ms with the lock; making the thread takes some of that.
+    let waited = woken.ts - wait.ts;
+    assert!((30_000_000..80_000_000).contains(&waited), "{waited}");
+}
+
+/// Bytes through a unix socket: both ends are named by their inodes, each the other's peer, and
+/// the sender's call on its end wakes the receiver, who waits on the other.
+#[test]
+fn a_send_is_tied_to_its_receive() {
+    let Some(machine) = machine() else { return };
+    let handshakes = machine.program("handshakes");
+    let live = machine.recorded(&[], &[handshakes.to_str().expect("plain text")]);
+    let fact = &live.facts[0];
+    let (main, receiver) = (live.utid(&fact["main"]), live.utid(&fact["receiver"]));
+    let unix = |inode: &Value| Object::new(ObjectKind::Unix, number(inode)).0;
+    let (near, far) = (unix(&fact["sender_socket"]), unix(&fact["receiver_socket"]));
+    let transfers: Transfers = live.table();
+    let total = |thread, object, peer, sent| {
+        let rows = (0..transfers.len()).map(|i| transfers.row(i));
+        rows.filter(|t| (t.thread, t.object, t.peer, t.sent) == (thread, object, peer, sent))
+            .map(|t| u64::from(t.bytes))
+            .sum::<u64>()
+    };
+    assert_eq!(total(main, near, far, true), number(&fact["bytes"]));
+    assert_eq!(total(receiver, far, near, false), number(&fact["bytes"]));
+
+    let calls = Calls::new(&live.trace.meta().arch);
+    let (switches, wakes): (Switches, Wakes) = (live.table(), live.table());
+    let wait = (0..switches.len())
+        .map(|i| switches.row(i))
+        .find(|switch| switch.prev == receiver && calls.name(switch.call) == "recvfrom")
+        .expect("a wait for the bytes");
+    assert_eq!(wait.object, far);
+    let woken = (0..wakes.len())
+        .map(|i| wakes.row(i))
+        .find(|wake| wake.wakee == receiver && wake.ts > wait.ts)
+        .expect("a wake");
+    assert_eq!((woken.waker, woken.object), (main, near));
+    assert_eq!(calls.name(woken.call), "sendto");
+}
+
+/// Programs that live for a millisecond are all there, with their names and how they ended.
+#[test]
+fn short_lives_are_all_seen() {
+    let Some(machine) = machine() else { return };
+    let script = "i=0; while [ $i -lt 200 ]; do /bin/true; i=$((i+1)); done";
+    let live = machine.recorded(&[], &["sh", "-c", script]);
+    let lifecycle: Lifecycle = live.table();
+    let with = |kind: LifecycleKind| -> HashSet<u32> {
+        (0..lifecycle.len())
+            .map(|i| lifecycle.row(i))
+            .filter(|step| LifecycleKind::from(step.kind) == kind && step.name == "true")
+            .map(|step| step.process)
+            .collect()
+    };
+    let (executed, exited) = (with(LifecycleKind::Executed), with(LifecycleKind::Exited));
+    assert_eq!(executed.len(), 200);
+    assert_eq!(exited, executed);
+    for &process in &executed {
+        let process = live.threads.process(process);
+        assert_eq!(process.command, "/bin/true");
+        let main = live.threads.thread(process.threads[0]);
+        assert_eq!(main.exit_status.as_deref(), Some("0"));
+        assert_ne!(main.parent, hangdog_trace::ids::NONE);
+    }
+}

@@ -1,0 +1,151 @@
+//! The flight recorder and its snapshots.
+
+use crate::support::{Background, Machine, hangdog, json, machine, number, send, wait_until};
+use std::fs::{self, File};
+use std::path::Path;
+use std::process::{Command, Output};
+
+/// A flight recorder on a socket of its own.
+struct Flight<'a> {
+    machine: &'a Machine,
+    process: Background,
+}
+
+impl Flight<'_> {
+    fn start<'a>(machine: &'a Machine, options: &[&str]) -> Flight<'a> {
+        let said = File::create(machine.path("said")).expect("a file");
+        let process = on_socket(machine)
+            .arg("flight")
+            .args(options)
+            .stderr(said)
+            .spawn();
+        let flight = Flight {
+            machine,
+            process: Background(process.expect("a run")),
+        };
+        wait_until("it flies", || flight.said().contains("flying"));
+        flight
+    }
+
+    fn said(&self) -> String {
+        fs::read_to_string(self.machine.path("said")).unwrap_or_default()
+    }
+}
+
+fn on_socket(machine: &Machine) -> Command {
+    let mut command = hangdog();
+    command.current_dir(machine.dir());
+    command.env("HANGDOG_SOCKET", machine.path("flight.sock"));
+    command
+}
+
+fn snap(machine: &Machine, name: &str) -> Output {
+    let snap = on_socket(machine).args(["snap", "-o", name]).output();
+    snap.expect("a run")
+}
+
+fn snapped(machine: &Machine, name: &str) -> serde_json::Value {
+    let output = snap(machine, name);
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(0), "{errors}");
+    assert!(errors.contains(&format!("hangdog why {name}")), "{errors}");
+    assert!(output.stdout.is_empty());
+    json(&["info"], &machine.path(name))
+}
+
+fn end(info: &serde_json::Value) -> u64 {
+    number(&info["meta"]["started_unix_ns"]) + number(&info["duration_ns"])
+}
+
+/// Snapshots are traces, each of its own moment; the recorder flies on, ends when asked, and takes
+/// its socket away.
+#[test]
+fn snapshots_of_a_flight() {
+    let Some(machine) = machine() else { return };
+    let mut flight = Flight::start(&machine, &["--memory", "8M"]);
+    let first = snapped(&machine, "first.hang");
+    let mut sleep = Command::new("sleep").arg("0.3").spawn().expect("sleep");
+    let tid = sleep.id().to_string();
+    assert!(sleep.wait().expect("its end").success());
+    let second = snapped(&machine, "second.hang");
+    for info in [&first, &second] {
+        assert_eq!(info["meta"]["mode"], "flight");
+        assert_eq!(info["loss"]["total"], 0);
+        assert_eq!(info["loss"]["cut_short"], false);
+        assert!(number(&info["event_count"]) > 0);
+    }
+    assert!(end(&second) >= end(&first) + 300_000_000);
+    // What ran between the two is in the second alone, and whole.
+    let story = json(&["story", "--thread", &tid], &machine.path("second.hang"));
+    let intervals = story["intervals"].as_array().expect("intervals").iter();
+    let slept = intervals
+        .filter(|interval| interval["call"]["name"] == "clock_nanosleep")
+        .map(|interval| number(&interval["duration_ns"]))
+        .max();
+    assert!(slept.is_some_and(|ns| ns >= 290_000_000), "{slept:?}");
+
+    assert!(
+        flight.process.0.try_wait().expect("its state").is_none(),
+        "it fell"
+    );
+    assert!(flight.said().contains("snapshot 2"), "{}", flight.said());
+    send(&flight.process.0, libc::SIGINT);
+    let code = flight.process.0.wait().expect("its end").code();
+    assert_eq!(code, Some(0), "{}", flight.said());
+    assert!(!machine.path("flight.sock").exists());
+}
+
+/// When the ring comes round the recorder says how far back it reaches, and a snapshot holds as
+/// much: every thread's life is whole in it, and no switch is missing.
+#[test]
+fn a_ring_that_has_come_round() {
+    let Some(machine) = machine() else { return };
+    let pingpong = machine.program("pingpong");
+    let flight = Flight::start(&machine, &["--memory", "2M"]);
+    let load = Background::load(&pingpong);
+    wait_until("the ring is full", || {
+        flight.said().contains("at the present rate")
+    });
+    let info = snapped(&machine, "round.hang");
+    assert_eq!(info["loss"]["total"], 0);
+    // 2 MiB of 48 bytes an event, of which the busier CPU has at most half.
+    assert!(
+        (1_000..44_000).contains(&number(&info["event_count"])),
+        "{info}"
+    );
+    let pid = load.0.id().to_string();
+    let threads = json(&["threads", "--process", &pid], &machine.path("round.hang"));
+    assert_eq!(threads["loss"]["missing_switches"], 0);
+    let ping = &threads["threads"][0];
+    assert_eq!(ping["time_ns"], info["duration_ns"]);
+    assert!(number(&ping["switches"]) > 100, "{ping}");
+}
+
+/// Without a flight recorder there is nothing to save: exit code 2, and how to start one. A second
+/// flight recorder on the same socket is refused.
+#[test]
+fn one_flight_at_a_time() {
+    let Some(machine) = machine() else { return };
+    let nothing = snap(&machine, "nothing.hang");
+    assert_eq!(nothing.status.code(), Some(2));
+    let errors = String::from_utf8_lossy(&nothing.stderr).into_owned();
+    assert!(errors.contains("hangdog flight"), "{errors}");
+    assert!(!machine.path("nothing.hang").exists());
+
+    let flight = Flight::start(&machine, &["--memory", "1M"]);
+    let second = on_socket(&machine).arg("flight").output().expect("a run");
+    assert_eq!(second.status.code(), Some(2));
+    let errors = String::from_utf8_lossy(&second.stderr).into_owned();
+    assert!(errors.contains("runs already"), "{errors}");
+    assert_eq!(
+        snap(&machine, "still.hang").status.code(),
+        Some(0),
+        "{}",
+        flight.said()
+    );
+    let again = snap(&machine, "still.hang");
+    assert_eq!(again.status.code(), Some(2));
+    let errors = String::from_utf8_lossy(&again.stderr).into_owned();
+    assert!(errors.contains("exists already"), "{errors}");
+    assert!(Path::new(&machine.path("flight.sock")).exists());
+}

@@ -1,0 +1,11 @@
+//! The recorder on the real kernel, held against what programs and the kernel say themselves.
+//!
+//! These tests need what `hangdog doctor` asks for, and a C compiler. Where recording is not
+//! allowed each says `NOT RUN` on standard error: such a test has not passed.
+
+mod commands;
+mod facts;
+mod failures;
+mod flight;
+mod names;
+mod support;
