@@ -90,17 +90,20 @@ impl Family {
                 continue;
             }
             let process = evidence.threads.thread(parent).upid;
-            first.extend(
-                evidence
-                    .threads
-                    .processes()
-                    .filter(|child| child.parent == process && child.upid != process)
-                    .filter_map(|child| {
-                        let is_main = |&&thread: &&Utid| evidence.threads.thread(thread).is_main();
-                        child.threads.iter().find(is_main).copied()
-                    })
-                    .filter(|child| *child != parent),
-            );
+            let children = evidence
+                .threads
+                .processes()
+                .filter(|child| child.parent == process)
+                .filter_map(|child| {
+                    let is_main = |&&thread: &&Utid| evidence.threads.thread(thread).is_main();
+                    child.threads.iter().find(is_main)
+                });
+            for &child in children {
+                // Parents can form a circle in a damaged trace.
+                if !first.contains(&child) {
+                    first.push(child);
+                }
+            }
         }
         // Children come after their parents in the order of ids.
         for process in evidence.threads.processes() {
