@@ -1,0 +1,241 @@
+//! Which stretches are problems, and which is the worst.
+
+mod support;
+
+use hangdog_diagnose::problem;
+use hangdog_trace::ids::NONE;
+use support::*;
+
+const PEOPLE: &str = "
+process app 100
+thread main app 100 name=app
+thread worker app 101
+process other 200
+thread other other 200
+kthread kworker/0:1 7
+";
+
+fn found(events: &str, command_tid: Option<u32>) -> Vec<(String, std::ops::Range<u64>)> {
+    problems(&record(&format!("{PEOPLE}{events}")), command_tid)
+}
+
+/// A trace of nothing, of idle CPUs, or of threads that never wait for more than a moment has no
+/// problem.
+#[test]
+fn nothing() {
+    assert_eq!(problems(&record(""), None), []);
+    assert_eq!(problems(&record("end 10s"), Some(1)), []);
+    let mut moments = String::from("process app 100\nthread main app 100\nkthread ticker 7\n");
+    for turn in 0..10 {
+        let at = 1000 * turn;
+        moments += &format!(
+            "{at}us cpu0 switch main -> idle sleeping read object=pipe:5
+            {}us cpu1 wake ticker -> main
+            {}us cpu0 switch idle -> main\n",
+            at + 500,
+            at + 510
+        );
+    }
+    assert_eq!(
+        problems(&record(&format!("{moments}end 9900us")), Some(100)),
+        []
+    );
+}
+
+/// The kernel's own threads have none, however long they wait or run.
+#[test]
+fn kernel_threads_have_none() {
+    let events = "
+        1ms cpu0 switch idle -> kworker/0:1
+        500ms cpu0 switch kworker/0:1 -> idle uninterruptible
+        end 1s";
+    let text = format!("kthread kworker/0:1 7\n{events}");
+    assert_eq!(problems(&record(&text), None), []);
+}
+
+/// The main thread of the command stands for its user: a wait of 5 ms of it is worse than one of
+/// 40 ms of its worker, and than a computation of 40 ms of another program.
+#[test]
+fn main_thread_of_the_command_first() {
+    let events = "
+        0 cpu0 switch idle -> main
+        0 cpu1 switch idle -> worker
+        0 cpu2 switch idle -> other
+        10ms cpu0 switch main -> idle uninterruptible fsync object=file:5 stack=fsync;save
+        15ms cpu0 wake idle -> main in=softirq vector=4
+        15ms cpu0 switch idle -> main
+        15.5ms cpu0 switch main -> idle dead
+        5ms cpu1 switch worker -> idle sleeping futex op=wait stack=pthread_cond_wait;next_job
+        45ms cpu1 wake other -> worker futex op=wake
+        45ms cpu1 switch idle -> worker
+        45.5ms cpu1 switch worker -> idle dead
+        40ms cpu2 switch other -> idle dead
+        end 50ms";
+    let found = found(events, Some(100));
+    let who: Vec<&str> = found.iter().map(|(name, _)| name.as_str()).collect();
+    assert_eq!(who[0], "app");
+    let at = |name: &str| who.iter().position(|&who| who == name);
+    assert!(
+        at("other") > at("app/worker"),
+        "strangers come last: {found:?}"
+    );
+    assert!(
+        found.contains(&("app".to_owned(), 10_000..15_000)),
+        "{found:?}"
+    );
+}
+
+/// What is usual at a place is subtracted: a wait of 40 ms that is so every time is less of a
+/// problem than one of 30 ms elsewhere.
+#[test]
+fn the_usual_is_subtracted() {
+    let mut events = String::from("0 cpu0 switch idle -> main\n");
+    let mut wait = |at: u64, length: u64, place: &str| {
+        events += &format!(
+            "{at}us cpu0 switch main -> idle uninterruptible fsync object=file:5 stack=fsync;{place}
+            {}us cpu0 wake idle -> main in=softirq vector=4
+            {}us cpu0 switch idle -> main\n",
+            at + length,
+            at + length
+        );
+    };
+    for turn in 0..3 {
+        wait(10_000 + 50_000 * turn, 40_000, "always");
+    }
+    wait(170_000, 30_000, "once");
+    let found = found(
+        &format!("{events}210ms cpu0 switch main -> idle dead\nend 210ms"),
+        Some(100),
+    );
+    assert_eq!(found[0], ("app".to_owned(), 170_000..200_000));
+    // All 40 ms waits are there too, only later.
+    assert!(
+        found.contains(&("app".to_owned(), 10_000..50_000)),
+        "{found:?}"
+    );
+}
+
+/// A shell that only waits for its child is not the problem: what the child waited for is.
+#[test]
+fn a_wrapper_is_looked_behind() {
+    let text = "
+        process sh 100
+        thread sh sh 100
+        process job 200
+        0 cpu0 switch idle -> sh
+        1ms fork sh -> job job 200
+        1ms cpu0 wake sh -> job fork new
+        2ms cpu0 switch sh -> job sleeping wait4 arg=200 stack=wait4;run_job
+        5ms cpu0 switch job -> idle uninterruptible fsync object=file:5 stack=fsync;save
+        45ms cpu0 wake idle -> job in=softirq vector=4
+        45.1ms cpu0 switch idle -> job
+        100ms cpu0 wake job -> sh exit_group
+        100ms exit job 0
+        100ms cpu0 switch job -> sh dead
+        101ms cpu0 switch sh -> idle dead
+        end 110ms";
+    let found = problems(&record(text), Some(100));
+    assert_eq!(found[0].0, "job", "{found:?}");
+    assert!(
+        found.contains(&("job".to_owned(), 5_000..45_000)),
+        "{found:?}"
+    );
+    assert_ne!(found[1].0, "sh", "{found:?}");
+}
+
+/// Small waits for the disk with little in between add up to one problem; each alone would be a
+/// small one.
+#[test]
+fn small_disk_waits_add_up() {
+    let mut events = String::from("0 cpu0 switch idle -> main\n");
+    for turn in 0..20 {
+        let at = 20_000 + 2_500 * turn;
+        events += &format!(
+            "{at}us cpu0 switch main -> idle uninterruptible fsync object=file:5 stack=fsync;save
+            {}us cpu0 wake idle -> main in=softirq vector=4
+            {}us cpu0 switch idle -> main\n",
+            at + 2_000,
+            at + 2_000
+        );
+    }
+    let found = found(
+        &format!("{events}85ms cpu0 switch main -> idle dead\nend 90ms"),
+        Some(100),
+    );
+    // From the first's beginning to the last's end: 20 + 19 * 2.5 + 2 ms.
+    assert_eq!(found[0], ("app".to_owned(), 20_000..69_500), "{found:?}");
+}
+
+/// A computation is one problem over the interrupts and short waits within it.
+#[test]
+fn a_computation_over_moments() {
+    let events = "
+        2ms cpu0 switch idle -> main
+        20ms cpu0 irq 100us hard 33 main
+        30ms cpu0 switch main -> other preempted
+        30.2ms cpu0 switch other -> main sleeping
+        40ms cpu0 switch main -> idle sleeping futex op=wait stack=pthread_cond_wait;moment
+        40.1ms cpu1 wake other -> main futex op=wake
+        40.1ms cpu0 switch idle -> main
+        60ms cpu0 switch main -> idle sleeping read object=pipe:5 stack=read;next
+        end 61ms";
+    let found = found(events, Some(100));
+    assert_eq!(found[0].0, "app", "{found:?}");
+    assert_eq!(found[0].1.end, 60_000, "{found:?}");
+    assert!(found[0].1.start <= 2_000, "{found:?}");
+}
+
+/// A wait that is all of a worker's life (there was no work) and one whose beginning nobody saw
+/// count for little, unless the lock itself says who keeps it waiting.
+#[test]
+fn waits_of_a_whole_life() {
+    let whole_life = |holder: &str| {
+        format!(
+            "0 cpu0 switch idle -> main
+            0.1ms cpu1 switch worker -> idle sleeping futex arg=128 object=futex:0x10 stack=__lll_lock_wait;take {holder}
+            60ms cpu0 switch main -> idle sleeping futex op=wait object=futex:0x20 stack=pthread_cond_wait;ask
+            70ms cpu2 wake other -> main futex op=wake
+            70ms cpu0 switch idle -> main
+            70.5ms cpu0 switch main -> idle dead
+            end 100ms"
+        )
+    };
+    let score = |events: &str| {
+        let recording = record(&format!("{PEOPLE}{events}"));
+        let worker = recording.t("worker");
+        let all = problem::find(&recording.evidence(), None);
+        let of_worker = all.iter().find(|problem| problem.thread == worker);
+        of_worker.map_or(0.0, |problem| problem.score)
+    };
+    let (unnamed, named) = (score(&whole_life("")), score(&whole_life("holder=main")));
+    assert!(unnamed < named / 10.0, "{unnamed} {named}");
+}
+
+/// A damaged trace in which two processes are each other's parents is no endless search.
+#[test]
+fn parents_in_a_circle() {
+    let mut trace = hangdog_trace::text::parse(
+        "process a 100
+        thread a a 100
+        process b 200
+        0 cpu0 switch idle -> a
+        0.1ms fork a -> b b 200
+        0.2ms cpu0 switch a -> b sleeping wait4 arg=none
+        0.3ms cpu0 switch b -> idle sleeping wait4 arg=none
+        end 10ms",
+    )
+    .expect("a trace in text form");
+    let (a, b) = (trace.t("a"), trace.t("b"));
+    for (thread, parent) in trace
+        .tables
+        .lifecycle
+        .thread
+        .iter()
+        .zip(&mut trace.tables.lifecycle.parent)
+    {
+        *parent = if *thread == a { b } else { a };
+        assert_ne!(*parent, NONE);
+    }
+    let found = problems(&Recording::new(trace), Some(100));
+    assert!(found.len() <= 2, "{found:?}");
+}
