@@ -50,7 +50,7 @@ struct Suspect {
 const CIRCLE_SHARE: f64 = 0.5;
 /// So many moments of sleep are polling, if they are this short on average.
 const POLLS: usize = 10;
-const POLL_NS: u64 = 50_000_000;
+const POLL_NS: u64 = 200_000_000;
 
 impl Judge<'_, '_> {
     fn verdict(&self, lost: bool) -> Verdict {
@@ -404,10 +404,11 @@ impl Judge<'_, '_> {
             .map(|function| format!(" {}", function.name));
         let named = named.unwrap_or_default();
         if let Some((waiting, _)) = &piece.wait {
-            return (
-                waiting.wait.phrase(self.evidence),
-                waiting.wait.user_stack(self.evidence),
-            );
+            let mut phrase = waiting.wait.phrase(self.evidence);
+            if piece.count > 1 {
+                phrase = format!("{phrase}, again and again: {} times", piece.count);
+            }
+            return (phrase, waiting.wait.user_stack(self.evidence));
         }
         let doing = match (suspect.kind, &suspect.starvation) {
             (BlameKind::Run, _) => format!("ran{named}"),

@@ -29,7 +29,12 @@ pub(crate) fn of(facts: &Facts<'_, '_>) -> String {
     let alone = facts.victim == facts.culprit;
     let head = format!("{victim} was held up for {time}");
     let what = reason(facts);
-    let who = if alone {
+    // Two threads of one name are told apart by their tids.
+    let named_alike = !alone && name(facts.culprit) == victim;
+    let who = if named_alike {
+        let tid = facts.evidence.threads.thread(facts.culprit).tid;
+        format!("{victim} ({tid})")
+    } else if alone {
         "it".to_owned()
     } else {
         name(facts.culprit)

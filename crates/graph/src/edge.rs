@@ -219,9 +219,8 @@ fn woken(evidence: &Evidence<'_>, wait: &Wait, row: usize) -> Edge {
         }
         Context::Softirq if evidence.has_function(kernel_stack, names::SENDING) => {
             let reason = format!(
-                "{} sent over a connection within this machine ({})",
-                evidence.name(waker),
-                evidence.calls.name(wakes.call[row])
+                "{} sent over a connection within this machine",
+                evidence.name(waker)
             );
             Edge::new(Kind::Message, Strong, Source::Thread(waker), reason)
         }

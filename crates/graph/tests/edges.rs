@@ -275,7 +275,7 @@ fn loopback_is_the_senders() {
         Kind::Message,
         Strong,
         Some("bystander"),
-        "within this machine (sendto)",
+        "within this machine",
     );
     let (_, edge) = ended(
         read,
