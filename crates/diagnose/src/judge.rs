@@ -151,13 +151,11 @@ impl Judge<'_, '_> {
             .collect();
         let kind = dominant(&pieces);
         let of_kind: Vec<&Piece> = pieces.iter().copied().filter(|p| p.kind == kind).collect();
-        let mut windows: Vec<Range<u64>> = of_kind.iter().map(|p| p.from..p.to).collect();
-        windows.sort_by_key(|window| window.start);
         let mut suspect = Suspect {
             thread,
             class: class_of(kind),
             kind,
-            windows,
+            windows: windows_of(&of_kind),
             time: pieces.iter().map(|piece| piece.ns).sum(),
             starvation: None,
             function: None,
@@ -459,15 +457,34 @@ const WEAK_EDGE: f64 = 0.85;
 /// And by this where events were lost.
 const EVENTS_LOST: f64 = 0.7;
 
-/// When a thread was on a CPU, in the order of time. A sample is taken by an interrupt, so the time
-/// that interrupts took belongs to it.
+/// When a thread was on a CPU. A sample is taken by an interrupt, so the time that interrupts took
+/// belongs to it.
 fn on_cpu(pieces: &[&Piece]) -> Vec<Range<u64>> {
-    let mut windows: Vec<_> = pieces
-        .iter()
-        .filter(|piece| matches!(piece.kind, BlameKind::Run | BlameKind::Interrupt))
-        .map(|piece| piece.from..piece.to)
-        .collect();
+    let on_cpu = |piece: &&Piece| matches!(piece.kind, BlameKind::Run | BlameKind::Interrupt);
+    disjoint(pieces.iter().copied().filter(on_cpu))
+}
+
+/// When the pieces were. Sums span more than they are, so they are left out if others are there.
+fn windows_of(pieces: &[&Piece]) -> Vec<Range<u64>> {
+    let is_whole = |piece: &&Piece| piece.ns == piece.to - piece.from;
+    let whole = disjoint(pieces.iter().copied().filter(is_whole));
+    match whole.is_empty() {
+        true => disjoint(pieces.iter().copied()),
+        false => whole,
+    }
+}
+
+/// The times of pieces, in order and joined where they overlap.
+fn disjoint<'p>(pieces: impl Iterator<Item = &'p Piece>) -> Vec<Range<u64>> {
+    let mut windows: Vec<_> = pieces.map(|piece| piece.from..piece.to).collect();
     windows.sort_by_key(|window| window.start);
+    windows.dedup_by(|next, last| {
+        let overlap = next.start < last.end;
+        if overlap {
+            last.end = last.end.max(next.end);
+        }
+        overlap
+    });
     windows
 }
 

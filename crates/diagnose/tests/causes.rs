@@ -322,3 +322,34 @@ fn unknown() {
         verdict.sentence
     );
 }
+
+/// Moments without a CPU all over the problem do not hide who had it for the one long time: of
+/// 1 s, main runs for 220 ms, sleeps for 260 ms, waits for the disk for 200 ms, and the hog has
+/// its CPU for 320 ms.
+#[test]
+fn moments_do_not_hide_the_hog() {
+    let mut events = String::from("0 cpu0 switch idle -> main\n");
+    let moments = (0..20).map(|turn| 5_000 + 10_000 * turn).chain([995_000]);
+    for at in moments {
+        events += &format!(
+            "{at}us cpu0 switch main -> x preempted\n{}us cpu0 switch x -> main sleeping\n",
+            at + 10
+        );
+    }
+    let recording = record(&format!(
+        "{PEOPLE}{events}
+        200ms cpu0 switch main -> hog preempted
+        520ms cpu0 switch hog -> main sleeping
+        520.1ms cpu0 switch main -> idle sleeping nanosleep arg=260ms stack=nanosleep;nap
+        780.1ms cpu0 wake idle -> main in=timer
+        780.1ms cpu0 switch idle -> main
+        780.2ms cpu0 switch main -> idle uninterruptible fsync object=file:5 stack=fsync;save
+        980ms cpu0 wake idle -> main in=softirq vector=4
+        980ms cpu0 switch idle -> main
+        end 1s"
+    ));
+    let verdict = explain(&recording, "main", 0..1_000_000);
+    assert_eq!(verdict.root.class, Class::Starved);
+    assert_eq!(verdict.root.who.tid, 200, "{}", verdict.sentence);
+    assert_eq!(of_kind(&verdict, "runnable"), 320_000 + 21 * 10);
+}
