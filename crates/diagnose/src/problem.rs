@@ -304,7 +304,7 @@ impl Series {
             self.kind == WaitKind::Sleep && self.waited / self.count as u64 > Series::MOMENT_NS;
         self.count >= Series::FEWEST
             && self.waited >= self.other
-            && self.longest * 2 < length
+            && self.longest.saturating_mul(2) < length
             && !is_rhythm
     }
 }

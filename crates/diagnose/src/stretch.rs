@@ -241,7 +241,8 @@ impl Joiner<'_, '_> {
         lengths.sort_unstable();
         let total: u64 = lengths.iter().sum();
         let longest = lengths.last().copied().unwrap_or(0);
-        longest * 2 >= total && longest >= lengths[lengths.len() / 2].saturating_mul(TIMES)
+        longest.saturating_mul(2) >= total
+            && longest >= lengths[lengths.len() / 2].saturating_mul(TIMES)
     }
 }
 
