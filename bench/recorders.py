@@ -46,7 +46,10 @@ class Recorder:
         """Runs the command once, with files in an empty directory."""
         result = directory / "measured.json"
         words = [sys.executable, str(HERE / "measured.py"), str(result), *command]
-        found = self.record(words, directory)
+        try:
+            found = self.record(words, directory)
+        except subprocess.CalledProcessError as error:
+            raise Failure(f"{self.name}: {error}") from None
         try:
             measured = json.loads(result.read_text())
         except (OSError, json.JSONDecodeError) as error:

@@ -43,22 +43,27 @@ def machine():
 
 
 def measure(works, forms, rounds, directory):
-    """Rows of (round, workload, recorder, what was measured); progress goes to stderr."""
-    rows = []
+    """Rows of (round, workload, recorder, what was measured), and what failed; progress goes to
+    stderr. One run that fails does not undo the others."""
+    rows, failures = [], []
     for number in range(rounds):
         for work in works:
             # Each round begins with another recorder, so that none always comes after the same.
             turn = number % len(forms)
             for form in forms[turn:] + forms[:turn]:
                 print(f"round {number + 1}: {work.name}: {form.name}", file=sys.stderr)
-                with recorders.empty(directory / "run") as place:
-                    measured = form.run(work.command, place)
+                try:
+                    with recorders.empty(directory / "run") as place:
+                        measured = form.run(work.command, place)
+                except recorders.Failure as failure:
+                    failures.append(f"round {number + 1}: {work.name}: {failure}")
+                    continue
                 measured["time_s"] = work.time_of(measured)
                 del measured["out"]
                 rows.append(
                     {"round": number, "workload": work.name, "recorder": form.name} | measured
                 )
-    return rows
+    return rows, failures
 
 
 def spread(values):
@@ -74,17 +79,17 @@ def summarise(rows):
         groups.setdefault((row["workload"], row["recorder"]), {})[row["round"]] = row
     summary = []
     for (workload, recorder), group in groups.items():
-        bare = groups[workload, recorders.Recorder.name]
+        bare = groups.get((workload, recorders.Recorder.name), {})
         row = {
             "workload": workload,
             "recorder": recorder,
             "cpu_s": spread(one["cpu_s"] for one in group.values()),
             "time_s": spread(one["time_s"] for one in group.values()),
         }
-        if group is not bare:
-            for key in ("cpu", "time"):
-                ratios = [one[f"{key}_s"] / bare[n][f"{key}_s"] for n, one in group.items()]
-                row[f"{key}_ratio"] = spread(ratios)
+        both = [] if group is bare else [n for n in group if n in bare]
+        if both:
+            for key in ("cpu_s", "time_s"):
+                row[f"{key}_ratio"] = spread(group[n][key] / bare[n][key] for n in both)
         several = list(group.values())
         if "events" in several[0]:
             row["recorder_cpu_s"] = spread(one["recorder_cpu_s"] for one in several)
@@ -124,8 +129,8 @@ def print_summary(summary):
         cells = (
             row["workload"],
             row["recorder"],
-            ratio(row, "cpu_ratio") or f"= {row['cpu_s']['median']:.2f} s",
-            ratio(row, "time_ratio") or f"= {row['time_s']['median']:.4g} s",
+            ratio(row, "cpu_s_ratio") or f"= {row['cpu_s']['median']:.2f} s",
+            ratio(row, "time_s_ratio") or f"= {row['time_s']['median']:.4g} s",
             f"{row['recorder_cpu_s']['median']:.2f}" if "events" in row else "",
             f"{row['events']:,}" if "events" in row else "",
             f"{row['bytes_per_event']['median']:.2f}" if "events" in row else "",
@@ -157,25 +162,28 @@ def main():
     if hangdog is None:
         sys.exit(f"bench: cannot find '{args.hangdog}': cargo build --release, or --hangdog PATH")
     directory = ROOT / "target/bench"
-    result = {"machine": machine()}
+    result = {"machine": machine(), "failures": []}
     try:
         with recorders.empty(directory):
             if args.only != "why":
                 works = workloads.workloads(directory, scale, (os.cpu_count() or 1) - 1)
                 forms = recorders.recorders(hangdog, args.peers)
-                result["runs"] = measure(works, forms, args.rounds, directory)
+                result["runs"], result["failures"] = measure(
+                    works, forms, args.rounds, directory
+                )
                 result["summary"] = summarise(result["runs"])
                 print_summary(result["summary"])
             if args.only != "cost":
                 result["why"] = answer.measure(hangdog, directory, events)
                 answer.show(result["why"])
     except recorders.Failure as failure:
-        sys.exit(f"bench: {failure}")
-    finally:
-        if len(result) > 1:
-            pathlib.Path(args.json).write_text(json.dumps(result, indent=1))
+        result["failures"].append(str(failure))
+    pathlib.Path(args.json).write_text(json.dumps(result, indent=1))
     print(f"\nall figures: {args.json}")
+    for failure in result["failures"]:
+        print(f"failed: {failure}")
+    return 1 if result["failures"] else 0
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())
