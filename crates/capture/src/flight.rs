@@ -313,9 +313,8 @@ impl Flight {
         &mut self,
         output: &Path,
     ) -> Result<impl FnOnce() -> Result<Snapshot> + Send + 'static> {
-        let mut cursor = self.session.rings.oldest();
         let mut pending = Pending::default();
-        self.session.rings.read(&mut cursor, &mut pending.events);
+        self.session.rings.snapshot(&mut pending.events);
         let end = monotonic_ns();
         self.keep_up()?;
 

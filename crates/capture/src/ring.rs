@@ -158,6 +158,29 @@ impl Rings {
         }
         lost
     }
+
+    /// Copies all that is there, of each CPU without a gap: where the writer has come round
+    /// meanwhile, what lies before is left out.
+    pub(crate) fn snapshot(&self, into: &mut Vec<CpuEvent>) {
+        for cpu in 0..self.cpus {
+            let Cursor(oldest) = self.oldest();
+            self.copy_unbroken(cpu, oldest[cpu], into);
+        }
+    }
+
+    fn copy_unbroken(&self, cpu: usize, from: u64, into: &mut Vec<CpuEvent>) {
+        let first = into.len();
+        for position in from..self.head(cpu) {
+            match self.slot(cpu, position) {
+                Slot::Whole(event) => into.push(CpuEvent {
+                    cpu: cpu as u16,
+                    event,
+                }),
+                Slot::Overwritten => into.truncate(first),
+                Slot::Unfinished => break,
+            }
+        }
+    }
 }
 
 impl Drop for Rings {
@@ -247,6 +270,21 @@ mod tests {
         let mut cursor = rings.oldest();
         (0..40).for_each(|ts| fake.write(ts));
         assert_eq!(times(&rings, &mut cursor), ((24..40).collect(), 24));
+    }
+
+    /// Of records that were overwritten while they were copied, and of what lay before them, a
+    /// snapshot has nothing: what it has, it has without a gap.
+    #[test]
+    fn a_snapshot_has_no_gap() {
+        let mut fake = Fake::new();
+        let rings = fake.rings();
+        (0..40).for_each(|ts| fake.write(ts));
+        // As if the writer had come round in the middle: 30 belongs to a later lap already.
+        fake.store(30, 46, 3);
+        let mut events = Vec::new();
+        rings.copy_unbroken(0, 24, &mut events);
+        let times: Vec<u64> = events.iter().map(|e| e.event.ts).collect();
+        assert_eq!(times, (31..40).collect::<Vec<_>>());
     }
 
     /// A record that is still being written holds the reader up; it is read once it is whole.
