@@ -62,7 +62,7 @@ fn end(info: &serde_json::Value) -> u64 {
 #[test]
 fn snapshots_of_a_flight() {
     let Some(machine) = machine() else { return };
-    let mut flight = Flight::start(&machine, &["--memory", "8M"]);
+    let mut flight = Flight::start(&machine, &["--memory", "64M"]);
     let first = snapped(&machine, "first.hang");
     let mut sleep = Command::new("sleep").arg("0.3").spawn().expect("sleep");
     let tid = sleep.id().to_string();
@@ -82,7 +82,11 @@ fn snapshots_of_a_flight() {
         .filter(|interval| interval["call"]["name"] == "clock_nanosleep")
         .map(|interval| number(&interval["duration_ns"]))
         .max();
-    assert!(slept.is_some_and(|ns| ns >= 290_000_000), "{slept:?}");
+    assert!(
+        slept.is_some_and(|ns| ns >= 290_000_000),
+        "{slept:?} in {}",
+        second["duration_ns"]
+    );
 
     assert!(
         flight.process.0.try_wait().expect("its state").is_none(),
