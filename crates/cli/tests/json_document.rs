@@ -24,6 +24,32 @@ thread main app 100
 end 7ms
 ";
 
+/// Two threads that wait for each other, until the end.
+const KNOT: &str = "
+process app 100
+thread main app 100
+thread worker app 101
+0   cpu0 switch idle -> main
+0   cpu1 switch idle -> worker
+1ms cpu0 switch main -> idle sleeping futex arg=128 object=futex:0x10 holder=worker stack=lock;main
+2ms cpu1 switch worker -> idle sleeping futex arg=128 object=futex:0x20 holder=main stack=lock;work
+end 50ms
+";
+
+/// A thread that polls: that gives a question.
+fn polling() -> String {
+    let mut text =
+        String::from("process app 100\nthread main app 100\n0 cpu0 switch idle -> main\n");
+    for turn in 1..30 {
+        text += &format!(
+            "{turn}ms cpu0 switch main -> idle sleeping nanosleep arg=900us stack=nap;main
+            {turn}900us cpu0 wake idle -> main in=timer
+            {turn}950us cpu0 switch idle -> main\n"
+        );
+    }
+    text + "end 30ms"
+}
+
 fn answer(dir: &Path, args: &[&str]) -> Value {
     let output = Command::new(env!("CARGO_BIN_EXE_hangdog"))
         .args(args)
@@ -42,7 +68,7 @@ fn document() -> String {
 /// The paths of all fields, written as the document writes them. Objects that can be null are
 /// fields themselves; others are known by what is in them.
 fn paths(value: &Value, path: &str, into: &mut BTreeSet<String>) {
-    const NULLABLE: [&str; 4] = ["longest_wait", "by", "call", "holder"];
+    const NULLABLE: [&str; 5] = ["longest_wait", "by", "call", "holder", "edge"];
     match value {
         Value::Object(_) if path == "meta" => drop(into.insert(path.into())),
         Value::Object(fields) => {
@@ -86,10 +112,16 @@ fn documented(document: &str, section: &str) -> BTreeSet<String> {
 fn document_and_answers_agree() {
     let document = document();
     let dir = TempDir::new().expect("a directory");
-    text::parse(TRACE)
-        .expect("a trace in text form")
-        .write_to(dir.path().join("t.hang"), Meta::default())
-        .expect("a trace on disk");
+    for (name, trace) in [
+        ("t.hang", TRACE),
+        ("knot.hang", KNOT),
+        ("polling.hang", &polling()),
+    ] {
+        text::parse(trace)
+            .expect("a trace in text form")
+            .write_to(dir.path().join(name), Meta::default())
+            .expect("a trace on disk");
+    }
     let common = documented(&document, "In every answer on a trace");
     for (section, runs) in [
         ("info", vec![vec!["info", "t.hang"]]),
@@ -99,6 +131,15 @@ fn document_and_answers_agree() {
             vec![
                 vec!["story", "t.hang", "--thread", "100"],
                 vec!["story", "t.hang", "--thread", "101"],
+            ],
+        ),
+        (
+            "why",
+            vec![
+                vec!["why", "t.hang"],
+                vec!["why", "knot.hang"],
+                vec!["why", "polling.hang"],
+                vec!["why", "t.hang", "--thread", "100", "--from", "3ms"],
             ],
         ),
     ] {

@@ -27,7 +27,11 @@ pub fn machine() -> Option<Machine> {
     let turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
     if let Some(reason) = REASON.get_or_init(reason_against) {
         let test = thread::current().name().unwrap_or("live test").to_owned();
-        writeln!(io::stderr(), "NOT RUN: {test}: {reason}").expect("standard error");
+        // In one piece: the harness writes at the same time.
+        let line = format!("NOT RUN: {test}: {reason}\n");
+        io::stderr()
+            .write_all(line.as_bytes())
+            .expect("standard error");
         return None;
     }
     Some(Machine {
