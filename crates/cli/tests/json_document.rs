@@ -138,7 +138,7 @@ fn document_and_answers_agree() {
             vec![
                 vec!["why", "t.hang"],
                 vec!["why", "knot.hang"],
-                vec!["why", "polling.hang"],
+                vec!["why", "polling.hang", "--thread", "100", "--from", "1ms"],
                 vec!["why", "t.hang", "--thread", "100", "--from", "3ms"],
             ],
         ),
