@@ -63,6 +63,7 @@ int main(void)
 	receiver = waiter;
 	printf("{\"main\": %d, \"locker\": %d, \"receiver\": %d, \"lock\": %lu, \"sender_socket\": "
 	       "%lu, \"receiver_socket\": %lu, \"bytes\": %d}\n",
-	       getpid(), locker, receiver, (unsigned long)&lock, inode(ends[0]), inode(ends[1]), BYTES);
+	       getpid(), locker, receiver, (unsigned long)&lock, inode(ends[0]), inode(ends[1]),
+	       BYTES);
 	return failed ? 1 : 0;
 }
