@@ -342,7 +342,11 @@ impl Judge<'_, '_> {
             };
             let mut doing = waiting.wait.phrase(evidence);
             if waiting.parts > 1 {
-                doing = format!("{doing} (and looked {} times in vain)", waiting.parts - 1);
+                let times = match waiting.parts - 1 {
+                    1 => "once".to_owned(),
+                    times => format!("{times} times"),
+                };
+                doing = format!("{doing} (and looked {times} in vain)");
             }
             path.push(self.step(
                 above.thread,
