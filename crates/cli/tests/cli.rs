@@ -140,6 +140,64 @@ fn threads() {
     assert_golden("handover.threads.txt", &text);
 }
 
+/// The worst problem of a trace: what a person can act on, with the evidence and the loss.
+#[test]
+fn why() {
+    let text = Fixture::new("page").text(&["why", "t.hang"]);
+    assert_golden("page.why.txt", &text);
+}
+
+/// The same verdict as JSON.
+#[test]
+fn why_json() {
+    let text = Fixture::new("page").text(&["why", "t.hang", "--json"]);
+    assert_golden("page.why.json", &text);
+}
+
+/// A circle of waits, broken by a time-out.
+#[test]
+fn why_knot() {
+    let text = Fixture::new("knot").text(&["why", "t.hang"]);
+    assert_golden("knot.why.txt", &text);
+}
+
+/// What is explained: the problem of a number, that of a thread, or a part of a thread's life.
+#[test]
+fn why_chosen() {
+    let fixture = Fixture::new("page");
+    let explained = |args: &[&str]| {
+        let answer = fixture.json(&[&["why", "t.hang"], args].concat());
+        let problem = &answer["problem"];
+        (
+            problem["tid"].as_u64(),
+            problem["start_ns"].as_u64(),
+            problem["duration_ns"].as_u64(),
+            answer["number"].as_u64(),
+        )
+    };
+    let main = Some(100);
+    let at = |start: u64, duration: u64| (Some(start), Some(duration));
+    let (start, duration) = at(49_000_000, 11_000_000);
+    assert_eq!(
+        explained(&["--problem", "2"]),
+        (main, start, duration, Some(2))
+    );
+    let (start, duration) = at(48_000_000, 12_000_000);
+    assert_eq!(
+        explained(&["--thread", "worker"]),
+        (Some(101), start, duration, Some(3))
+    );
+    let (start, duration) = at(20_000_000, 10_000_000);
+    let part = ["--thread", "app", "--from", "20ms", "--to", "+10ms"];
+    assert_eq!(explained(&part), (main, start, duration, None));
+    // The worst that has a part in the window.
+    let (start, duration) = at(49_000_000, 11_000_000);
+    assert_eq!(
+        explained(&["--from", "50ms"]),
+        (main, start, duration, Some(2))
+    );
+}
+
 /// What the trace holds. Sizes on disk are the writer's affair and left out here.
 #[test]
 fn info() {
@@ -243,6 +301,7 @@ fn loss_is_stated() {
         &["info", "t.hang"][..],
         &["threads", "t.hang"],
         &["story", "t.hang", "--thread", "main"],
+        &["why", "t.hang", "--thread", "main"],
     ] {
         assert!(fixture.text(args).contains("5 events on CPU 0"), "{args:?}");
         assert_eq!(fixture.json(args)["loss"]["total"], 5, "{args:?}");
@@ -258,6 +317,8 @@ fn nothing_found() {
         &["threads", "t.hang", "--thread", "nobody"],
         &["threads", "t.hang", "--process", "nobody"],
         &["threads", "t.hang", "--process", "busy", "--thread", "app"],
+        &["why", "t.hang", "--thread", "nobody"],
+        &["why", "t.hang", "--problem", "99"],
     ] {
         fixture.refusal(args, 1);
     }
@@ -285,6 +346,12 @@ fn bad_use_and_input() {
             &["threads", "t.hang", "--sort", "beauty"],
             "possible values",
         ),
+        (&["why", "none.hang"], "does not exist"),
+        (&["why", "t.hang", "--problem", "0"], "0 is not in"),
+        (
+            &["why", "t.hang", "--problem", "1", "--thread", "app"],
+            "cannot be used with",
+        ),
     ] {
         let text = fixture.refusal(args, 2);
         assert!(text.contains(says), "{args:?}: {text}");
@@ -299,7 +366,11 @@ fn damaged_part() {
     let part = fixture.dir.path().join("t.hang/switches/000001.parquet");
     let bytes = fs::read(&part).expect("a part");
     fs::write(&part, &bytes[..bytes.len() / 2]).expect("a shorter part");
-    for args in [&["threads", "t.hang"][..], &["info", "t.hang"]] {
+    for args in [
+        &["threads", "t.hang"][..],
+        &["info", "t.hang"],
+        &["why", "t.hang"],
+    ] {
         let text = fixture.refusal(args, 2);
         assert!(text.contains("000001.parquet"), "{text}");
     }
@@ -350,6 +421,7 @@ fn no_colours_in_a_pipe() {
         &["info", "t.hang"][..],
         &["threads", "t.hang"],
         &["story", "t.hang", "--thread", "app"],
+        &["why", "t.hang"],
     ] {
         assert!(!fixture.text(args).contains('\x1b'), "{args:?}");
     }
