@@ -300,11 +300,15 @@ impl Judge<'_, '_> {
             .collect()
     }
 
-    /// The step in which the suspect spent the most of what it is to blame for.
+    /// The step in which the suspect spent the most of what it is to blame for; where nothing is
+    /// known of it, the step that most of the time was laid to.
     fn main_step(&self, suspect: &Suspect) -> usize {
+        let is_suspects =
+            |piece: &Piece| piece.thread == suspect.thread && piece.kind == suspect.kind;
+        let any = self.blame.pieces.iter().any(is_suspects);
         let mut times: HashMap<usize, u64> = HashMap::new();
         for piece in &self.blame.pieces {
-            if piece.thread == suspect.thread && piece.kind == suspect.kind {
+            if !any || is_suspects(piece) {
                 *times.entry(piece.step).or_default() += piece.ns;
             }
         }
