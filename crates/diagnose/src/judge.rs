@@ -226,17 +226,23 @@ impl Judge<'_, '_> {
         };
         match (&suspect.starvation, suspect.kind) {
             (Some(Starvation::Hog { thread, .. }), _) => return named(*thread, &suspect.windows),
-            (None, BlameKind::Run) => return named(suspect.thread, &on_cpu(all)),
-            // What it did with the little that it got.
-            (Some(Starvation::Quota | Starvation::Crowd), _) => {
+            // What it did, if only with the little that it got.
+            (_, BlameKind::Run | BlameKind::Runnable) => {
                 return named(suspect.thread, &on_cpu(all));
             }
             _ => {}
         }
         let longest = of_kind.iter().max_by_key(|piece| piece.ns)?;
-        let stack = longest.wait.as_ref()?.0.wait.user_stack(self.evidence);
-        let (name, place) = self.evidence.own_function(stack)?;
-        Some(Function { name, place, stack })
+        // A kernel thread that waits on behalf of another has no user stack: that other's tells.
+        let way = self.way_to(longest.step).into_iter().rev();
+        let above = way
+            .filter_map(|step| self.blame.steps[step].reached.as_ref())
+            .filter(|(waiting, _)| waiting.wait.thread == suspect.thread);
+        longest.wait.iter().chain(above).find_map(|(waiting, _)| {
+            let stack = waiting.wait.user_stack(self.evidence);
+            let (name, place) = self.evidence.own_function(stack)?;
+            Some(Function { name, place, stack })
+        })
     }
 
     fn place(&self, suspect: &Suspect) -> Option<String> {

@@ -169,24 +169,32 @@ fn a_sleep_is_no_polling() {
     assert!(verdict.questions.is_empty());
 }
 
-/// Yields to a competitor: a switch each, with nearly all of the time spent off the CPU.
+/// Yields to a competitor: a switch each, with nearly all of the time spent off the CPU. The
+/// samples of the rest tell where. So it is where each yield is too short to be looked at alone.
 #[test]
 fn polls_by_yielding() {
-    let mut events = String::new();
-    for turn in 0..50 {
-        let at = 2000 + turn * 1000;
-        events += &format!(
-            "{at}us cpu0 switch main -> hog yielded sched_yield stack=sched_yield;until_ready
-            {}us cpu0 switch hog -> main\n",
-            at + 950
-        );
+    for (window_us, turn_us, off_us) in [(50_000, 1000, 950), (1_000_000, 36, 19)] {
+        let mut events = String::from("0 cpu0 switch idle -> main\n");
+        for turn in 0..window_us / turn_us {
+            let at = 2000 + turn * turn_us;
+            let back = at + off_us;
+            events += &format!(
+                "{at}us cpu0 switch main -> hog yielded sched_yield
+                {back}us cpu0 switch hog -> main\n"
+            );
+            if turn % 10 == 0 {
+                let at = back + 1;
+                events += &format!("{at}us cpu0 sample main stack=sched_yield;until_ready;load\n");
+            }
+        }
+        let recording = record(&format!("{PEOPLE}{events}end 2s"));
+        let verdict = explain(&recording, "main", 2_000..2_000 + window_us);
+        assert_eq!(verdict.root.class, Class::RepeatedYield, "{window_us}");
+        assert_eq!(verdict.root.who.tid, 100);
+        assert_eq!(verdict.root.function.as_deref(), Some("until_ready"));
+        assert_eq!(of_kind(&verdict, "runnable"), window_us / turn_us * off_us);
+        assert!(!verdict.questions.is_empty());
     }
-    let verdict = starved(&format!("0 cpu0 switch idle -> main\n{events}"));
-    assert_eq!(
-        (verdict.root.class, verdict.root.who.tid),
-        (Class::RepeatedYield, 100)
-    );
-    assert!(!verdict.questions.is_empty());
 }
 
 /// Yields without a competitor leave no switch: the samples show them, and who makes them.

@@ -190,7 +190,7 @@ fn kernel_thread_on_behalf() {
         kthread kworker/u8:1 7
         0 cpu0 switch idle -> main
         0 cpu1 switch idle -> kworker/u8:1
-        1ms cpu0 switch main -> idle uninterruptible renameat2 stack=rename;save kstack=schedule;wait_for_completion
+        1ms cpu0 switch main -> idle uninterruptible renameat2 stack=save;main kstack=schedule;wait_for_completion
         2ms cpu1 switch kworker/u8:1 -> idle uninterruptible kstack=io_schedule;folio_wait_bit
         30ms cpu1 wake idle -> kworker/u8:1 in=softirq vector=4
         30.5ms cpu1 switch idle -> kworker/u8:1
@@ -201,6 +201,7 @@ fn kernel_thread_on_behalf() {
     let verdict = explain(&recording, "main", 1_000..31_000);
     assert_eq!(verdict.root.who.tid, 100);
     assert_eq!(verdict.root.class, Class::LongWait);
+    assert_eq!(verdict.root.function.as_deref(), Some("save"));
     assert_eq!(of_thread(&verdict, 100, "disk"), 28_000);
     assert_eq!(of_thread(&verdict, 7, "run"), 1_500);
     assert_eq!(of_thread(&verdict, 7, "runnable"), 500);
