@@ -143,6 +143,30 @@ static __always_inline void read_call(struct task_struct *task, struct call *cal
 		call->object = descriptor_object(task, descriptor);
 }
 
+// Whether the call passes bytes through something that has two ends: who wakes or is woken there
+// sent or received.
+static __always_inline bool passes_messages(const struct call *call)
+{
+	u32 kind;
+
+	switch (call->number) {
+	case CALL_SENDTO:
+	case CALL_RECVFROM:
+	case CALL_SENDMSG:
+	case CALL_RECVMSG:
+	case CALL_SENDMMSG:
+	case CALL_RECVMMSG:
+		return true;
+	case CALL_READ:
+	case CALL_WRITE:
+	case CALL_READV:
+	case CALL_WRITEV:
+		kind = call->object >> 56;
+		return kind >= OBJECT_PIPE && kind <= OBJECT_EPOLL;
+	}
+	return false;
+}
+
 // Whether call and object alone say what a blocked thread waits for.
 static __always_inline bool tells_the_wait(const struct call *call)
 {
@@ -165,23 +189,9 @@ static __always_inline bool tells_the_wait(const struct call *call)
 	case CALL_ACCEPT:
 	case CALL_ACCEPT4:
 	case CALL_CONNECT:
-	case CALL_SENDTO:
-	case CALL_RECVFROM:
-	case CALL_SENDMSG:
-	case CALL_RECVMSG:
-	case CALL_SENDMMSG:
-	case CALL_RECVMMSG:
 		return true;
-	case CALL_READ:
-	case CALL_WRITE:
-	case CALL_READV:
-	case CALL_WRITEV: {
-		u32 kind = call->object >> 56;
-
-		return kind >= OBJECT_PIPE && kind <= OBJECT_EPOLL;
 	}
-	}
-	return false;
+	return passes_messages(call);
 }
 
 // Whether the waker's call and its object alone say how it wakes.
@@ -198,21 +208,7 @@ static __always_inline bool tells_the_wake(const struct call *call)
 	case CALL_CLONE3:
 	case CALL_FORK:
 	case CALL_VFORK:
-	case CALL_SENDTO:
-	case CALL_RECVFROM:
-	case CALL_SENDMSG:
-	case CALL_RECVMSG:
-	case CALL_SENDMMSG:
-	case CALL_RECVMMSG:
 		return true;
-	case CALL_READ:
-	case CALL_WRITE:
-	case CALL_READV:
-	case CALL_WRITEV: {
-		u32 kind = call->object >> 56;
-
-		return kind >= OBJECT_PIPE && kind <= OBJECT_EPOLL;
 	}
-	}
-	return false;
+	return passes_messages(call);
 }

@@ -60,6 +60,11 @@ struct file {
 	void *private_data;
 };
 
+// Any place that holds one pointer can be read as this.
+struct hlist_head {
+	struct hlist_node *first;
+};
+
 struct fdtable {
 	unsigned int max_fds;
 	struct file **fd;

@@ -15,21 +15,24 @@
 	 (u64)(f) << 40 | (u64)(g) << 48 | (u64)(h) << 56)
 
 // Anonymous inodes are shared by all such files; their name tells the kind ("[eventfd]") and the
-// file's address stands for the number. A regular file has no bracket in front.
-static __always_inline u64 file_object(struct file *file, u64 inode)
+// file's address, which `slot` holds, stands for the number. A regular file has no bracket in
+// front.
+static __always_inline u64 file_object(struct file *file, struct file **slot, u64 inode)
 {
 	const unsigned char *text = BPF_CORE_READ(file, f_path.dentry, d_name.name);
-	u64 name = 0;
+	u64 name = 0, number = 0;
 
 	bpf_probe_read_kernel(&name, sizeof(name), text);
+	// As a number, with which the verifier lets us calculate.
+	bpf_probe_read_kernel(&number, sizeof(number), slot);
 	if (name == WORD('[', 'e', 'v', 'e', 'n', 't', 'f', 'd'))
-		return OBJECT(OBJECT_EVENTFD, (u64)file);
+		return OBJECT(OBJECT_EVENTFD, number);
 	if (name == WORD('[', 't', 'i', 'm', 'e', 'r', 'f', 'd'))
-		return OBJECT(OBJECT_TIMERFD, (u64)file);
+		return OBJECT(OBJECT_TIMERFD, number);
 	if (name == WORD('[', 'e', 'v', 'e', 'n', 't', 'p', 'o'))
-		return OBJECT(OBJECT_EPOLL, (u64)file);
+		return OBJECT(OBJECT_EPOLL, number);
 	if ((u8)name == '[')
-		return OBJECT(OBJECT_ANONYMOUS, (u64)file);
+		return OBJECT(OBJECT_ANONYMOUS, number);
 	return OBJECT(OBJECT_FILE, inode);
 }
 
@@ -41,6 +44,19 @@ extern void *bpf_rdonly_cast(const void *object, u32 type) __ksym __weak;
 	(bpf_ksym_exists(bpf_rdonly_cast) ?                                                        \
 		 ((type *)bpf_rdonly_cast(pointer, bpf_core_type_id_kernel(type)))->field :        \
 		 BPF_CORE_READ((type *)(pointer), field))
+
+// The pointer at an address.
+static __always_inline void *pointer_at(void *address)
+{
+	void *pointer = 0;
+
+	if (bpf_ksym_exists(bpf_rdonly_cast))
+		return ((struct hlist_head *)bpf_rdonly_cast(
+				address, bpf_core_type_id_kernel(struct hlist_head)))
+			->first;
+	bpf_probe_read_kernel(&pointer, sizeof(pointer), address);
+	return pointer;
+}
 
 static __always_inline u64 socket_object(struct sock *sk)
 {
@@ -69,14 +85,14 @@ static __always_inline u64 descriptor_object(struct task_struct *task, u32 fd)
 {
 	struct files_struct *files = task->files;
 	struct fdtable *table = files ? files->fdt : 0;
-	struct file **slot, *file = 0;
 	struct socket *socket;
 	struct inode *inode;
+	struct file *file;
 
 	if (!table || fd >= table->max_fds)
 		return 0;
-	slot = table->fd;
-	if (bpf_probe_read_kernel(&file, sizeof(file), slot + fd) || !file)
+	file = pointer_at(table->fd + fd);
+	if (!file)
 		return 0;
 	inode = FIELD(struct file, file, f_inode);
 	switch (FIELD(struct inode, inode, i_mode) & S_IFMT) {
@@ -90,5 +106,5 @@ static __always_inline u64 descriptor_object(struct task_struct *task, u32 fd)
 	case S_IFBLK:
 		return OBJECT(OBJECT_BLOCK_DEVICE, FIELD(struct inode, inode, i_ino));
 	}
-	return file_object(file, FIELD(struct inode, inode, i_ino));
+	return file_object(file, table->fd + fd, FIELD(struct inode, inode, i_ino));
 }

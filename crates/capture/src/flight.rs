@@ -21,6 +21,7 @@ use hangdog_trace::TraceWriter;
 use hangdog_trace::meta::{Mode, RecordingState};
 
 use crate::error::{Error, Result};
+use crate::owner::hand_over;
 use crate::population::Population;
 use crate::procfs;
 use crate::record::{Losses, describe};
@@ -123,6 +124,8 @@ pub fn snap(socket: &Path, output: &Path) -> Result<Snapshot> {
     if let Some(numbers) = answer.strip_prefix("ok ") {
         let mut numbers = numbers.split(' ').filter_map(|number| number.parse().ok());
         if let (Some(events), Some(duration_ns)) = (numbers.next(), numbers.next()) {
+            hand_over(&output)
+                .map_err(|source| Error::system("give the trace to its user", source))?;
             return Ok(Snapshot {
                 events,
                 duration_ns,

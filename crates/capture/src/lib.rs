@@ -17,6 +17,7 @@ mod command;
 pub mod doctor;
 pub mod error;
 pub mod flight;
+mod owner;
 mod perf;
 mod population;
 mod procfs;

@@ -11,6 +11,7 @@ use hangdog_trace::words::LossKind;
 
 use crate::command::Command;
 use crate::error::{Error, Result};
+use crate::owner::hand_over;
 use crate::procfs;
 use crate::save::{Saver, finish};
 use crate::session::{Options, Session};
@@ -184,9 +185,12 @@ pub fn record(request: &Request, mut progress: impl FnMut(Progress)) -> Result<O
         }
         let outcome = recording.finish(&mut progress);
         let exit_code = exit_code?;
+        let outcome = outcome?;
+        hand_over(&request.output)
+            .map_err(|source| Error::system("give the trace to its user", source))?;
         Ok(Outcome {
             exit_code,
-            ..outcome?
+            ..outcome
         })
     });
     if recorded.is_err() {
