@@ -125,6 +125,33 @@ fn of_one() {
     assert_eq!(of_kind(&verdict, "lock"), 10_000);
 }
 
+/// A circle that a time-out soon broke is not the cause of what took long after it: of 40 ms, the
+/// circle lasts 5 ms, and the worker then computes.
+#[test]
+fn a_small_circle_is_not_the_cause() {
+    let recording = record(&format!(
+        "process app 100
+        thread main app 100 name=app
+        thread worker app 101
+        0 cpu0 switch idle -> main
+        0 cpu1 switch idle -> worker
+        1ms cpu0 switch main -> idle {}
+        1ms cpu1 switch worker -> idle {}
+        6ms cpu1 wake idle -> worker in=timer
+        6.1ms cpu1 switch idle -> worker
+        41ms cpu1 wake worker -> main futex op=wake object=futex:0x10
+        41.1ms cpu0 switch idle -> main
+        end 50ms",
+        lock(0x10, "worker"),
+        lock(0x50, "main")
+    ));
+    let verdict = explain(&recording, "main", 1_000..41_000);
+    assert_eq!(verdict.knot, None);
+    assert_eq!(verdict.root.class, Class::LongRunning);
+    assert_eq!(of_thread(&verdict, 101, "run"), 34_900);
+    assert_eq!(of_kind(&verdict, "lock"), 5_000);
+}
+
 /// Two threads that hand work to and fro, each waiting while the other works, are no knot.
 #[test]
 fn handing_over_is_no_knot() {

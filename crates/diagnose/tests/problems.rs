@@ -166,6 +166,31 @@ fn small_disk_waits_add_up() {
     assert_eq!(found[0], ("app".to_owned(), 20_000..69_500), "{found:?}");
 }
 
+/// Two series with a long computation between them are two.
+#[test]
+fn series_end() {
+    let mut events = String::from("0 cpu0 switch idle -> main\n");
+    for at in (0..10)
+        .map(|turn| 20_000 + 2_500 * turn)
+        .chain((0..12).map(|turn| 75_000 + 2_500 * turn))
+    {
+        events += &format!(
+            "{at}us cpu0 switch main -> idle uninterruptible fsync object=file:5 stack=fsync;save
+            {}us cpu0 wake idle -> main in=softirq vector=4
+            {}us cpu0 switch idle -> main\n",
+            at + 2_000,
+            at + 2_000
+        );
+    }
+    let found = found(
+        &format!("{events}110ms cpu0 switch main -> idle dead\nend 110ms"),
+        Some(100),
+    );
+    for window in [20_000..44_500, 75_000..104_500] {
+        assert!(found.contains(&("app".to_owned(), window)), "{found:?}");
+    }
+}
+
 /// A computation is one problem over the interrupts and short waits within it.
 #[test]
 fn a_computation_over_moments() {

@@ -3,6 +3,7 @@
 mod common;
 
 use common::Recording;
+use hangdog_graph::edge::usually_ended_by;
 use hangdog_graph::{Edge, EdgeKind, Source, Strength};
 use hangdog_trace::ids::IDLE;
 
@@ -462,4 +463,60 @@ fn names() {
     ] {
         assert_eq!(evidence.name(thread), name);
     }
+}
+
+/// A time-out is no reason to suspect whoever brought it the last time: it may be a pause.
+#[test]
+fn a_time_out_is_no_habit() {
+    let wait = "sleeping futex op=wait object=futex:0x10 stack=pthread_cond_wait;pause";
+    let recording = Recording::of(&format!(
+        "{PEOPLE}
+        1ms cpu0 switch main -> idle {wait}
+        2ms cpu1 wake worker -> main futex op=wake stack=pthread_cond_signal;give
+        2.1ms cpu0 switch idle -> main
+        3ms cpu0 switch main -> idle {wait}
+        8ms cpu0 wake idle -> main in=timer
+        8.1ms cpu0 switch idle -> main
+        end 10ms"
+    ));
+    let edge = recording.last_edge("main");
+    assert_eq!((edge.kind, edge.source), (Kind::Timer, Source::Timer));
+}
+
+/// Who usually ends such waits is who brought the thread on, by a wake after which it woke
+/// somebody itself; not who woke it more often in vain.
+#[test]
+fn who_usually_ends_a_wait() {
+    let wait = "sleeping futex op=wait object=futex:0x10 stack=pthread_cond_wait;take_job";
+    let wakes = |causes: &str| {
+        let mut events = format!("0.5ms cpu0 switch main -> idle {wait}\n");
+        for (at, waker) in [
+            "other", "worker", "other", "worker", "other", "worker", "other",
+        ]
+        .iter()
+        .enumerate()
+        {
+            let at = at as u64 + 1;
+            let work = match *waker {
+                "worker" => format!("{at}.05ms cpu0 wake main -> bystander {causes}"),
+                _ => String::new(),
+            };
+            events += &format!(
+                "{at}ms cpu1 wake {waker} -> main futex op=wake object=futex:0x10
+                {at}.02ms cpu0 switch idle -> main
+                {work}
+                {at}.1ms cpu0 switch main -> idle {wait}\n"
+            );
+        }
+        let recording = Recording::of(&format!("{PEOPLE}{events}end 10ms"));
+        let waits = recording.waits(recording.t("main"));
+        let (last, _) = waits.last().expect("a wait");
+        let edge = usually_ended_by(&recording.evidence(), last, recording.t("bystander"));
+        edge.map(|edge| (edge.kind, edge.strength, edge.source))
+    };
+    let worker = Recording::of(PEOPLE).t("worker");
+    let by_worker = Some((Kind::Habit, Weak, Source::Thread(worker)));
+    assert_eq!(wakes("write object=pipe:9"), by_worker);
+    // To give a lock back is no work; and of two who both woke it in vain neither is believed.
+    assert_eq!(wakes("futex op=wake stack=pthread_mutex_unlock;look"), None);
 }
