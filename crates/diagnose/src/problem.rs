@@ -292,8 +292,10 @@ impl Series {
     ];
     /// A loop that sleeps longer each time keeps a rhythm; one that sleeps for less polls.
     const MOMENT_NS: u64 = 2_000_000;
-    /// What is done between two of them is shorter than this.
-    const GAP_NS: u64 = 3_000_000;
+    /// What is computed between two of them is shorter than this.
+    const GAP_NS: u64 = 6_000_000;
+    /// A wait of another kind that is longer than this ends the series.
+    const BREAK_NS: u64 = 1_000_000;
     /// From so many on it is a series.
     const FEWEST: usize = 3;
 
@@ -358,8 +360,9 @@ impl Finder {
         let kind = waiting.wait.kind;
         let length = waiting.to - waiting.from;
         if !Series::KINDS.contains(&kind) {
-            // One that is long enough ends the series by the gap that it makes.
-            if let Some(series) = &mut self.series {
+            if length > Series::BREAK_NS {
+                self.end_series();
+            } else if let Some(series) = &mut self.series {
                 series.gap += length;
             }
             return;

@@ -17,6 +17,9 @@ use std::ops::Range;
 
 /// A look at whether something has come takes no longer than this on a CPU.
 const LOOK_NS: u64 = 300_000;
+/// Where there were many looks before, one of them may have been held up, by the machine rather
+/// than by what the thread did: then it takes no longer than this.
+const LONGEST_LOOK_NS: u64 = 5_000_000;
 /// To look, a thread may have to get a lock back first, and whoever has it may be off its CPU: a
 /// wait for a lock up to this long.
 const RELOCK_NS: u64 = 10_000_000;
@@ -122,7 +125,8 @@ impl Joiner<'_, '_> {
                 _ => 0,
             })
             .sum();
-        if on_cpu > LOOK_NS {
+        let look = LOOK_NS.saturating_mul(self.parts.len() as u64);
+        if on_cpu > look.min(LONGEST_LOOK_NS) {
             self.flush(see);
         }
     }
