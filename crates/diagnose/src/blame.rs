@@ -128,6 +128,14 @@ impl Blame {
         walk.look(thread, window, None);
         walk.blame
     }
+
+    /// The steps from the problem down to one of them.
+    pub(crate) fn way_to(&self, step: usize) -> Vec<usize> {
+        let mut way: Vec<usize> =
+            std::iter::successors(Some(step), |&at| self.steps[at].above).collect();
+        way.reverse();
+        way
+    }
 }
 
 /// Whether the one who ended the wait had woken the thread in vain so often, and more often than

@@ -1,16 +1,16 @@
-//! From blame to verdict: who is to blame most, and by which way that was found.
+//! From blame to verdict: the report on who is to blame most, and by which way that was found.
 
-use hangdog_graph::{Edge, Evidence, Strength, WaitKind};
+use hangdog_graph::{Edge, Evidence, Strength};
 use hangdog_trace::ids::Utid;
-use hangdog_trace::words::Left;
 use std::collections::HashMap;
 use std::ops::Range;
 
 use crate::blame::{Blame, BlameKind, Knot, Piece};
-use crate::function::{Function, common, frames, mostly_yielding, samples_of};
+use crate::function::frames;
 use crate::problem::Problem;
 use crate::sentence::{self, Facts};
-use crate::starvation::{self, Starvation};
+use crate::starvation::Starvation;
+use crate::suspect::Suspect;
 use crate::verdict::{
     BlameRow, Class, EdgeReport, PathStep, ProblemReport, Question, Root, ThreadBlame, Verdict, Who,
 };
@@ -34,31 +34,15 @@ struct Judge<'a, 'e> {
     blame: &'a Blame,
 }
 
-/// A thread that the most time was laid to, and what it did in it.
-struct Suspect {
-    thread: Utid,
-    class: Class,
-    kind: BlameKind,
-    /// Its pieces, in the order of time.
-    windows: Vec<Range<u64>>,
-    time: u64,
-    starvation: Option<Starvation>,
-    function: Option<Function>,
-}
-
 /// A circle counts as the cause from this share of the problem on.
 const CIRCLE_SHARE: f64 = 0.5;
-/// So many moments of sleep are polling, if they are this short on average.
-const POLLS: usize = 10;
-const POLL_NS: u64 = 200_000_000;
-
 impl Judge<'_, '_> {
     fn verdict(&self, lost: bool) -> Verdict {
         let evidence = self.evidence;
         let duration = self.problem.duration().max(1);
         let share = |ns: u64| ns as f64 / duration as f64;
         let knot = self.knot();
-        let suspect = self.suspect(knot);
+        let suspect = Suspect::find(evidence, self.blame, self.problem.thread, knot);
         let path = self.path(&suspect);
         let weak = self.weak_edges(&suspect);
         let unknown: u64 = self.total(|piece| piece.kind == BlameKind::Unknown);
@@ -124,125 +108,6 @@ impl Judge<'_, '_> {
         let longest = self.blame.knots.iter().max_by_key(|knot| knot.duration)?;
         let share = longest.duration as f64 / self.problem.duration().max(1) as f64;
         (share >= CIRCLE_SHARE).then_some(longest)
-    }
-
-    fn suspect(&self, knot: Option<&Knot>) -> Suspect {
-        let mut times: HashMap<Utid, u64> = HashMap::new();
-        for piece in &self.blame.pieces {
-            if piece.kind != BlameKind::Unknown {
-                *times.entry(piece.thread).or_default() += piece.ns;
-            }
-        }
-        let most = times.iter().max_by_key(|(thread, time)| (**time, **thread));
-        let in_knot = knot.and_then(|knot| {
-            knot.threads
-                .iter()
-                .copied()
-                .max_by_key(|thread| times.get(thread).copied())
-        });
-        let thread = in_knot
-            .or(most.map(|(&thread, _)| thread))
-            .unwrap_or(self.problem.thread);
-        let pieces: Vec<&Piece> = self
-            .blame
-            .pieces
-            .iter()
-            .filter(|piece| piece.thread == thread)
-            .collect();
-        let kind = dominant(&pieces);
-        let of_kind: Vec<&Piece> = pieces.iter().copied().filter(|p| p.kind == kind).collect();
-        let mut suspect = Suspect {
-            thread,
-            class: class_of(kind),
-            kind,
-            windows: windows_of(&of_kind),
-            time: pieces.iter().map(|piece| piece.ns).sum(),
-            starvation: None,
-            function: None,
-        };
-        if knot.is_some() {
-            suspect.class = Class::Circular;
-        } else if self.polls(&pieces) {
-            suspect.class = Class::RepeatedYield;
-        }
-        if suspect.class == Class::Starved {
-            let throttled = of_kind
-                .iter()
-                .filter(|p| p.left == Some(Left::Throttled))
-                .map(|p| p.ns)
-                .sum();
-            let why = starvation::explain(self.evidence, thread, &suspect.windows, throttled);
-            suspect.starvation = Some(why);
-        }
-        suspect.function = self.function(&suspect, &pieces, &of_kind);
-        suspect
-    }
-
-    /// Whether a thread's time went to asking again and again.
-    fn polls(&self, pieces: &[&Piece]) -> bool {
-        let sleeps: usize = pieces
-            .iter()
-            .filter(|piece| {
-                let wait = piece.wait.as_ref();
-                wait.is_some_and(|(waiting, _)| waiting.wait.kind == WaitKind::Sleep)
-            })
-            .map(|piece| piece.count)
-            .sum();
-        let time = |kind| {
-            pieces
-                .iter()
-                .filter(|p| p.kind == kind)
-                .map(|p| p.ns)
-                .sum::<u64>()
-        };
-        let (slept, ran) = (time(BlameKind::Timer), time(BlameKind::Run));
-        if sleeps >= POLLS && slept / sleeps as u64 <= POLL_NS && slept > ran {
-            return true;
-        }
-        let yields = pieces
-            .iter()
-            .filter(|piece| piece.left == Some(Left::Yielded))
-            .map(|piece| piece.count)
-            .sum::<usize>();
-        let yielded: u64 = pieces
-            .iter()
-            .filter(|piece| piece.left == Some(Left::Yielded))
-            .map(|piece| piece.ns)
-            .sum();
-        if yields >= POLLS && yielded > ran {
-            return true;
-        }
-        // Yields without a competitor leave no switch: only samples show them.
-        let Some(thread) = pieces.first().map(|piece| piece.thread) else {
-            return false;
-        };
-        let samples = samples_of(self.evidence, thread, &on_cpu(pieces));
-        samples.len() >= POLLS && mostly_yielding(self.evidence, &samples)
-    }
-
-    fn function(&self, suspect: &Suspect, all: &[&Piece], of_kind: &[&Piece]) -> Option<Function> {
-        let named = |thread, windows: &[Range<u64>]| {
-            common(self.evidence, &samples_of(self.evidence, thread, windows))
-        };
-        match (&suspect.starvation, suspect.kind) {
-            (Some(Starvation::Hog { thread, .. }), _) => return named(*thread, &suspect.windows),
-            // What it did, if only with the little that it got.
-            (_, BlameKind::Run | BlameKind::Runnable) => {
-                return named(suspect.thread, &on_cpu(all));
-            }
-            _ => {}
-        }
-        let longest = of_kind.iter().max_by_key(|piece| piece.ns)?;
-        // A kernel thread that waits on behalf of another has no user stack: that other's tells.
-        let way = self.way_to(longest.step).into_iter().rev();
-        let above = way
-            .filter_map(|step| self.blame.steps[step].reached.as_ref())
-            .filter(|(waiting, _)| waiting.wait.thread == suspect.thread);
-        longest.wait.iter().chain(above).find_map(|(waiting, _)| {
-            let stack = waiting.wait.user_stack(self.evidence);
-            let (name, place) = self.evidence.own_function(stack)?;
-            Some(Function { name, place, stack })
-        })
     }
 
     fn place(&self, suspect: &Suspect) -> Option<String> {
@@ -324,16 +189,9 @@ impl Judge<'_, '_> {
             .map_or(0, |(step, _)| step)
     }
 
-    /// The steps from the problem down to the suspect's main one.
-    fn way_to(&self, step: usize) -> Vec<usize> {
-        let mut way: Vec<usize> =
-            std::iter::successors(Some(step), |&at| self.blame.steps[at].above).collect();
-        way.reverse();
-        way
-    }
-
     fn weak_edges(&self, suspect: &Suspect) -> usize {
-        self.way_to(self.main_step(suspect))
+        self.blame
+            .way_to(self.main_step(suspect))
             .iter()
             .filter_map(|&step| self.blame.steps[step].reached.as_ref())
             .filter(|(_, edge)| edge.strength == Strength::Weak)
@@ -343,7 +201,7 @@ impl Judge<'_, '_> {
     fn path(&self, suspect: &Suspect) -> Vec<PathStep> {
         let evidence = self.evidence;
         let main = self.main_step(suspect);
-        let way = self.way_to(main);
+        let way = self.blame.way_to(main);
         let mut path = Vec::new();
         for pair in way.windows(2) {
             let above = &self.blame.steps[pair[0]];
@@ -470,63 +328,6 @@ const WEAK_EDGE: f64 = 0.85;
 
 /// And by this where events were lost.
 const EVENTS_LOST: f64 = 0.7;
-
-/// When a thread was on a CPU. A sample is taken by an interrupt, so the time that interrupts took
-/// belongs to it.
-fn on_cpu(pieces: &[&Piece]) -> Vec<Range<u64>> {
-    let on_cpu = |piece: &&Piece| matches!(piece.kind, BlameKind::Run | BlameKind::Interrupt);
-    disjoint(pieces.iter().copied().filter(on_cpu))
-}
-
-/// When the pieces were. Sums span more than they are, so they are left out if others are there.
-fn windows_of(pieces: &[&Piece]) -> Vec<Range<u64>> {
-    let is_whole = |piece: &&Piece| piece.ns == piece.to - piece.from;
-    let whole = disjoint(pieces.iter().copied().filter(is_whole));
-    match whole.is_empty() {
-        true => disjoint(pieces.iter().copied()),
-        false => whole,
-    }
-}
-
-/// The times of pieces, in order and joined where they overlap.
-fn disjoint<'p>(pieces: impl Iterator<Item = &'p Piece>) -> Vec<Range<u64>> {
-    let mut windows: Vec<_> = pieces.map(|piece| piece.from..piece.to).collect();
-    windows.sort_by_key(|window| window.start);
-    windows.dedup_by(|next, last| {
-        let overlap = next.start < last.end;
-        if overlap {
-            last.end = last.end.max(next.end);
-        }
-        overlap
-    });
-    windows
-}
-
-fn dominant(pieces: &[&Piece]) -> BlameKind {
-    let mut times: HashMap<BlameKind, u64> = HashMap::new();
-    for piece in pieces {
-        *times.entry(piece.kind).or_default() += piece.ns;
-    }
-    let most = times
-        .into_iter()
-        .max_by_key(|&(kind, time)| (time, std::cmp::Reverse(kind)));
-    most.map_or(BlameKind::Unknown, |(kind, _)| kind)
-}
-
-fn class_of(kind: BlameKind) -> Class {
-    match kind {
-        BlameKind::Run => Class::LongRunning,
-        BlameKind::Runnable => Class::Starved,
-        BlameKind::Interrupt => Class::Interrupted,
-        BlameKind::Paging => Class::Paging,
-        BlameKind::Unknown => Class::Unknown,
-        BlameKind::Lock
-        | BlameKind::Message
-        | BlameKind::Disk
-        | BlameKind::Network
-        | BlameKind::Timer => Class::LongWait,
-    }
-}
 
 /// A thread as the verdict names it.
 pub fn who(evidence: &Evidence<'_>, thread: Utid) -> Who {

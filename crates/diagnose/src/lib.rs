@@ -13,6 +13,7 @@ pub mod problem;
 mod sentence;
 mod starvation;
 mod stretch;
+mod suspect;
 pub mod verdict;
 
 pub use judge::diagnose;

@@ -1,0 +1,220 @@
+//! Who is to blame most, and what it did.
+
+use hangdog_graph::{Evidence, WaitKind};
+use hangdog_trace::ids::Utid;
+use hangdog_trace::words::Left;
+use std::collections::HashMap;
+use std::ops::Range;
+
+use crate::blame::{Blame, BlameKind, Knot, Piece};
+use crate::function::{Function, common, mostly_yielding, samples_of};
+use crate::starvation::{self, Starvation};
+use crate::verdict::Class;
+
+/// A thread that the most time was laid to, and what it did in it.
+pub(crate) struct Suspect {
+    pub thread: Utid,
+    pub class: Class,
+    pub kind: BlameKind,
+    /// Its pieces, in the order of time.
+    pub windows: Vec<Range<u64>>,
+    pub time: u64,
+    pub starvation: Option<Starvation>,
+    pub function: Option<Function>,
+}
+
+/// So many moments of sleep are polling, if they are this short on average.
+const POLLS: usize = 10;
+const POLL_NS: u64 = 200_000_000;
+
+impl Suspect {
+    /// The one to whom most of `blame` goes, among the threads of `knot` if there is one; `victim`
+    /// where nothing is known.
+    pub(crate) fn find(
+        evidence: &Evidence<'_>,
+        blame: &Blame,
+        victim: Utid,
+        knot: Option<&Knot>,
+    ) -> Suspect {
+        let mut times: HashMap<Utid, u64> = HashMap::new();
+        for piece in &blame.pieces {
+            if piece.kind != BlameKind::Unknown {
+                *times.entry(piece.thread).or_default() += piece.ns;
+            }
+        }
+        let most = times.iter().max_by_key(|(thread, time)| (**time, **thread));
+        let in_knot = knot.and_then(|knot| {
+            knot.threads
+                .iter()
+                .copied()
+                .max_by_key(|thread| times.get(thread).copied())
+        });
+        let thread = in_knot
+            .or(most.map(|(&thread, _)| thread))
+            .unwrap_or(victim);
+        let pieces: Vec<&Piece> = blame
+            .pieces
+            .iter()
+            // What is not known of it says nothing about it, unless there is nothing else.
+            .filter(|piece| piece.kind != BlameKind::Unknown || times.is_empty())
+            .filter(|piece| piece.thread == thread)
+            .collect();
+        let kind = dominant(&pieces);
+        let of_kind: Vec<&Piece> = pieces.iter().copied().filter(|p| p.kind == kind).collect();
+        let mut suspect = Suspect {
+            thread,
+            class: class_of(kind),
+            kind,
+            windows: windows_of(&of_kind),
+            time: pieces.iter().map(|piece| piece.ns).sum(),
+            starvation: None,
+            function: None,
+        };
+        if knot.is_some() {
+            suspect.class = Class::Circular;
+        } else if polls(evidence, &pieces) {
+            suspect.class = Class::RepeatedYield;
+        }
+        if suspect.class == Class::Starved {
+            let throttled = of_kind
+                .iter()
+                .filter(|p| p.left == Some(Left::Throttled))
+                .map(|p| p.ns)
+                .sum();
+            let why = starvation::explain(evidence, thread, &suspect.windows, throttled);
+            suspect.starvation = Some(why);
+        }
+        suspect.function = suspect.name_function(evidence, blame, &pieces, &of_kind);
+        suspect
+    }
+
+    fn name_function(
+        &self,
+        evidence: &Evidence<'_>,
+        blame: &Blame,
+        all: &[&Piece],
+        of_kind: &[&Piece],
+    ) -> Option<Function> {
+        let named = |thread, windows: &[Range<u64>]| {
+            common(evidence, &samples_of(evidence, thread, windows))
+        };
+        match (&self.starvation, self.kind) {
+            (Some(Starvation::Hog { thread, .. }), _) => return named(*thread, &self.windows),
+            // What it did, if only with the little that it got.
+            (_, BlameKind::Run | BlameKind::Runnable) => {
+                return named(self.thread, &on_cpu(all));
+            }
+            _ => {}
+        }
+        let longest = of_kind.iter().max_by_key(|piece| piece.ns)?;
+        // A kernel thread that waits on behalf of another has no user stack: that other's tells.
+        let way = blame.way_to(longest.step).into_iter().rev();
+        let above = way
+            .filter_map(|step| blame.steps[step].reached.as_ref())
+            .filter(|(waiting, _)| waiting.wait.thread == self.thread);
+        longest.wait.iter().chain(above).find_map(|(waiting, _)| {
+            let stack = waiting.wait.user_stack(evidence);
+            let (name, place) = evidence.own_function(stack)?;
+            Some(Function { name, place, stack })
+        })
+    }
+}
+
+/// Whether a thread's time went to asking again and again.
+fn polls(evidence: &Evidence<'_>, pieces: &[&Piece]) -> bool {
+    let sleeps: usize = pieces
+        .iter()
+        .filter(|piece| {
+            let wait = piece.wait.as_ref();
+            wait.is_some_and(|(waiting, _)| waiting.wait.kind == WaitKind::Sleep)
+        })
+        .map(|piece| piece.count)
+        .sum();
+    let time = |kind| {
+        pieces
+            .iter()
+            .filter(|p| p.kind == kind)
+            .map(|p| p.ns)
+            .sum::<u64>()
+    };
+    let (slept, ran) = (time(BlameKind::Timer), time(BlameKind::Run));
+    if sleeps >= POLLS && slept / sleeps as u64 <= POLL_NS && slept > ran {
+        return true;
+    }
+    let yields = pieces
+        .iter()
+        .filter(|piece| piece.left == Some(Left::Yielded))
+        .map(|piece| piece.count)
+        .sum::<usize>();
+    let yielded: u64 = pieces
+        .iter()
+        .filter(|piece| piece.left == Some(Left::Yielded))
+        .map(|piece| piece.ns)
+        .sum();
+    if yields >= POLLS && yielded > ran {
+        return true;
+    }
+    // Yields without a competitor leave no switch: only samples show them.
+    let Some(thread) = pieces.first().map(|piece| piece.thread) else {
+        return false;
+    };
+    let samples = samples_of(evidence, thread, &on_cpu(pieces));
+    samples.len() >= POLLS && mostly_yielding(evidence, &samples)
+}
+
+/// When a thread was on a CPU. A sample is taken by an interrupt, so the time that interrupts took
+/// belongs to it.
+fn on_cpu(pieces: &[&Piece]) -> Vec<Range<u64>> {
+    let on_cpu = |piece: &&Piece| matches!(piece.kind, BlameKind::Run | BlameKind::Interrupt);
+    disjoint(pieces.iter().copied().filter(on_cpu))
+}
+
+/// When the pieces were. Sums span more than they are, so they are left out if others are there.
+fn windows_of(pieces: &[&Piece]) -> Vec<Range<u64>> {
+    let is_whole = |piece: &&Piece| piece.ns == piece.to - piece.from;
+    let whole = disjoint(pieces.iter().copied().filter(is_whole));
+    match whole.is_empty() {
+        true => disjoint(pieces.iter().copied()),
+        false => whole,
+    }
+}
+
+/// The times of pieces, in order and joined where they overlap.
+fn disjoint<'p>(pieces: impl Iterator<Item = &'p Piece>) -> Vec<Range<u64>> {
+    let mut windows: Vec<_> = pieces.map(|piece| piece.from..piece.to).collect();
+    windows.sort_by_key(|window| window.start);
+    windows.dedup_by(|next, last| {
+        let overlap = next.start < last.end;
+        if overlap {
+            last.end = last.end.max(next.end);
+        }
+        overlap
+    });
+    windows
+}
+
+fn dominant(pieces: &[&Piece]) -> BlameKind {
+    let mut times: HashMap<BlameKind, u64> = HashMap::new();
+    for piece in pieces {
+        *times.entry(piece.kind).or_default() += piece.ns;
+    }
+    let most = times
+        .into_iter()
+        .max_by_key(|&(kind, time)| (time, std::cmp::Reverse(kind)));
+    most.map_or(BlameKind::Unknown, |(kind, _)| kind)
+}
+
+fn class_of(kind: BlameKind) -> Class {
+    match kind {
+        BlameKind::Run => Class::LongRunning,
+        BlameKind::Runnable => Class::Starved,
+        BlameKind::Interrupt => Class::Interrupted,
+        BlameKind::Paging => Class::Paging,
+        BlameKind::Unknown => Class::Unknown,
+        BlameKind::Lock
+        | BlameKind::Message
+        | BlameKind::Disk
+        | BlameKind::Network
+        | BlameKind::Timer => Class::LongWait,
+    }
+}
