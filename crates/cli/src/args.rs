@@ -75,7 +75,7 @@ pub struct RecordArgs {
     #[arg(long, value_name = "HZ", default_value_t = 1000, value_parser = clap::value_parser!(u32).range(..=20_000))]
     pub sample: u32,
     /// Memory for the rings of all CPUs together
-    #[arg(long, value_name = "SIZE", default_value = "32M")]
+    #[arg(long, value_name = "SIZE", default_value = "64M")]
     pub memory: Size,
     /// Record bytes through pipes and eventfds too; costs a hook on every system call
     #[arg(long)]
@@ -249,7 +249,7 @@ mod tests {
         };
         assert_eq!(args.command, ["ls", "-l"]);
         assert_eq!(args.output, Some("a.hang".into()));
-        assert_eq!((args.sample, args.memory.bytes()), (1000, 32 << 20));
+        assert_eq!((args.sample, args.memory.bytes()), (1000, 64 << 20));
     }
 
     /// A duration without a unit is refused.
