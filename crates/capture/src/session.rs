@@ -80,6 +80,8 @@ fn kernel_types() -> Result<Btf<'static>> {
 }
 
 fn open(storage: &mut MaybeUninit<OpenObject>) -> Result<skeleton::OpenHangdogSkel<'_>> {
+    // Its hint at the memory limit misleads: what is missing is a privilege, and our errors say so.
+    libbpf_rs::set_print(None);
     HangdogSkelBuilder::default()
         .open(storage)
         .map_err(|source| Error::Bpf {
