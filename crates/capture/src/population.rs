@@ -82,9 +82,8 @@ impl Population {
             }
             What::Exit { tid, .. } => {
                 let member = self.threads.remove(tid)?;
-                // The leader's exit is not the process's while other threads live.
-                let ended = *tid == member.pid
-                    && !self.threads.values().any(|other| other.pid == member.pid);
+                // A process lives as long as any of its threads; the first may exit before others.
+                let ended = !self.threads.values().any(|other| other.pid == member.pid);
                 if ended {
                     self.processes.remove(&member.pid);
                     return Some(member.pid);
@@ -149,7 +148,7 @@ mod tests {
         assert_eq!(population.processes[&1].mappings.len(), 1);
     }
 
-    /// A process ends with its last thread, whichever order its threads exit in after the leader.
+    /// A mapping takes the place of those that it overlaps.
     #[test]
     fn a_mapping_replaces_what_it_covers() {
         let mut population = Population::default();
@@ -162,6 +161,18 @@ mod tests {
         }
         assert_eq!(population.processes[&1].mappings, [code(15, 35)]);
         assert_eq!(population.apply(&What::Exit { tid: 1, status: 0 }), Some(1));
+        assert!(population.processes.is_empty());
+    }
+
+    /// A process ends with the last of its threads, also where its first one exited before.
+    #[test]
+    fn a_process_ends_with_its_last_thread() {
+        let mut population = Population::default();
+        population.apply(&fork(0, 1, 1));
+        population.apply(&fork(1, 2, 1));
+        assert_eq!(population.apply(&What::Exit { tid: 1, status: 0 }), None);
+        assert!(population.processes.contains_key(&1));
+        assert_eq!(population.apply(&What::Exit { tid: 2, status: 0 }), Some(1));
         assert!(population.processes.is_empty());
     }
 }

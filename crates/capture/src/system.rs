@@ -83,7 +83,7 @@ pub(crate) fn stop_asked() -> bool {
     STOP.load(Ordering::Relaxed)
 }
 
-/// Whether this process may do everything that recording needs.
+/// This process's effective capabilities, a bit each by the kernel's numbers; 0 if unreadable.
 pub(crate) fn effective_capabilities() -> u64 {
     std::fs::read_to_string("/proc/self/status")
         .ok()
