@@ -5,7 +5,7 @@ use hangdog_trace::Threads;
 use hangdog_trace::calls::{Call, Calls};
 use hangdog_trace::ids::{NO_STACK, StackId, Utid};
 use hangdog_trace::stacks::StackTable;
-use hangdog_trace::tables::{Samples, Switches, Transfers, Wakes};
+use hangdog_trace::tables::{Samples, Switches, Wakes};
 
 /// What is known.
 pub struct Evidence<'a> {
@@ -15,8 +15,6 @@ pub struct Evidence<'a> {
     pub wakes: &'a Wakes,
     /// What CPUs were seen running.
     pub samples: &'a Samples,
-    /// Bytes through sockets.
-    pub transfers: &'a Transfers,
     /// Names and kinship.
     pub threads: &'a Threads,
     /// What each thread did when.
@@ -27,8 +25,7 @@ pub struct Evidence<'a> {
     pub calls: Calls,
 }
 
-/// How the rows of `wakes` are ordered by thread: by wakee for whom was woken, by waker for what a
-/// thread caused.
+/// The rows whose time lies in `[from, to)`; `ts` ascends.
 pub(crate) fn rows_between(ts: &[u64], from: u64, to: u64) -> std::ops::Range<usize> {
     let first = ts.partition_point(|&t| t < from);
     first..first + ts[first..].partition_point(|&t| t < to)

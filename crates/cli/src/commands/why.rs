@@ -11,7 +11,7 @@ use hangdog_diagnose::verdict::{Verdict, Who};
 use hangdog_diagnose::{Problem, diagnose, judge, problem};
 use hangdog_graph::Evidence;
 use hangdog_trace::calls::Calls;
-use hangdog_trace::tables::{Samples, Transfers};
+use hangdog_trace::tables::Samples;
 use serde::Serialize;
 use std::io::Write;
 use std::path::Path;
@@ -53,12 +53,10 @@ pub fn run(args: &WhyArgs) -> Result<()> {
     let recording = Recording::load(&args.trace)?;
     let stacks = load::stacks(&recording.trace)?;
     let samples: Samples = recording.trace.read()?;
-    let transfers: Transfers = recording.trace.read()?;
     let evidence = Evidence {
         switches: &recording.switches,
         wakes: &recording.wakes,
         samples: &samples,
-        transfers: &transfers,
         threads: &recording.threads,
         timeline: &recording.timeline,
         stacks: &stacks,
