@@ -212,6 +212,7 @@ impl Code {
                 stack: id,
                 process,
                 frames,
+                end: 0,
             });
         }
         id

@@ -51,6 +51,7 @@ pub fn name_frames(
             if let Symbolized::Sym(symbol) = symbol {
                 symbols.push(Symbol {
                     frame: frames.frame[row],
+                    inline_depth: 0,
                     function: symbol.name.into_owned(),
                     function_offset: symbol.offset as u64,
                     source: symbol

@@ -62,6 +62,7 @@ fn add_stacks(trace: &mut TextTrace) {
         });
         tables.symbols.push(Symbol {
             frame,
+            inline_depth: 0,
             function: (*function).to_owned(),
             function_offset: 0,
             source: String::new(),
@@ -72,6 +73,7 @@ fn add_stacks(trace: &mut TextTrace) {
             stack,
             process: stack % 2,
             frames: vec![stack, stack % 5 * 10],
+            end: 0,
         });
     }
     for (module, path) in [(0, "/bin/app"), (1, "/lib/libc.so.6")] {

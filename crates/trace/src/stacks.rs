@@ -1,24 +1,29 @@
 //! Stacks as people read them: ids become functions, modules and source lines.
 //!
-//! Four tables are joined by id when they are asked for. A frame or module that is missing (its
-//! definition was lost) reads as unknown.
+//! Four tables are joined by id when they are asked for. A frame whose code was inlined into
+//! another function's reads as one frame for each of these functions. A frame or module that is
+//! missing (its definition was lost) reads as unknown.
 
+use std::cmp::Reverse;
 use std::collections::HashMap;
 use std::fmt;
+use std::ops::Range;
 
 use crate::error::Result;
 use crate::ids::{FrameId, ModuleId, StackId};
 use crate::reader::Trace;
 use crate::tables::{Frames, Modules, Stacks, Symbols};
-use crate::words::ModuleKind;
+use crate::words::{ModuleKind, StackEnd};
 
 /// A frame with what is known of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ResolvedFrame<'a> {
     /// Demangled name of the function, if it has one.
     pub function: Option<&'a str>,
-    /// Offset from the function's start, bytes.
+    /// Offset from the function's start, bytes; 0 if it is inlined.
     pub function_offset: u64,
+    /// Whether the function is inlined into that of the next frame outwards.
+    pub inlined: bool,
     /// File name of the module, without its folders; none if no mapping is known.
     pub module: Option<&'a str>,
     /// Whether it is the kernel's code.
@@ -50,7 +55,10 @@ pub struct StackTable {
     stack_rows: HashMap<StackId, u32>,
     frame_rows: HashMap<FrameId, u32>,
     module_rows: HashMap<ModuleId, u32>,
-    symbol_rows: HashMap<FrameId, u32>,
+    /// Rows of `symbols`, those of a frame together, the innermost function first.
+    symbol_rows: Vec<u32>,
+    /// Which of `symbol_rows` are a frame's.
+    symbol_ranges: HashMap<FrameId, Range<u32>>,
 }
 
 impl StackTable {
@@ -69,11 +77,13 @@ impl StackTable {
 
     /// Joins the tables.
     pub fn new(stacks: Stacks, frames: Frames, modules: Modules, symbols: Symbols) -> StackTable {
+        let (symbol_rows, symbol_ranges) = by_frame(&symbols);
         StackTable {
             stack_rows: rows(&stacks.stack),
             frame_rows: rows(&frames.frame),
             module_rows: rows(&modules.module),
-            symbol_rows: rows(&symbols.frame),
+            symbol_rows,
+            symbol_ranges,
             frames,
             modules,
             symbols,
@@ -89,32 +99,84 @@ impl StackTable {
         }
     }
 
-    /// A stack's frames, innermost first; none for no stack or one that is not known.
-    pub fn stack(&self, stack: StackId) -> impl ExactSizeIterator<Item = ResolvedFrame<'_>> {
-        self.frame_ids(stack).iter().map(|&frame| self.frame(frame))
+    /// A stack's frames, innermost first, inlined functions before those that they are inlined
+    /// into; none for no stack or one that is not known.
+    pub fn stack(&self, stack: StackId) -> impl Iterator<Item = ResolvedFrame<'_>> {
+        self.frame_ids(stack)
+            .iter()
+            .flat_map(|&frame| self.frame(frame))
     }
 
-    /// One frame.
-    pub fn frame(&self, frame: FrameId) -> ResolvedFrame<'_> {
+    /// Why a stack goes no further out.
+    pub fn end(&self, stack: StackId) -> StackEnd {
+        let row = self.stack_rows.get(&stack);
+        row.map_or(StackEnd::Unknown, |&row| {
+            self.stacks.end[row as usize].into()
+        })
+    }
+
+    /// The functions at one frame, at least one: those inlined there, innermost first, then the
+    /// one whose code it is.
+    pub fn frame(&self, frame: FrameId) -> impl Iterator<Item = ResolvedFrame<'_>> {
         let row = self.frame_rows.get(&frame).map(|&row| row as usize);
         let module = row
             .and_then(|row| self.module_rows.get(&self.frames.module[row]))
             .map(|&module| module as usize);
-        let symbol = self.symbol_rows.get(&frame).map(|&row| row as usize);
-        ResolvedFrame {
-            function: symbol
-                .map(|row| self.symbols.function[row].as_str())
-                .filter(|name| !name.is_empty()),
-            function_offset: symbol.map_or(0, |row| self.symbols.function_offset[row]),
+        let bare = ResolvedFrame {
+            function: None,
+            function_offset: 0,
+            inlined: false,
             module: module
                 .map(|row| self.modules.path[row].as_str())
                 .map(|path| path.rsplit('/').next().unwrap_or(path)),
             kernel: module
                 .is_some_and(|row| ModuleKind::from(self.modules.kind[row]) == ModuleKind::Kernel),
             offset: row.map_or(0, |row| self.frames.offset[row]),
-            source: symbol.map_or("", |row| &self.symbols.source[row]),
+            source: "",
+        };
+        let range = self.symbol_ranges.get(&frame);
+        let rows = range.map(|range| &self.symbol_rows[range.start as usize..range.end as usize]);
+        let named = rows
+            .into_iter()
+            .flatten()
+            .map(move |&row| self.named(bare, row as usize));
+        named.chain(rows.is_none().then_some(bare))
+    }
+
+    /// The frame with the names that a row of symbols has.
+    fn named<'a>(&'a self, bare: ResolvedFrame<'a>, row: usize) -> ResolvedFrame<'a> {
+        let function = self.symbols.function[row].as_str();
+        ResolvedFrame {
+            function: (!function.is_empty()).then_some(function),
+            function_offset: self.symbols.function_offset[row],
+            inlined: self.symbols.inline_depth[row] > 0,
+            source: &self.symbols.source[row],
+            ..bare
         }
     }
+}
+
+/// The rows of symbols sorted by frame, each frame's from the innermost function outwards, and
+/// which of them each frame has.
+fn by_frame(symbols: &Symbols) -> (Vec<u32>, HashMap<FrameId, Range<u32>>) {
+    let key = |&row: &u32| {
+        let row = row as usize;
+        (symbols.frame[row], Reverse(symbols.inline_depth[row]))
+    };
+    let mut sorted: Vec<u32> = (0..symbols.len() as u32).collect();
+    sorted.sort_by_key(key);
+    // A function stands at a depth once, whatever a damaged trace says.
+    sorted.dedup_by_key(|row| key(row));
+    let mut start = 0;
+    let ranges = sorted
+        .chunk_by(|&a, &b| symbols.frame[a as usize] == symbols.frame[b as usize])
+        .map(|rows| {
+            let range = start..start + rows.len() as u32;
+            start = range.end;
+            (symbols.frame[rows[0] as usize], range)
+        })
+        .collect();
+    (sorted, ranges)
 }
 
 /// Row numbers by id.

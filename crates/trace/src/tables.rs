@@ -357,6 +357,8 @@ tables! {
         process: u32,
         /// Frame ids, innermost first.
         frames: Vec<u32>,
+        /// Why it goes no further out: words::StackEnd; 0 where that was not recorded.
+        end: u8,
     }
 
     /// A place in code, once.
@@ -383,13 +385,15 @@ tables! {
         process: u32 = u32::MAX,
     }
 
-    /// The name of a frame.
+    /// The name of a frame: of the function whose code it is, and of each that was inlined there.
     Symbols of Symbol as "symbols" {
         /// Frame id.
         frame: u32,
+        /// 0 for the function whose code it is, 1 for the one inlined into that at the frame, 2 for the one inlined into 1, and so on inwards.
+        inline_depth: u16,
         /// Demangled function name.
         function: String,
-        /// Offset of the frame from the function's start, bytes.
+        /// Offset of the frame from the function's start, bytes; 0 for an inlined function.
         function_offset: u64,
         /// Source file and line where debug information has it, as file:line; otherwise empty.
         source: String,

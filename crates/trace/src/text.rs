@@ -27,11 +27,13 @@
 //! Times are a number and `ns`, `us`, `ms` or `s`, or a bare 0. Calls go by their x86-64 name, or
 //! `fault`; left out, the thread is in none. `op=` is a futex
 //! operation, `arg=` a number, a time in ns or `none`. Stacks are function names, innermost first,
-//! each with its source as `name@file:line` if wanted. Threads have utids from 1 in the order
+//! each with its source as `name@file:line` if wanted; `a^b` is one frame, of b with a inlined
+//! into it, and a last `!WORD` says why the stack ends there (words::StackEnd). Threads have utids from 1 in the order
 //! in which they are named, processes upids from 1.
 
 mod line;
 mod parser;
+mod stacks;
 mod values;
 
 use std::collections::BTreeMap;

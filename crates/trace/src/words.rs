@@ -131,6 +131,25 @@ word! {
         Vdso = 2 "vdso",
         /// Memory that no file backs (JIT code); the offset is the process's address.
         Anonymous = 3 "anonymous",
+        /// Source file of an interpreted language; the offset is the line of the function's
+        /// definition in its low 32 bits, a hash of the function's name in its high ones.
+        Script = 4 "script",
+    }
+}
+
+word! {
+    /// Why a stack has no frame further out.
+    StackEnd {
+        /// The outermost frame was reached.
+        Root = 1 "root",
+        /// It is as deep as stacks are recorded.
+        Depth = 2 "depth",
+        /// The code of the outermost frame has no unwind information.
+        NoRule = 3 "no rule",
+        /// The unwind information there says something that is not supported.
+        Unsupported = 4 "unsupported",
+        /// The stack's memory could not be read there, or lies beyond what was copied of it.
+        Unreadable = 5 "unreadable",
     }
 }
 

@@ -44,6 +44,7 @@ fn words() -> Vec<(&'static str, Vec<(u8, &'static str)>)> {
         ("IoOperation", set(IoOperation::ALL)),
         ("LifecycleKind", set(LifecycleKind::ALL)),
         ("ModuleKind", set(ModuleKind::ALL)),
+        ("StackEnd", set(StackEnd::ALL)),
         ("LossKind", set(LossKind::ALL)),
         ("FutexOp", set(FutexOp::ALL)),
     ]

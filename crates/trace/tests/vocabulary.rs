@@ -1,6 +1,7 @@
 //! Threads, calls and stacks as they are asked for.
 
 use hangdog_trace::ids::{IDLE, KERNEL_PROCESS, NONE};
+use hangdog_trace::words::StackEnd;
 use hangdog_trace::{Call, Calls, FutexOp, StackTable, Threads, text};
 
 fn threads(story: &str) -> (Threads, text::TextTrace) {
@@ -217,6 +218,65 @@ fn stacks() {
     let kernel: Vec<_> = table.stack(switch.kernel_stack).collect();
     assert!(kernel.len() == 1 && kernel[0].kernel && !frames[0].kernel);
     assert_eq!(kernel[0].function, Some("pipe_read"));
-    assert_eq!(table.stack(0).len(), 0, "no stack was taken");
-    assert_eq!(table.stack(999).len(), 0);
+    assert_eq!(table.stack(0).count(), 0, "no stack was taken");
+    assert_eq!(table.stack(999).count(), 0);
+}
+
+/// A frame with inlined functions reads as a frame for each, innermost first, whatever the order
+/// of the rows; of two functions at one depth, which only damage makes, the first counts.
+#[test]
+fn inlined_functions_are_frames() {
+    let mut story = text::parse(
+        "process app 100
+         thread main app 100
+         1ms cpu0 switch main -> idle sleeping read stack=inner@a.h:1^middle@b.h:2^outer@c.c:3;main",
+    )
+    .unwrap()
+    .tables;
+    assert_eq!(story.symbols.function, ["outer", "middle", "inner", "main"]);
+    assert_eq!(story.symbols.inline_depth, [0, 1, 2, 0]);
+    assert_eq!(story.symbols.frame, [0, 0, 0, 1]);
+    story.symbols = [2, 3, 0, 1]
+        .map(|row| story.symbols.row(row))
+        .into_iter()
+        .collect();
+    story.symbols.push(hangdog_trace::tables::Symbol {
+        function: "damage".into(),
+        ..story.symbols.row(0)
+    });
+    let stack = story.switches.user_stack[0];
+    let table = StackTable::new(story.stacks, story.frames, story.modules, story.symbols);
+    let frames: Vec<_> = table
+        .stack(stack)
+        .map(|frame| (frame.function.unwrap(), frame.inlined, frame.source))
+        .collect();
+    let expected = [
+        ("inner", true, "a.h:1"),
+        ("middle", true, "b.h:2"),
+        ("outer", false, "c.c:3"),
+        ("main", false, ""),
+    ];
+    assert_eq!(frames, expected);
+    assert_eq!(table.frame_ids(stack).len(), 2);
+}
+
+/// A stack says why it ends, and nothing where that was not recorded.
+#[test]
+fn stacks_say_why_they_end() {
+    let story = text::parse(
+        "process app 100
+         thread main app 100
+         1ms cpu0 switch main -> idle sleeping read stack=wait;main
+         2ms cpu0 switch main -> idle sleeping read stack=wait;main;!no-rule",
+    )
+    .unwrap()
+    .tables;
+    let [plain, cut] = story.switches.user_stack[..] else {
+        panic!("two switches")
+    };
+    let table = StackTable::new(story.stacks, story.frames, story.modules, story.symbols);
+    assert_eq!(table.end(plain), StackEnd::Unknown);
+    assert_eq!(table.end(cut), StackEnd::NoRule);
+    assert_eq!(table.frame_ids(plain), table.frame_ids(cut));
+    assert_eq!(table.end(999), StackEnd::Unknown);
 }

@@ -3,16 +3,14 @@
 use std::collections::HashMap;
 
 use super::line::Words;
+use super::stacks::{Stacks, declare_modules};
 use super::values::{argument, device, integer, object, time, word_of};
 use super::{ARCH, Parsed, TextTrace};
 use crate::calls::{Calls, KERNEL_THREAD, NO_CALL};
 use crate::ids::{IDLE, KERNEL_PROCESS, NO_STACK, NONE, StackId, Upid, Utid};
-use crate::tables::*;
+use crate::tables::{Interrupt, Io, LifecycleEvent, Loss, Sample, Stored, Switch, Transfer, Wake};
 use crate::words::*;
 
-/// Modules that stacks' functions are in.
-const USER_MODULE: u32 = 0;
-const KERNEL_MODULE: u32 = 1;
 /// What a running thread's priority is if the text does not say: nice 0.
 const PRIORITY: u8 = 120;
 
@@ -25,8 +23,7 @@ pub(super) struct Parser {
     processes: HashMap<String, (Upid, u32)>,
     /// By utid; the idle thread first.
     lives: Vec<Life>,
-    frames: HashMap<(u32, String), u32>,
-    stacks: HashMap<(Upid, Vec<u32>), StackId>,
+    stacks: Stacks,
 }
 
 /// What a lifecycle row repeats of its thread.
@@ -55,8 +52,7 @@ impl Parser {
             calls: Calls::new(ARCH),
             processes: HashMap::new(),
             lives: vec![idle],
-            frames: HashMap::new(),
-            stacks: HashMap::new(),
+            stacks: Stacks::default(),
         }
     }
 
@@ -166,7 +162,7 @@ impl Parser {
                 let cpu = on_cpu()?;
                 let thread = self.thread(words)?;
                 let options = words.options(&["stack", "kstack"])?;
-                let (user_stack, kernel_stack) = self.both_stacks(&options, thread);
+                let (user_stack, kernel_stack) = self.both_stacks(&options, thread)?;
                 self.trace.tables.samples.push(Sample {
                     ts,
                     cpu,
@@ -260,7 +256,7 @@ impl Parser {
             "op", "arg", "object", "holder", "stack", "kstack", "priority",
         ];
         let options = words.options(&known)?;
-        let (user_stack, kernel_stack) = self.both_stacks(&options, prev);
+        let (user_stack, kernel_stack) = self.both_stacks(&options, prev)?;
         let row = Switch {
             ts,
             cpu,
@@ -295,7 +291,7 @@ impl Parser {
         let context = options
             .get("in")
             .map_or(Ok(Context::Task), |w| word_of(Context::ALL, w))?;
-        let (user_stack, kernel_stack) = self.both_stacks(&options, waker);
+        let (user_stack, kernel_stack) = self.both_stacks(&options, waker)?;
         // In an interrupt, what the CPU was running has nothing to do with the wake.
         let no_call = if context == Context::Task {
             self.no_call(waker)
@@ -386,76 +382,26 @@ impl Parser {
         self.trace.tables.lifecycle.push(row);
     }
 
-    fn both_stacks(&mut self, options: &HashMap<&str, &str>, thread: Utid) -> (StackId, StackId) {
+    fn both_stacks(
+        &mut self,
+        options: &HashMap<&str, &str>,
+        thread: Utid,
+    ) -> Parsed<(StackId, StackId)> {
         let process = self.lives[thread as usize].process;
+        let (stacks, tables) = (&mut self.stacks, &mut self.trace.tables);
         let user = options
             .get("stack")
-            .map_or(NO_STACK, |s| self.stack(s, USER_MODULE, process));
+            .map_or(Ok(NO_STACK), |s| stacks.user(s, process, tables))?;
         let kernel = options
             .get("kstack")
-            .map_or(NO_STACK, |s| self.stack(s, KERNEL_MODULE, KERNEL_PROCESS));
-        (user, kernel)
-    }
-
-    fn stack(&mut self, functions: &str, module: u32, process: Upid) -> StackId {
-        let frames: Vec<u32> = functions
-            .split(';')
-            .map(|name| self.frame(name, module))
-            .collect();
-        let new = self.stacks.len() as StackId + 1;
-        *self
-            .stacks
-            .entry((process, frames))
-            .or_insert_with_key(|(process, frames)| {
-                let row = Stack {
-                    stack: new,
-                    process: *process,
-                    frames: frames.clone(),
-                };
-                self.trace.tables.stacks.push(row);
-                new
-            })
-    }
-
-    fn frame(&mut self, name: &str, module: u32) -> u32 {
-        let frame = self.frames.len() as u32;
-        *self.frames.entry((module, name.into())).or_insert_with(|| {
-            let tables = &mut self.trace.tables;
-            tables.frames.push(Frame {
-                frame,
-                module,
-                offset: 0x1000 + u64::from(frame) * 16,
-            });
-            let (function, source) = name.split_once('@').unwrap_or((name, ""));
-            let (function, source) = (function.into(), source.into());
-            tables.symbols.push(Symbol {
-                frame,
-                function,
-                function_offset: 0,
-                source,
-            });
-            frame
-        })
+            .map_or(Ok(NO_STACK), |s| stacks.kernel(s, tables))?;
+        Ok((user, kernel))
     }
 
     pub(super) fn finish(self) -> TextTrace {
         let mut trace = self.trace;
-        if !trace.tables.frames.is_empty() {
-            for (module, kind, path) in [
-                (USER_MODULE, ModuleKind::File, "/usr/bin/app"),
-                (KERNEL_MODULE, ModuleKind::Kernel, "[kernel]"),
-            ] {
-                let (kind, path, build_id) = (kind.into(), path.into(), String::new());
-                trace.tables.modules.push(Module {
-                    module,
-                    kind,
-                    path,
-                    build_id,
-                    process: NONE,
-                });
-            }
-        }
         let tables = &mut trace.tables;
+        declare_modules(tables);
         tables.switches.sort();
         tables.wakes.sort();
         tables.interrupts.sort();
