@@ -1,0 +1,104 @@
+//! One row of a table, laid out as the kernel side reads it.
+
+use std::fmt;
+
+/// From the offset `pc` on, until the next row, `rule` holds. Eight bytes, as in the BPF maps.
+#[repr(C)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Row {
+    /// Offset from the start of the file (of the image, for the vdso), in bytes.
+    pub pc: u32,
+    /// How to get to the caller from here on.
+    pub rule: Rule,
+}
+
+/// How to get from a frame to its caller.
+///
+/// Bits 0-3 hold the [`Kind`], 4-19 `cfa`, 20-31 `saved`. The CFA is the address above the return
+/// address: the caller's stack pointer. `saved` is 0 if the frame pointer is the caller's still,
+/// otherwise the caller's lies at CFA - 8 * `saved`.
+#[repr(transparent)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Rule(pub u32);
+
+/// What a [`Rule`] does.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[repr(u8)]
+pub enum Kind {
+    /// No unwind information covers the place.
+    None = 0,
+    /// CFA = sp + 8 * `cfa`.
+    Sp = 1,
+    /// CFA = fp + 8 * `cfa`.
+    Fp = 2,
+    /// The word at fp - 8 * `cfa` is the CFA, the word at fp the caller's fp: how gcc realigns a
+    /// stack.
+    Realigned = 3,
+    /// CFA = sp + 8, and 8 more from the byte `cfa` of each 16-byte entry of the procedure linkage
+    /// table on.
+    Plt = 4,
+    /// All registers are in the `ucontext` at sp + 8 * `cfa`: where a signal handler returns to.
+    Signal = 5,
+    /// The outermost frame.
+    End = 6,
+    /// There is information, of a form that a rule cannot hold.
+    Unsupported = 7,
+}
+
+const CFA_SHIFT: u32 = 4;
+const SAVED_SHIFT: u32 = 20;
+const SAVED_MOST: u16 = (1 << 12) - 1;
+
+impl Rule {
+    /// No unwind information covers the place.
+    pub const NONE: Rule = Rule(Kind::None as u32);
+    /// The outermost frame.
+    pub const END: Rule = Rule(Kind::End as u32);
+    /// There is information, of a form that a rule cannot hold.
+    pub const UNSUPPORTED: Rule = Rule(Kind::Unsupported as u32);
+    /// A frame that `push %rbp; mov %rsp, %rbp` began.
+    pub const FRAME_POINTER: Rule = match Rule::new(Kind::Fp, 2, 2) {
+        Some(rule) => rule,
+        None => Rule::UNSUPPORTED,
+    };
+
+    /// A rule; `None` if `saved` is above 4095.
+    pub const fn new(kind: Kind, cfa: u16, saved: u16) -> Option<Rule> {
+        if saved > SAVED_MOST {
+            return None;
+        }
+        Some(Rule(
+            kind as u32 | (cfa as u32) << CFA_SHIFT | (saved as u32) << SAVED_SHIFT,
+        ))
+    }
+
+    /// What it does; a number that this version does not know reads as [`Kind::Unsupported`].
+    pub const fn kind(self) -> Kind {
+        match self.0 & 0xf {
+            0 => Kind::None,
+            1 => Kind::Sp,
+            2 => Kind::Fp,
+            3 => Kind::Realigned,
+            4 => Kind::Plt,
+            5 => Kind::Signal,
+            6 => Kind::End,
+            _ => Kind::Unsupported,
+        }
+    }
+
+    /// Where the CFA is: words, except for [`Kind::Plt`], where it is bytes.
+    pub const fn cfa(self) -> u16 {
+        (self.0 >> CFA_SHIFT) as u16
+    }
+
+    /// How far below the CFA the caller's frame pointer is saved, in words; 0 if it is not.
+    pub const fn saved(self) -> u16 {
+        (self.0 >> SAVED_SHIFT) as u16
+    }
+}
+
+impl fmt::Debug for Rule {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:?}({}, {})", self.kind(), self.cfa(), self.saved())
+    }
+}

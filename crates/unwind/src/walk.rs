@@ -1,0 +1,116 @@
+//! A walk up one stack, by the rules of its places.
+
+use crate::rule::{Kind, Rule};
+
+/// What a walk needs of a thread's registers.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Registers {
+    /// Instruction pointer (rip).
+    pub ip: u64,
+    /// Stack pointer (rsp).
+    pub sp: u64,
+    /// Frame pointer (rbp), whatever the code uses it for.
+    pub fp: u64,
+}
+
+/// Why a walk ended.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum End {
+    /// At the outermost frame.
+    Root,
+    /// At the most frames asked for; there are more.
+    Depth,
+    /// In code that no unwind information covers.
+    NoRule,
+    /// In code whose unwind information a rule cannot hold.
+    Unsupported,
+    /// At a word that is not there, or cannot be what the rule says: callers lie above, so a CFA
+    /// at or below the stack pointer is none.
+    Unreadable,
+}
+
+/// No code lies in the first page, so a return address in it is none.
+const FIRST_PAGE: u64 = 4096;
+/// Where `ucontext` keeps rbp, rsp and rip, in bytes.
+const CONTEXT: [u64; 3] = [120, 160, 168];
+
+/// Walks from `registers` outwards and pushes the addresses, innermost first: `registers.ip`, then
+/// return addresses; at most `most`.
+///
+/// `rule` is asked for the rule at an address: the instruction pointer itself in the innermost
+/// frame and in one that a signal interrupted, elsewhere one less than the return address, which
+/// is in the call. `memory` reads the word at an address, if it is there.
+///
+/// Ends for any answers, for each frame takes one of `most`. A frame that a signal interrupted may
+/// lie anywhere: handlers run on stacks of their own.
+pub fn walk(
+    registers: Registers,
+    mut rule: impl FnMut(u64) -> Rule,
+    mut memory: impl FnMut(u64) -> Option<u64>,
+    most: usize,
+    addresses: &mut Vec<u64>,
+) -> End {
+    let mut registers = registers;
+    let mut place = registers.ip;
+    for _ in 0..most {
+        addresses.push(registers.ip);
+        let rule = rule(place);
+        match rule.kind() {
+            Kind::None => return End::NoRule,
+            Kind::Unsupported => return End::Unsupported,
+            Kind::End => return End::Root,
+            _ => {}
+        }
+        let Some(caller) = caller(registers, rule, &mut memory) else {
+            return End::Unreadable;
+        };
+        registers = caller;
+        place = caller.ip;
+        if rule.kind() != Kind::Signal {
+            if caller.ip < FIRST_PAGE {
+                return End::Root;
+            }
+            place -= 1;
+        }
+    }
+    End::Depth
+}
+
+/// The registers in the calling frame.
+fn caller(
+    registers: Registers,
+    rule: Rule,
+    memory: &mut impl FnMut(u64) -> Option<u64>,
+) -> Option<Registers> {
+    let Registers { ip, sp, fp } = registers;
+    let words = 8 * u64::from(rule.cfa());
+    let cfa = match rule.kind() {
+        Kind::Signal => {
+            let mut at = |offset| memory(sp.wrapping_add(words).wrapping_add(offset));
+            let [fp, sp, ip] = CONTEXT;
+            return Some(Registers {
+                fp: at(fp)?,
+                sp: at(sp)?,
+                ip: at(ip)?,
+            });
+        }
+        Kind::Sp => sp.wrapping_add(words),
+        Kind::Fp => fp.wrapping_add(words),
+        Kind::Realigned => memory(fp.wrapping_sub(words))?,
+        Kind::Plt => {
+            let pushed = ip & 15 >= u64::from(rule.cfa());
+            sp.wrapping_add(if pushed { 16 } else { 8 })
+        }
+        Kind::None | Kind::End | Kind::Unsupported => return None,
+    };
+    if cfa <= sp {
+        return None;
+    }
+    let ip = memory(cfa - 8)?;
+    let fp = match (rule.kind(), rule.saved()) {
+        (Kind::Realigned, _) => memory(fp)?,
+        (_, 0) => fp,
+        (_, saved) => memory(cfa.wrapping_sub(8 * u64::from(saved)))?,
+    };
+    Some(Registers { ip, sp: cfa, fp })
+}
