@@ -1,9 +1,9 @@
 //! What the call frame information of one section says, as rows.
 //!
 //! A section is a list of entries. A CIE holds what many functions have in common; an FDE belongs
-//! to one function and names its CIE. Both are read twice over: first where each FDE's code lies,
-//! then, in the order of the code, what each says. So the rows come out sorted, and nothing but
-//! them is kept.
+//! to one function and names its CIE, which comes before it. The first pass finds where each FDE's
+//! code lies; the second, in the order of the code, runs what each says. So the rows come out
+//! sorted, and little else is kept meanwhile.
 //!
 //! Linkers and unwinders look an address up among the starts of the FDEs. Where FDEs overlap, it
 //! is the same here: an FDE ends where the next begins, and of two with one start the first in the
@@ -18,6 +18,7 @@ use gimli::{
 };
 
 use crate::rule::{Kind, Row, Rule};
+use crate::walk::{CONTEXT_FP, CONTEXT_IP, CONTEXT_SP};
 
 type Bytes<'data> = EndianSlice<'data, LittleEndian>;
 type Cie<'data> = CommonInformationEntry<Bytes<'data>>;
@@ -211,8 +212,7 @@ impl<'data, S: UnwindSection<Bytes<'data>>> Cfi<'_, 'data, S> {
         }
     }
 
-    /// The rule of a frame that a signal interrupted, if all is where the kernel's `ucontext` has
-    /// it: rbp, rsp and rip at 120, 160 and 168 bytes.
+    /// The rule where a signal handler returns to, if all is where the kernel's `ucontext` has it.
     fn signal_frame(
         &self,
         cfa: &CfaRule<usize>,
@@ -222,11 +222,12 @@ impl<'data, S: UnwindSection<Bytes<'data>>> Cfi<'_, 'data, S> {
         let (CfaRule::Expression(sp), RegisterRule::Expression(fp)) = (cfa, fp) else {
             return None;
         };
-        let context = dereferenced(self.expression(sp)?, X86_64::RSP)?.checked_sub(160)?;
-        let fp = offset(self.expression(fp)?, X86_64::RSP)?;
-        let ip = offset(self.expression(ip)?, X86_64::RSP)?;
-        let expected = fp.checked_sub(120) == Some(context) && ip.checked_sub(168) == Some(context);
-        expected.then(|| Rule::new(Kind::Signal, words(context)?, 0))?
+        let context = |offset: i64, at: u64| offset.checked_sub(at as i64);
+        let sp = context(dereferenced(self.expression(sp)?, X86_64::RSP)?, CONTEXT_SP)?;
+        let fp = context(offset(self.expression(fp)?, X86_64::RSP)?, CONTEXT_FP)?;
+        let ip = context(offset(self.expression(ip)?, X86_64::RSP)?, CONTEXT_IP)?;
+        (sp == fp && sp == ip).then_some(())?;
+        Rule::new(Kind::Signal, words(sp)?, 0)
     }
 
     fn expression(&self, expression: &UnwindExpression<usize>) -> Option<Bytes<'data>> {

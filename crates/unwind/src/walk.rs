@@ -31,8 +31,13 @@ pub enum End {
 
 /// No code lies in the first page, so a return address in it is none.
 const FIRST_PAGE: u64 = 4096;
-/// Where `ucontext` keeps rbp, rsp and rip, in bytes.
-const CONTEXT: [u64; 3] = [120, 160, 168];
+
+/// Where the kernel's `ucontext` keeps rbp, in bytes.
+pub(crate) const CONTEXT_FP: u64 = 120;
+/// Where it keeps rsp.
+pub(crate) const CONTEXT_SP: u64 = 160;
+/// Where it keeps rip.
+pub(crate) const CONTEXT_IP: u64 = 168;
 
 /// Walks from `registers` outwards and pushes the addresses, innermost first: `registers.ip`, then
 /// return addresses; at most `most`.
@@ -61,56 +66,57 @@ pub fn walk(
             Kind::End => return End::Root,
             _ => {}
         }
-        let Some(caller) = caller(registers, rule, &mut memory) else {
+        let Some(caller) = registers.caller(rule, &mut memory) else {
             return End::Unreadable;
         };
         registers = caller;
-        place = caller.ip;
-        if rule.kind() != Kind::Signal {
-            if caller.ip < FIRST_PAGE {
-                return End::Root;
-            }
-            place -= 1;
-        }
+        place = match rule.kind() {
+            Kind::Signal => caller.ip,
+            _ if caller.ip < FIRST_PAGE => return End::Root,
+            _ => caller.ip - 1,
+        };
     }
     End::Depth
 }
 
-/// The registers in the calling frame.
-fn caller(
-    registers: Registers,
-    rule: Rule,
-    memory: &mut impl FnMut(u64) -> Option<u64>,
-) -> Option<Registers> {
-    let Registers { ip, sp, fp } = registers;
-    let words = 8 * u64::from(rule.cfa());
-    let cfa = match rule.kind() {
-        Kind::Signal => {
-            let mut at = |offset| memory(sp.wrapping_add(words).wrapping_add(offset));
-            let [fp, sp, ip] = CONTEXT;
-            return Some(Registers {
-                fp: at(fp)?,
-                sp: at(sp)?,
-                ip: at(ip)?,
-            });
+impl Registers {
+    /// The registers in the calling frame, if `rule` leads to one and `memory` has what it says; a
+    /// CFA at or below the stack pointer leads nowhere.
+    pub fn caller(
+        self,
+        rule: Rule,
+        mut memory: impl FnMut(u64) -> Option<u64>,
+    ) -> Option<Registers> {
+        let Registers { ip, sp, fp } = self;
+        let words = 8 * u64::from(rule.cfa());
+        let cfa = match rule.kind() {
+            Kind::Signal => {
+                let context = sp.wrapping_add(words);
+                let mut at = |offset| memory(context.wrapping_add(offset));
+                return Some(Registers {
+                    fp: at(CONTEXT_FP)?,
+                    sp: at(CONTEXT_SP)?,
+                    ip: at(CONTEXT_IP)?,
+                });
+            }
+            Kind::Sp => sp.wrapping_add(words),
+            Kind::Fp => fp.wrapping_add(words),
+            Kind::Realigned => memory(fp.wrapping_sub(words))?,
+            Kind::Plt => {
+                let pushed = ip & 15 >= u64::from(rule.cfa());
+                sp.wrapping_add(if pushed { 16 } else { 8 })
+            }
+            Kind::None | Kind::End | Kind::Unsupported => return None,
+        };
+        if cfa <= sp {
+            return None;
         }
-        Kind::Sp => sp.wrapping_add(words),
-        Kind::Fp => fp.wrapping_add(words),
-        Kind::Realigned => memory(fp.wrapping_sub(words))?,
-        Kind::Plt => {
-            let pushed = ip & 15 >= u64::from(rule.cfa());
-            sp.wrapping_add(if pushed { 16 } else { 8 })
-        }
-        Kind::None | Kind::End | Kind::Unsupported => return None,
-    };
-    if cfa <= sp {
-        return None;
+        let fp = match (rule.kind(), rule.saved()) {
+            (Kind::Realigned, _) => memory(fp)?,
+            (_, 0) => fp,
+            (_, saved) => memory(cfa.wrapping_sub(8 * u64::from(saved)))?,
+        };
+        let ip = memory(cfa.wrapping_sub(8))?;
+        Some(Registers { ip, sp: cfa, fp })
     }
-    let ip = memory(cfa - 8)?;
-    let fp = match (rule.kind(), rule.saved()) {
-        (Kind::Realigned, _) => memory(fp)?,
-        (_, 0) => fp,
-        (_, saved) => memory(cfa.wrapping_sub(8 * u64::from(saved)))?,
-    };
-    Some(Registers { ip, sp: cfa, fp })
 }
