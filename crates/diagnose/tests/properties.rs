@@ -66,6 +66,7 @@ fn add_stacks(trace: &mut TextTrace) {
             function: (*function).to_owned(),
             function_offset: 0,
             source: String::new(),
+            kernel_module: String::new(),
         });
     }
     for stack in 1..=40 {

@@ -60,6 +60,24 @@ pub struct Options {
     pub transfers: bool,
 }
 
+/// What it took to unwind user stacks without frame pointers.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Unwinding {
+    /// Files whose unwind tables were loaded.
+    pub files: u64,
+    /// Files that could not be read: stacks end in their code.
+    pub unreadable_files: u64,
+    /// Memory that their tables took in the end, bytes.
+    pub memory: u64,
+    /// Memory that there was for them, bytes.
+    pub memory_limit: u64,
+    /// Tables that had to make room for others: stacks end in their code.
+    pub evicted: u64,
+    /// Stacks of code whose table was not loaded yet, which were copied and unwound afterwards.
+    pub copied_stacks: u64,
+}
+
 /// A place in the kernel where hangdog listens.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
@@ -122,6 +140,10 @@ pub struct Meta {
     /// Every hook, attached or not.
     #[serde(default)]
     pub hooks: Vec<Hook>,
+    /// What unwinding took, once the recording is complete; none without stacks, and where they
+    /// were walked by frame pointers.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unwinding: Option<Unwinding>,
     /// Events lost in all, once the recording is complete.
     #[serde(default)]
     pub lost: Option<u64>,
@@ -146,6 +168,7 @@ impl Default for Meta {
             command_tid: None,
             options: Options::default(),
             hooks: Vec::new(),
+            unwinding: None,
             lost: None,
         }
     }

@@ -24,7 +24,8 @@ pub struct ResolvedFrame<'a> {
     pub function_offset: u64,
     /// Whether the function is inlined into that of the next frame outwards.
     pub inlined: bool,
-    /// File name of the module, without its folders; none if no mapping is known.
+    /// File name of the module, without its folders, or the kernel module's name in brackets; none
+    /// if no mapping is known.
     pub module: Option<&'a str>,
     /// Whether it is the kernel's code.
     pub kernel: bool,
@@ -146,10 +147,15 @@ impl StackTable {
     /// The frame with the names that a row of symbols has.
     fn named<'a>(&'a self, bare: ResolvedFrame<'a>, row: usize) -> ResolvedFrame<'a> {
         let function = self.symbols.function[row].as_str();
+        let kernel_module = self.symbols.kernel_module[row].as_str();
         ResolvedFrame {
             function: (!function.is_empty()).then_some(function),
             function_offset: self.symbols.function_offset[row],
             inlined: self.symbols.inline_depth[row] > 0,
+            module: match kernel_module {
+                "" => bare.module,
+                module => Some(module),
+            },
             source: &self.symbols.source[row],
             ..bare
         }

@@ -397,6 +397,8 @@ tables! {
         function_offset: u64,
         /// Source file and line where debug information has it, as file:line; otherwise empty.
         source: String,
+        /// Kernel module that the function is in, in brackets; otherwise empty.
+        kernel_module: String,
     }
 
     /// Executable memory of a process.

@@ -164,5 +164,8 @@ word! {
         Recursion = 2 "recursion",
         /// Mapping events that the perf buffer had no room for.
         Mappings = 3 "mappings",
+        /// Stacks that were not taken: code whose unwind tables were not loaded blocked or woke
+        /// others more often than copies are allowed.
+        Stacks = 4 "stacks",
     }
 }

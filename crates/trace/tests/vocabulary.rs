@@ -260,6 +260,27 @@ fn inlined_functions_are_frames() {
     assert_eq!(table.frame_ids(stack).len(), 2);
 }
 
+/// A function of a kernel module is told by that module, other kernel code by the kernel.
+#[test]
+fn kernel_modules_are_told() {
+    let mut story = text::parse(
+        "process app 100
+         thread main app 100
+         1ms cpu0 switch main -> idle sleeping read kstack=draw;schedule",
+    )
+    .unwrap()
+    .tables;
+    story.symbols.kernel_module[0] = "[gpu]".into();
+    let stack = story.switches.kernel_stack[0];
+    let table = StackTable::new(story.stacks, story.frames, story.modules, story.symbols);
+    let frames: Vec<_> = table
+        .stack(stack)
+        .map(|frame| (frame.function.unwrap(), frame.module.unwrap(), frame.kernel))
+        .collect();
+    let expected = [("draw", "[gpu]", true), ("schedule", "[kernel]", true)];
+    assert_eq!(frames, expected);
+}
+
 /// A stack says why it ends, and nothing where that was not recorded.
 #[test]
 fn stacks_say_why_they_end() {

@@ -83,6 +83,7 @@ impl Stacks {
                     function: function.to_owned(),
                     function_offset: 0,
                     source: source.to_owned(),
+                    kernel_module: String::new(),
                 });
             }
             frame
