@@ -61,6 +61,8 @@ pub(crate) struct Code {
     /// As they were written, for naming the frames in the end.
     pub modules: Modules,
     pub frames: Frames,
+    /// Lowest offset in its file from which a module was mapped.
+    pub mapped_from: HashMap<ModuleId, u64>,
 }
 
 impl Code {
@@ -135,6 +137,8 @@ impl Code {
             module,
         });
         let (end, file_offset) = (mapping.end, mapping.file_offset);
+        let lowest = self.mapped_from.entry(module).or_insert(file_offset);
+        *lowest = file_offset.min(*lowest);
         space.insert(
             mapping.start,
             Mapped {

@@ -14,6 +14,7 @@ use std::io::{BufRead, BufReader, ErrorKind, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
@@ -28,7 +29,7 @@ use crate::record::{Losses, describe};
 use crate::records::{Definition, What};
 use crate::save::finish;
 use crate::session::{Options, Session};
-use crate::symbols::name_frames;
+use crate::symbols::Namer;
 use crate::system::{monotonic_ns, stop_asked, stop_on_signals};
 use crate::world::{Pending, World};
 
@@ -213,6 +214,7 @@ struct Flight {
     losses: Losses,
     snapshots: u64,
     savers: Vec<JoinHandle<()>>,
+    namer: Arc<Mutex<Namer>>,
 }
 
 impl Flight {
@@ -230,6 +232,7 @@ impl Flight {
             losses: Losses::default(),
             snapshots: 0,
             savers: Vec::new(),
+            namer: Arc::default(),
         })
     }
 
@@ -361,12 +364,12 @@ impl Flight {
         self.losses
             .look(&self.session, &mut world, end.saturating_sub(start));
         let duration_ns = meta.duration_ns;
+        let namer = Arc::clone(&self.namer);
         Ok(move || {
             world.advance(&mut pending, u64::MAX);
-            let World {
-                code, mut tables, ..
-            } = world;
-            tables.symbols = name_frames(&code.modules, &code.frames, true, |_, _| ());
+            let mut namer = namer.lock().unwrap_or_else(PoisonError::into_inner);
+            let tables = world.into_named(&mut namer, |_, _| ());
+            drop(namer);
             finish(writer, tables, meta)?;
             Ok(Snapshot {
                 events,

@@ -15,7 +15,7 @@ use crate::owner::hand_over;
 use crate::procfs;
 use crate::save::{Saver, finish};
 use crate::session::{Options, Session};
-use crate::symbols::name_frames;
+use crate::symbols::Namer;
 use crate::system::{machine, monotonic_ns, run_first, stop_asked, stop_on_signals, unix_ns};
 use crate::world::{Pending, World};
 
@@ -329,10 +329,7 @@ impl<'a> Recording<'a> {
         self.read(u64::MAX)?;
         self.losses
             .look(&self.session, &mut self.world, end - self.start);
-        let World {
-            code, mut tables, ..
-        } = self.world;
-        tables.symbols = name_frames(&code.modules, &code.frames, true, |done, of| {
+        let tables = self.world.into_named(&mut Namer::default(), |done, of| {
             progress(Progress::Naming { done, of });
         });
         let writer = self.saver.join()?;

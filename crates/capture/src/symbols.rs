@@ -1,84 +1,260 @@
 //! Frames get their names, by module and offset: the process may be long gone.
+//!
+//! Who knows a name depends on the module: an ELF file, or the debug information that was split
+//! off it ([`files`], [`elf`]), the kernel ([`kernel`]), the just-in-time compiler of a process
+//! ([`jit`]). What nobody knows for certain stays without a name: module and offset remain.
+
+mod debuginfod;
+mod elf;
+mod files;
+mod image;
+mod jit;
+mod jitdump;
+mod kernel;
+mod name;
+mod perf_map;
+mod spans;
 
 use std::collections::HashMap;
+use std::num::NonZero;
 use std::path::Path;
+use std::sync::{Mutex, PoisonError, mpsc};
+use std::thread;
 
-use blazesym::symbolize::source::{Elf, Kernel, Source};
-use blazesym::symbolize::{Input, Symbolized, Symbolizer};
-use hangdog_trace::ids::ModuleId;
+use hangdog_trace::ids::{FrameId, ModuleId, Upid};
 use hangdog_trace::tables::{Frames, Modules, Symbol, Symbols};
 use hangdog_trace::words::ModuleKind;
 
-/// Names every frame that can be named on this machine.
-///
-/// `same_kernel` says that the kernel that runs now is the one that was recorded: kernel addresses
-/// mean nothing to another. A file whose build-id has changed since names nothing either, nor does
-/// one that has none and was recorded elsewhere or before a reboot.
-/// `progress` is told how many frames of how many are done.
-pub fn name_frames(
-    modules: &Modules,
-    frames: &Frames,
-    same_kernel: bool,
-    mut progress: impl FnMut(usize, usize),
-) -> Symbols {
-    let mut by_module: HashMap<ModuleId, Vec<usize>> = HashMap::new();
-    for row in 0..frames.len() {
-        by_module.entry(frames.module[row]).or_default().push(row);
-    }
-    let symbolizer = Symbolizer::builder().enable_auto_reload(false).build();
-    let mut symbols = Symbols::default();
-    let mut done = 0;
-    for at in 0..modules.len() {
-        let Some(rows) = by_module.get(&modules.module[at]) else {
-            continue;
+use debuginfod::Debuginfod;
+use files::Wanted;
+use jit::Jit;
+use kernel::Kernel;
+use name::Names;
+
+/// A process that was recorded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Process {
+    /// The kernel's process id.
+    pub pid: u32,
+    /// When it began, ns since 1970; `None` if it was there before the recording.
+    pub started_unix_ns: Option<u64>,
+}
+
+/// Where frames come from.
+pub struct Origin<'a> {
+    /// Whether this is the machine that was recorded, not started anew since: kernel addresses,
+    /// process ids and files without a build-id mean nothing elsewhere.
+    pub same_boot: bool,
+    /// The process that an upid stands for, if it is known.
+    pub process: &'a dyn Fn(Upid) -> Option<Process>,
+    /// Offset in a module's file from which its code was mapped, the lowest if it was in pieces.
+    /// With it the debug information of a file that is gone can be used.
+    pub mapped_from: &'a dyn Fn(ModuleId) -> Option<u64>,
+}
+
+/// Names frames; keeps what it found in files, so that a flight recorder's next snapshot does not
+/// search again.
+#[derive(Default)]
+pub struct Namer {
+    /// By path and build-id: the names by offset.
+    known: HashMap<(String, String), HashMap<u64, Names>>,
+}
+
+/// How many frames' names are kept: some 20 MB.
+const KEPT_FRAMES: usize = 100_000;
+/// So many places of one module are named at a time: large enough to be worth opening the file,
+/// small enough that all CPUs have work.
+const BATCH: usize = 20_000;
+
+/// Places of one module whose names are sought.
+struct Job<'a> {
+    wanted: Wanted<'a>,
+    key: (&'a str, &'a str),
+    rows: Vec<usize>,
+    offsets: Vec<u64>,
+}
+
+impl Namer {
+    /// Adds the names of all frames that can be named on this machine to `symbols`, except those
+    /// of scripts, which the recorder named as it met them.
+    ///
+    /// A file whose build-id has changed since names nothing, nor does one that has none and was
+    /// recorded elsewhere or before a reboot. `progress` is told how many frames of how many are
+    /// done.
+    pub fn name(
+        &mut self,
+        modules: &Modules,
+        frames: &Frames,
+        origin: &Origin<'_>,
+        symbols: &mut Symbols,
+        mut progress: impl FnMut(usize, usize),
+    ) {
+        let mut by_module: HashMap<ModuleId, Vec<usize>> = HashMap::new();
+        for row in 0..frames.len() {
+            by_module.entry(frames.module[row]).or_default().push(row);
+        }
+        let mut done = 0;
+        let mut add = |symbols: &mut Symbols, rows: &[usize], names: &[Names]| {
+            for (&row, names) in rows.iter().zip(names) {
+                push(symbols, frames.frame[row], names);
+            }
+            done += rows.len();
+            progress(done, frames.len());
         };
-        let offsets: Vec<u64> = rows.iter().map(|&row| frames.offset[row]).collect();
-        let path = Path::new(&modules.path[at]);
-        let (source, input) = match modules.kind[at].into() {
-            ModuleKind::Kernel if same_kernel => (
-                Source::Kernel(Kernel::default()),
-                Input::AbsAddr(offsets.as_slice()),
-            ),
-            ModuleKind::File if is_unchanged(path, &modules.build_id[at], same_kernel) => (
-                Source::Elf(Elf::new(path)),
-                Input::FileOffset(offsets.as_slice()),
-            ),
-            _ => continue,
-        };
-        // A module that cannot be read leaves its frames without names: module and offset remain.
-        let found = symbolizer.symbolize(&source, input).unwrap_or_default();
-        for (&row, symbol) in rows.iter().zip(found) {
-            if let Symbolized::Sym(symbol) = symbol {
-                symbols.push(Symbol {
-                    frame: frames.frame[row],
-                    inline_depth: 0,
-                    function: symbol.name.into_owned(),
-                    function_offset: symbol.offset as u64,
-                    source: symbol
-                        .code_info
-                        .map(|code| source_line(&code))
-                        .unwrap_or_default(),
-                });
+        let dumps: Vec<&Path> = modules
+            .path
+            .iter()
+            .map(Path::new)
+            .filter(|path| jit::is_dump(path))
+            .collect();
+        let mut compilers: HashMap<Upid, Option<Jit>> = HashMap::new();
+        let mut jobs = Vec::new();
+        for at in 0..modules.len() {
+            let Some(rows) = by_module.remove(&modules.module[at]) else {
+                continue;
+            };
+            let offsets: Vec<u64> = rows.iter().map(|&row| frames.offset[row]).collect();
+            match modules.kind[at].into() {
+                ModuleKind::Kernel if origin.same_boot => {
+                    let kernel = Kernel::read();
+                    let names: Vec<Names> = offsets.iter().map(|&a| kernel.name(a)).collect();
+                    add(symbols, &rows, &names);
+                }
+                ModuleKind::Vdso if origin.same_boot => {
+                    add(symbols, &rows, &elf::name_in_vdso(&offsets));
+                }
+                ModuleKind::Anonymous if origin.same_boot => {
+                    let upid = modules.process[at];
+                    let compiler = compilers.entry(upid).or_insert_with(|| {
+                        (origin.process)(upid).map(|process| Jit::of(&process, &dumps))
+                    });
+                    if let Some(compiler) = compiler {
+                        let names: Vec<Names> = offsets.iter().map(|&a| compiler.name(a)).collect();
+                        add(symbols, &rows, &names);
+                    }
+                }
+                ModuleKind::File => {
+                    let key = (modules.path[at].as_str(), modules.build_id[at].as_str());
+                    let (rows, offsets) = self.recall(key, rows, offsets, |row, names| {
+                        add(symbols, &[row], std::slice::from_ref(names));
+                    });
+                    for (rows, offsets) in rows.chunks(BATCH).zip(offsets.chunks(BATCH)) {
+                        jobs.push(Job {
+                            wanted: Wanted {
+                                path: Path::new(key.0),
+                                build_id: key.1,
+                                same_boot: origin.same_boot,
+                                mapped_from: (origin.mapped_from)(modules.module[at]),
+                            },
+                            key,
+                            rows: rows.to_vec(),
+                            offsets: offsets.to_vec(),
+                        });
+                    }
+                }
+                _ => {}
             }
         }
-        done += rows.len();
-        progress(done, frames.len());
+        let mut found = Vec::new();
+        work(&Debuginfod::from_environment(), jobs, |job, names| {
+            add(symbols, &job.rows, &names);
+            found.push((job, names));
+        });
+        for (job, names) in found {
+            self.keep(&job, names);
+        }
     }
-    symbols
+
+    /// Tells what is known already, and gives back the rows and offsets that are not.
+    fn recall(
+        &self,
+        (path, build_id): (&str, &str),
+        rows: Vec<usize>,
+        offsets: Vec<u64>,
+        mut tell: impl FnMut(usize, &Names),
+    ) -> (Vec<usize>, Vec<u64>) {
+        let Some(known) = self.known.get(&(path.to_owned(), build_id.to_owned())) else {
+            return (rows, offsets);
+        };
+        let places = rows.into_iter().zip(offsets);
+        places
+            .filter(|(row, offset)| match known.get(offset) {
+                Some(names) => {
+                    tell(*row, names);
+                    false
+                }
+                None => true,
+            })
+            .unzip()
+    }
+
+    /// Keeps what was found. Without a build-id another file may have the path the next time.
+    fn keep(&mut self, job: &Job<'_>, names: Vec<Names>) {
+        let (path, build_id) = job.key;
+        if build_id.is_empty() {
+            return;
+        }
+        let kept: usize = self.known.values().map(HashMap::len).sum();
+        if kept + names.len() > KEPT_FRAMES {
+            self.known.clear();
+        }
+        self.known
+            .entry((path.to_owned(), build_id.to_owned()))
+            .or_default()
+            .extend(job.offsets.iter().copied().zip(names));
+    }
 }
 
-fn source_line(code: &blazesym::symbolize::CodeInfo<'_>) -> String {
-    let path = code.to_path();
-    match code.line {
-        Some(line) => format!("{}:{line}", path.display()),
-        None => path.display().to_string(),
-    }
+/// Does the jobs on all CPUs, the largest first; `done` is told of each on the calling thread.
+fn work<'a>(
+    debuginfod: &Debuginfod,
+    mut jobs: Vec<Job<'a>>,
+    mut done: impl FnMut(Job<'a>, Vec<Names>),
+) {
+    jobs.sort_by_key(|job| job.offsets.len());
+    let workers = thread::available_parallelism().map_or(1, NonZero::get);
+    let workers = workers.min(jobs.len());
+    let jobs = Mutex::new(jobs);
+    let (results, incoming) = mpsc::channel();
+    thread::scope(|scope| {
+        for _ in 0..workers {
+            let (jobs, results) = (&jobs, results.clone());
+            scope.spawn(move || {
+                run_with_others();
+                loop {
+                    let job = jobs.lock().unwrap_or_else(PoisonError::into_inner).pop();
+                    let Some(job) = job else { break };
+                    let found = files::find(&job.wanted, debuginfod);
+                    let names = match found {
+                        Some(found) => elf::name(&found, &job.offsets),
+                        None => vec![Names::new(); job.offsets.len()],
+                    };
+                    // Nobody listens only if the calling thread has panicked.
+                    let _ = results.send((job, names));
+                }
+            });
+        }
+        drop(results);
+        incoming.iter().for_each(|(job, names)| done(job, names));
+    });
 }
 
-fn is_unchanged(path: &Path, build_id: &str, same_kernel: bool) -> bool {
-    if build_id.is_empty() {
-        return same_kernel && path.exists();
+/// Reading the rings may not wait, naming may: a thread of the recorder that does not inherit its
+/// urgency leaves the machine to what is recorded.
+fn run_with_others() {
+    // SAFETY: setpriority takes plain numbers; 0 is the calling thread.
+    unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, 0) };
+}
+
+fn push(symbols: &mut Symbols, frame: FrameId, names: &Names) {
+    for (inline_depth, name) in (0..).zip(names) {
+        symbols.push(Symbol {
+            frame,
+            inline_depth,
+            function: name.function.clone(),
+            function_offset: name.offset,
+            source: name.source.clone(),
+            kernel_module: name.kernel_module.clone(),
+        });
     }
-    let now = blazesym::helper::read_elf_build_id(path).ok().flatten();
-    now.is_some_and(|id| crate::perf::hexadecimal(&id) == build_id)
 }

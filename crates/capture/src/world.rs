@@ -13,6 +13,8 @@ use std::collections::HashMap;
 use crate::code::{AddressSpace, Code};
 use crate::population::Population;
 use crate::records::{CpuEvent, Definition, Event, What, event_kind};
+use crate::symbols::{Namer, Origin, Process};
+use crate::system::unix_ns;
 
 struct ThreadState {
     tid: u32,
@@ -25,6 +27,8 @@ struct ThreadState {
 
 struct ProcessState {
     pid: u32,
+    /// When it was made, ns of CLOCK_MONOTONIC, if that was seen.
+    born: Option<u64>,
     space: AddressSpace,
 }
 
@@ -110,6 +114,36 @@ impl World {
         definitions.for_each(|definition| self.define(definition));
     }
 
+    /// The rows made so far, with the names of all frames. `progress` is told how many frames of
+    /// how many are done.
+    pub(crate) fn into_named(
+        self,
+        namer: &mut Namer,
+        progress: impl FnMut(usize, usize),
+    ) -> Tables {
+        let World {
+            code,
+            processes,
+            mut tables,
+            ..
+        } = self;
+        let process = |upid: Upid| {
+            let state = processes.get(upid as usize)?;
+            Some(Process {
+                pid: state.pid,
+                started_unix_ns: state.born.map(unix_ns),
+            })
+        };
+        let origin = Origin {
+            same_boot: true,
+            process: &process,
+            mapped_from: &|module| code.mapped_from.get(&module).copied(),
+        };
+        let (modules, frames) = (&code.modules, &code.frames);
+        namer.name(modules, frames, &origin, &mut tables.symbols, progress);
+        tables
+    }
+
     fn since_start(&self, ts: u64) -> u64 {
         ts.saturating_sub(self.start)
     }
@@ -125,6 +159,7 @@ impl World {
         let process = self.processes.len() as Upid;
         self.processes.push(ProcessState {
             pid,
+            born: None,
             space: AddressSpace::default(),
         });
         self.by_pid.insert(pid, process);
@@ -275,7 +310,9 @@ impl World {
                     let creator = self.threads[parent as usize].process;
                     let space = self.processes[creator as usize].space.clone();
                     let process = self.add_process(pid);
-                    self.processes[process as usize].space = space;
+                    let state = &mut self.processes[process as usize];
+                    state.space = space;
+                    state.born = Some(ts);
                     process
                 } else {
                     self.process(pid, is_kernel)

@@ -3,14 +3,18 @@
 use crate::loss::Loss;
 use crate::status::StatusLine;
 use anyhow::Result;
-use hangdog_capture::symbols::name_frames;
+use hangdog_capture::symbols::{Namer, Origin, Process};
 use hangdog_capture::system::is_this_boot;
 use hangdog_timeline::Timeline;
+use hangdog_trace::ids::ModuleId;
 use hangdog_trace::meta::RecordingState;
 use hangdog_trace::stacks::StackTable;
-use hangdog_trace::tables::{Frames, Interrupts, Lifecycle, Modules, Switches, Symbols, Wakes};
+use hangdog_trace::tables::{
+    Frames, Interrupts, Lifecycle, Mappings, Modules, Switches, Symbols, Wakes,
+};
 use hangdog_trace::{Threads, Trace};
 use indicatif::{ProgressBar, ProgressStyle};
+use std::collections::HashMap;
 use std::path::Path;
 
 /// A trace with what every report on threads needs of it.
@@ -66,15 +70,45 @@ pub fn stacks(trace: &Trace) -> Result<StackTable> {
     let frames: Frames = trace.read()?;
     let modules: Modules = trace.read()?;
     let mut symbols: Symbols = trace.read()?;
-    let meta = trace.meta();
-    if meta.state == RecordingState::Recording {
-        let same_kernel = is_this_boot(&meta.host, &meta.kernel, meta.started_unix_ns);
-        let mut line = StatusLine::new();
-        symbols = name_frames(&modules, &frames, same_kernel, |done, of| {
-            line.show(|| format!("naming functions: {done} of {of} frames"));
-        });
+    if trace.meta().state == RecordingState::Recording {
+        name_now(trace, &modules, &frames, &mut symbols)?;
     }
     Ok(StackTable::new(trace.read()?, frames, modules, symbols))
+}
+
+fn name_now(
+    trace: &Trace,
+    modules: &Modules,
+    frames: &Frames,
+    symbols: &mut Symbols,
+) -> Result<()> {
+    let meta = trace.meta();
+    let threads = Threads::new(&trace.read::<Lifecycle>()?);
+    let mappings: Mappings = trace.read()?;
+    let mut mapped_from: HashMap<ModuleId, u64> = HashMap::new();
+    for (&module, &offset) in mappings.module.iter().zip(&mappings.file_offset) {
+        let lowest = mapped_from.entry(module).or_insert(offset);
+        *lowest = offset.min(*lowest);
+    }
+    let process = |upid| {
+        let process = threads.process(upid);
+        let first = process.threads.first().map(|&utid| threads.thread(utid))?;
+        let started = (first.start > 0).then_some(meta.started_unix_ns + first.start);
+        Some(Process {
+            pid: process.pid,
+            started_unix_ns: started,
+        })
+    };
+    let origin = Origin {
+        same_boot: is_this_boot(&meta.host, &meta.kernel, meta.started_unix_ns),
+        process: &process,
+        mapped_from: &|module| mapped_from.get(&module).copied(),
+    };
+    let mut line = StatusLine::new();
+    Namer::default().name(modules, frames, &origin, symbols, |done, of| {
+        line.show(|| format!("naming functions: {done} of {of} frames"));
+    });
+    Ok(())
 }
 
 /// A progress bar on standard error; none if that is no terminal. It is gone when it is dropped.
