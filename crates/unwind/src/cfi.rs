@@ -76,7 +76,9 @@ impl<'data, S: UnwindSection<Bytes<'data>>> Cfi<'_, 'data, S> {
                 rows.push(place.start, Rule::NONE);
                 rows.skipped += 1;
             }
-            rows.push(end, Rule::NONE);
+            if end < next {
+                rows.push(end, Rule::NONE);
+            }
         }
         rows
     }

@@ -17,6 +17,10 @@ fn assemble(source: &str) -> (Built, Table) {
     let text = format!(".text\n.globl _start\n_start: .zero 16, 0x90\n{source}");
     let built = build("source.s", &text, BARE);
     let table = Table::from_elf(&built.bytes).expect("a table");
+    for pair in table.rows().windows(2) {
+        assert!(pair[0].pc < pair[1].pc, "sorted: {pair:x?}");
+        assert_ne!(pair[0].rule, pair[1].rule, "no row without need");
+    }
     (built, table)
 }
 
