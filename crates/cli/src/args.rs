@@ -44,6 +44,12 @@ pub enum Command {
     Story(StoryArgs),
     /// Find the problems in a trace and explain the worst
     Why(WhyArgs),
+    /// List the functions that time went to
+    Top(TopArgs),
+    /// Draw a flame graph
+    Flame(FlameArgs),
+    /// Write a trace in another tool's format
+    Export(ExportArgs),
     /// Print the completion script of a shell
     #[command(hide = true)]
     Completions {
@@ -227,6 +233,118 @@ pub struct WhyArgs {
     /// Answer in JSON (docs/JSON.md)
     #[arg(long)]
     pub json: bool,
+}
+
+/// Some threads, within a part of a trace's time.
+#[derive(Args, Debug, Clone)]
+pub struct SelectionArgs {
+    /// Only these threads: tid, name, process/thread, or process/ for all of a process
+    #[arg(long, value_name = "THREAD")]
+    pub thread: Option<String>,
+    /// When
+    #[command(flatten)]
+    pub window: WindowArgs,
+}
+
+/// Arguments of `top`.
+#[derive(Args, Debug)]
+pub struct TopArgs {
+    /// The trace
+    #[arg(value_hint = ValueHint::DirPath)]
+    pub trace: PathBuf,
+    /// Of what
+    #[command(flatten)]
+    pub selection: SelectionArgs,
+    /// Sort by a function's own time, or by that with what it called
+    #[arg(long, value_name = "TIME", default_value = "self")]
+    pub by: TopBy,
+    /// Time on a CPU (samples), or time blocked
+    #[arg(long, default_value = "on-cpu")]
+    pub view: TopView,
+    /// List so many functions; 0 for all
+    #[arg(short = 'n', value_name = "N", default_value_t = 20)]
+    pub limit: usize,
+    /// Answer in JSON (docs/JSON.md)
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// What `top` sorts by.
+#[derive(ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TopBy {
+    /// Where the function was innermost
+    #[value(name = "self")]
+    Own,
+    /// Where it was on the stack at all
+    Total,
+}
+
+/// What `top` counts.
+#[derive(ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TopView {
+    /// Samples of what ran
+    OnCpu,
+    /// Time blocked, by where
+    OffCpu,
+}
+
+/// Arguments of `flame`.
+#[derive(Args, Debug)]
+pub struct FlameArgs {
+    /// The trace
+    #[arg(value_hint = ValueHint::DirPath)]
+    pub trace: PathBuf,
+    /// Where the picture goes, an SVG file; - for standard output
+    #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub output: PathBuf,
+    /// What is drawn
+    #[arg(long, default_value = "on-cpu")]
+    pub view: FoldView,
+    /// Of what
+    #[command(flatten)]
+    pub selection: SelectionArgs,
+}
+
+/// The weighted stacks that there are.
+#[derive(ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FoldView {
+    /// Samples of what ran
+    OnCpu,
+    /// Time blocked, by where; and time waiting for a CPU
+    OffCpu,
+    /// Time blocked, by where and by who ended it
+    Wakes,
+}
+
+/// Arguments of `export`.
+#[derive(Args, Debug)]
+pub struct ExportArgs {
+    /// The trace
+    #[arg(value_hint = ValueHint::DirPath)]
+    pub trace: PathBuf,
+    /// For whom
+    #[arg(long)]
+    pub format: ExportFormat,
+    /// Where it goes; - for standard output
+    #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub output: PathBuf,
+    /// Which stacks, for folded [default: on-cpu]
+    #[arg(long)]
+    pub view: Option<FoldView>,
+    /// Of what
+    #[command(flatten)]
+    pub selection: SelectionArgs,
+}
+
+/// The formats that `export` writes.
+#[derive(ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ExportFormat {
+    /// Perfetto's protobuf: open it at ui.perfetto.dev, or with trace_processor
+    Perfetto,
+    /// The Firefox Profiler's JSON: open it at profiler.firefox.com
+    Firefox,
+    /// Folded stacks: for flamegraph.pl, speedscope and others
+    Folded,
 }
 
 #[cfg(test)]

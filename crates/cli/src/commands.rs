@@ -2,6 +2,8 @@
 
 mod completions;
 mod doctor;
+mod export;
+mod flame;
 mod flight;
 mod info;
 mod man;
@@ -9,6 +11,7 @@ mod record;
 mod snap;
 mod story;
 mod threads;
+mod top;
 mod why;
 
 use crate::args::Command;
@@ -33,6 +36,9 @@ pub fn run(command: Command) -> Result<ExitCode> {
         Command::Completions { shell } => completions::run(shell)?,
         Command::Man { directory } => man::run(&directory)?,
         Command::Why(args) => why::run(&args)?,
+        Command::Top(args) => top::run(&args)?,
+        Command::Flame(args) => flame::run(&args)?,
+        Command::Export(args) => export::run(&args)?,
     }
     Ok(ExitCode::SUCCESS)
 }

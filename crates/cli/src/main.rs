@@ -3,6 +3,7 @@
 mod args;
 mod commands;
 mod describe;
+mod exported;
 mod format;
 mod load;
 mod loss;
@@ -13,6 +14,7 @@ mod select;
 mod status;
 mod story;
 mod units;
+mod whole_file;
 
 use clap::Parser;
 use std::process::ExitCode;

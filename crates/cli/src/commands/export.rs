@@ -1,0 +1,75 @@
+//! `hangdog export`: a trace in another tool's format.
+
+use crate::args::{ExportArgs, ExportFormat, FoldView};
+use crate::exported::Material;
+use crate::whole_file::WholeFile;
+use anyhow::{Context, Result, bail};
+use hangdog_diagnose::{diagnose, problem};
+use hangdog_export::{Selection, Span, folded, perfetto};
+use hangdog_graph::Evidence;
+use hangdog_trace::calls::Calls;
+
+/// Problems that are explained: beyond that, a track of them tells nothing more.
+const MOST_PROBLEMS: usize = 50;
+
+/// Writes it.
+pub fn run(args: &ExportArgs) -> Result<()> {
+    if args.view.is_some() && args.format != ExportFormat::Folded {
+        bail!("--view chooses the stacks of --format folded; the other formats hold all of them");
+    }
+    if args.selection.thread.is_some() && args.format == ExportFormat::Perfetto {
+        bail!(
+            "--thread does not go with --format perfetto: who had a CPU is told of all threads; \
+             --from and --to do"
+        );
+    }
+    let material = Material::load(&args.trace)?;
+    let selected = material.select(&args.selection)?;
+    let source = material.source();
+    let cannot = || format!("cannot write {}", args.output.display());
+    let mut file = WholeFile::create(&args.output)?;
+    match args.format {
+        ExportFormat::Folded => {
+            let view = args.view.unwrap_or(FoldView::OnCpu);
+            let fold = material.fold(&selected, view)?;
+            folded::write(&source, &fold, &mut file).with_context(cannot)?;
+        }
+        ExportFormat::Perfetto => {
+            let problems = problems(&material, &selected.selection);
+            perfetto::write(&source, &selected.selection, &problems, &mut file)
+                .with_context(cannot)?;
+        }
+        ExportFormat::Firefox => bail!("not yet"),
+    }
+    file.finish(&args.output)
+}
+
+/// The worst problems that lie within the selection, each with its verdict.
+fn problems(material: &Material, selection: &Selection) -> Vec<Span> {
+    let recording = &material.recording;
+    let evidence = Evidence {
+        switches: &recording.switches,
+        wakes: &recording.wakes,
+        samples: &material.samples,
+        threads: &recording.threads,
+        timeline: &recording.timeline,
+        stacks: &material.stacks,
+        calls: Calls::new(&recording.trace.meta().arch),
+    };
+    problem::find(&evidence, recording.trace.meta().command_tid)
+        .iter()
+        .filter(|problem| {
+            let window = &problem.window;
+            selection.has_thread(problem.thread)
+                && selection.from <= window.start
+                && window.end <= selection.to
+        })
+        .take(MOST_PROBLEMS)
+        .map(|problem| Span {
+            name: diagnose(&evidence, problem, recording.loss.total > 0).sentence,
+            thread: problem.thread,
+            start: problem.window.start,
+            end: problem.window.end,
+        })
+        .collect()
+}

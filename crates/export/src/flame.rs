@@ -1,0 +1,50 @@
+//! Flame graphs, drawn by inferno.
+
+use std::io::{self, ErrorKind, Write};
+
+use inferno::flamegraph::color::{BasicPalette, MultiPalette};
+use inferno::flamegraph::{self, Options, Palette};
+
+use crate::folded;
+use crate::{Fold, Source, View};
+
+/// Draws a fold as an SVG picture.
+///
+/// # Errors
+/// What `out` answers; [`ErrorKind::InvalidData`] if there is nothing to draw.
+pub fn write(
+    source: &Source<'_>,
+    fold: &Fold,
+    title: &str,
+    subtitle: &str,
+    out: impl Write,
+) -> io::Result<()> {
+    let lines: Vec<String> = folded::lines(source, fold)
+        .into_iter()
+        .map(|(stack, number)| format!("{stack} {number}"))
+        .collect();
+    if lines.is_empty() {
+        return Err(io::Error::new(ErrorKind::InvalidData, "nothing to draw"));
+    }
+    let mut options = Options::default();
+    options.title = title.into();
+    options.subtitle = Some(subtitle.into());
+    // Colours follow names, so that a function looks the same in two pictures.
+    options.hash = true;
+    match fold.view {
+        View::OnCpu => {
+            // Knows the annotations of the kernel and of inlined functions.
+            options.colors = Palette::Multi(MultiPalette::Java);
+            options.count_name = "samples".into();
+        }
+        View::OffCpu | View::Wakes => {
+            options.colors = match fold.view {
+                View::OffCpu => Palette::Basic(BasicPalette::Blue),
+                _ => Palette::Multi(MultiPalette::Wakeup),
+            };
+            options.count_name = "µs".into();
+            options.factor = 0.001;
+        }
+    }
+    flamegraph::from_lines(&mut options, lines.iter().map(String::as_str), out)
+}
