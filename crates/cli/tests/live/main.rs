@@ -8,4 +8,5 @@ mod facts;
 mod failures;
 mod flight;
 mod names;
+mod names_sources;
 mod support;
