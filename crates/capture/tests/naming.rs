@@ -256,11 +256,68 @@ fn a_deleted_file_is_read_from_its_process() {
     let mut output = BufReader::new(child.stdout.take().expect("a pipe"));
     output.read_line(&mut said).expect("a line");
     fs::remove_file(shop.path("shop")).expect("removed");
-    let still = shop.name("shop", &place);
+    let still = ["shop", "shop (deleted)"].map(|file| shop.name(file, &place));
     child.kill().expect("killed");
     child.wait().expect("ended");
-    assert_eq!(still, named);
+    assert_eq!(still, [named.clone(), named]);
     assert_eq!(shop.name("shop", &place), [["?"]]);
+}
+
+/// Names places in what the kernel has, on this machine and on another.
+fn name_in_kernel(kind: ModuleKind, offsets: &[u64], same_boot: bool) -> Symbols {
+    let module = Module {
+        module: 0,
+        kind: kind.into(),
+        path: "[kernel]".into(),
+        build_id: String::new(),
+        process: NONE,
+    };
+    let frames = (0..).zip(offsets).map(|(frame, &offset)| Frame {
+        frame,
+        module: 0,
+        offset,
+    });
+    let origin = Origin {
+        same_boot,
+        process: &|_| None,
+        mapped_from: &|_| None,
+    };
+    let mut symbols = Symbols::default();
+    let (modules, frames) = ([module].into_iter().collect(), frames.collect());
+    Namer::default().name(&modules, &frames, &origin, &mut symbols, |_, _| ());
+    symbols
+}
+
+/// The kernel's functions have their names, and none where another kernel was recorded.
+#[test]
+fn kernel_functions_are_named() {
+    let kallsyms = fs::read_to_string("/proc/kallsyms").expect("kallsyms");
+    let line = kallsyms.lines().find(|line| line.ends_with(" T schedule"));
+    let address = line.and_then(|line| u64::from_str_radix(line.split(' ').next()?, 16).ok());
+    let Some(address) = address.filter(|&address| address != 0) else {
+        return eprintln!("NOT RUN: kernel_functions_are_named: kernel addresses are hidden");
+    };
+    let symbols = name_in_kernel(ModuleKind::Kernel, &[address + 1], true);
+    assert_eq!(symbols.function, ["schedule"]);
+    assert_eq!(
+        (
+            symbols.function_offset[0],
+            symbols.kernel_module[0].as_str()
+        ),
+        (1, "")
+    );
+    assert!(name_in_kernel(ModuleKind::Kernel, &[address + 1], false).is_empty());
+}
+
+/// A function of the vdso is named where that is this kernel's.
+#[test]
+fn vdso_functions_are_named() {
+    let offsets: Vec<u64> = (0..64 * 1024).step_by(16).collect();
+    let names = name_in_kernel(ModuleKind::Vdso, &offsets, true).function;
+    assert!(
+        names.iter().any(|name| name.contains("clock_gettime")),
+        "{names:?}"
+    );
 }
 
 /// What was found once is not sought again, while it is the same program.

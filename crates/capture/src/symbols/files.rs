@@ -75,19 +75,22 @@ fn module(wanted: &Wanted<'_>) -> Option<Image> {
         .or_else(|| still_mapped(wanted.path)?.find_map(|path| Image::open(&path).filter(is_it)))
 }
 
+/// A path without what the kernel adds to that of a file that is gone.
+fn without_deleted(path: &str) -> &str {
+    path.strip_suffix(" (deleted)").unwrap_or(path)
+}
+
 /// What running processes have mapped from a path, which may lead elsewhere by now: it was
 /// replaced, or the path is that of a container.
 fn still_mapped(path: &Path) -> Option<impl Iterator<Item = PathBuf>> {
-    let path = path.to_str()?.to_owned();
+    let path = without_deleted(path.to_str()?).to_owned();
     let processes = fs::read_dir("/proc").ok()?;
     let found = processes.filter_map(move |entry| {
         let process = entry.ok()?.path();
         let maps = fs::read_to_string(process.join("maps")).ok()?;
         let line = maps.lines().find(|line| {
-            line.split_once('/').is_some_and(|(_, mapped)| {
-                let mapped = mapped.strip_suffix(" (deleted)").unwrap_or(mapped);
-                path.strip_prefix('/') == Some(mapped)
-            })
+            let mapped = line.find('/').map(|at| &line[at..]);
+            mapped.is_some_and(|mapped| without_deleted(mapped) == path)
         })?;
         let range = line.split(' ').next()?;
         Some(process.join("map_files").join(range))
