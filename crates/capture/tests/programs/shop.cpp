@@ -14,6 +14,9 @@ static __attribute__((noinline, used)) unsigned long hidden_sum(unsigned long n)
     return sum;
 }
 
+// Whose length nobody states.
+asm(".text\n.globl shop_label\nshop_label:\n.fill 64, 1, 0x90\nret\n");
+
 namespace shop {
 template <class T> struct Till {
     T sum = 0;
