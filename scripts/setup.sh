@@ -20,6 +20,8 @@ library() { has pkg-config && pkg-config --exists "$1"; }
 
 need clang has clang
 need clang-format has clang-format
+need debuginfod has debuginfod-find
+need g++ has c++
 need gcc has gcc
 need libc6-dev test -e /usr/include/stdio.h
 need libelf-dev library libelf
