@@ -2,6 +2,7 @@
 PREFIX ?= /usr/local
 SEEDS ?= 5
 ROUNDS ?= 5
+FUZZ ?= 60
 
 export PATH := $(PATH):$(HOME)/.cargo/bin
 
@@ -32,6 +33,10 @@ lint: setup ## rustfmt, clippy, clang-format, shellcheck
 lab: build ## record every program that hangs on purpose, compare verdict and truth (SEEDS=5)
 	$(AS_ROOT) python3 lab/run.py --hangdog $(HANGDOG) --seeds $(SEEDS)
 
+fuzz: ## feed damaged files to what reads files (FUZZ=60 seconds)
+	@scripts/setup.sh
+	@scripts/fuzz.sh $(FUZZ)
+
 bench: ## measure what recording costs (ROUNDS=5; about 15 minutes)
 	@scripts/setup.sh bench
 	cargo build --locked --release --bin hangdog
@@ -47,4 +52,4 @@ clean: ## remove what was built
 	$(MAKE) -C lab clean
 
 .DEFAULT_GOAL := help
-.PHONY: help setup build demo test lint lab bench install clean
+.PHONY: help setup build demo test lint lab fuzz bench install clean

@@ -23,6 +23,7 @@ mapfile -t c < <(find bpf lab/programs bench -name '*.[ch]' | sort)
 mapfile -t python < <(find lab bench scripts -name '*.py' | sort)
 
 check rustfmt cargo fmt --all --check
+check rustfmt-fuzz cargo fmt --manifest-path fuzz/Cargo.toml --check
 check clippy cargo clippy --workspace --all-targets --locked --quiet -- -D warnings
 check clang-format clang-format --dry-run -Werror "${c[@]}"
 check shellcheck shellcheck "${shell[@]}"

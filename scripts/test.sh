@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Every test: sets up, lints, runs the crates' tests, the lab's own, and the lab with one seed.
-# One that fails does not keep the others from running. The end repeats each runner's closing
-# lines, and what was not run: what a machine does not allow never counts as passed.
+# Every test: sets up, lints, runs the crates' tests, 20 s of fuzzing, the lab's own tests, and the
+# lab with one seed. One that fails does not keep the others from running. The end repeats each
+# runner's closing lines, and what was not run: what a machine does not allow never counts as passed.
 set -uo pipefail
 cd "$(dirname "$0")/.." || exit
 target=${CARGO_TARGET_DIR:-target}
@@ -26,6 +26,7 @@ lab_tests() {
 
 stage lint scripts/lint.sh
 stage crates cargo test --workspace --locked --no-fail-fast
+stage fuzz scripts/fuzz.sh 20
 stage lab-tests lab_tests
 if ! cargo build --locked --quiet --bin hangdog; then
     failed+=(build)
@@ -44,6 +45,7 @@ mapfile -t -O "${#not_run[@]}" not_run < <(
 
 printf '\n=== closing lines\n'
 grep -hE '^test result' "$logs/crates.log" | grep -v ' 0 passed; 0 failed; 0 ignored;'
+grep -hE '^stat::number_of_executed_units|^SUMMARY' "$logs/fuzz.log"
 grep -hE '^(Ran [0-9]+ tests|OK|FAILED|lab: )' "$logs"/lab*.log
 if ((${#not_run[@]})); then
     echo "not run, and not to be counted as passed:"

@@ -1,0 +1,61 @@
+//! Any bytes, taken for an ELF file: no panic, no endless loop, no memory without bound, and a
+//! table that keeps its word.
+#![no_main]
+
+use hangdog_unwind::{Registers, Rule, Table, walk};
+use libfuzzer_sys::fuzz_target;
+
+const DEPTH: usize = 127;
+
+fuzz_target!(|bytes: &[u8]| {
+    for table in [Table::from_elf(bytes), Table::from_image(bytes)] {
+        let Ok(table) = table else { continue };
+        check(&table, bytes);
+    }
+});
+
+fn check(table: &Table, bytes: &[u8]) {
+    let rows = table.rows();
+    assert!(
+        rows.len() <= bytes.len(),
+        "each row is worth a byte at least"
+    );
+    assert_ne!(rows[0].rule, Rule::NONE);
+    for pair in rows.windows(2) {
+        assert!(pair[0].pc < pair[1].pc);
+        assert_ne!(pair[0].rule, pair[1].rule);
+    }
+    for row in rows {
+        assert_eq!(table.rule(row.pc.into()), row.rule);
+    }
+    assert_eq!(table.rule(u64::MAX), rows[rows.len() - 1].rule);
+    for offset in [0, 1, u64::from(u32::MAX), u64::from(u32::MAX) + 1] {
+        table.rule(offset);
+    }
+
+    // The bytes are the stack too, from some address on that they choose.
+    let word = |at: u64| {
+        let at = usize::try_from(at).ok()?;
+        let bytes = bytes.get(at..at.checked_add(8)?)?;
+        Some(u64::from_le_bytes(bytes.try_into().ok()?))
+    };
+    let start = word(bytes.len() as u64 - 8).unwrap_or(0);
+    let memory = |address: u64| word(address.wrapping_sub(start));
+    let mut addresses = Vec::new();
+    for row in rows.iter().take(64) {
+        let registers = Registers {
+            ip: row.pc.into(),
+            sp: start,
+            fp: start.wrapping_add(64),
+        };
+        addresses.clear();
+        walk(
+            registers,
+            |at| table.rule(at),
+            memory,
+            DEPTH,
+            &mut addresses,
+        );
+        assert!((1..=DEPTH).contains(&addresses.len()));
+    }
+}
