@@ -239,10 +239,10 @@ pub(crate) fn left_at(source: &Source<'_>, intervals: Intervals<'_>, i: usize) -
 
 /// Who ended the wait in interval `i`.
 pub(crate) fn waker(source: &Source<'_>, intervals: Intervals<'_>, i: usize) -> Waker {
-    let Some(next) = intervals.get(i + 1) else {
+    if i + 1 >= intervals.len() {
         return Waker::Nobody;
-    };
-    let Cause::Wake(row) = next.cause else {
+    }
+    let Some(row) = waker_row(intervals, i) else {
         return Waker::Unknown;
     };
     let (row, wakes) = (row as usize, source.wakes);
@@ -257,6 +257,14 @@ pub(crate) fn waker(source: &Source<'_>, intervals: Intervals<'_>, i: usize) -> 
             },
         ),
         context => Waker::Interrupt(context.into(), wakes.vector[row], kernel),
+    }
+}
+
+/// The row of the wake that ended the wait in interval `i`.
+pub(crate) fn waker_row(intervals: Intervals<'_>, i: usize) -> Option<u32> {
+    match intervals.get(i + 1)?.cause {
+        Cause::Wake(row) => Some(row),
+        _ => None,
     }
 }
 

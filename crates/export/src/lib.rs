@@ -7,6 +7,7 @@
 //!
 //! It knows what happened and not what that means: problems come as plain [`Span`]s.
 
+pub mod firefox;
 pub mod flame;
 pub mod fold;
 pub mod folded;
@@ -15,6 +16,7 @@ mod select;
 mod source;
 pub mod stack;
 pub mod top;
+mod words;
 
 pub use fold::{Fold, View};
 pub use select::Selection;

@@ -2,10 +2,11 @@
 
 use crate::args::{ExportArgs, ExportFormat, FoldView};
 use crate::exported::Material;
+use crate::format;
 use crate::whole_file::WholeFile;
 use anyhow::{Context, Result, bail};
 use hangdog_diagnose::{diagnose, problem};
-use hangdog_export::{Selection, Span, folded, perfetto};
+use hangdog_export::{Selection, Span, firefox, folded, perfetto};
 use hangdog_graph::Evidence;
 use hangdog_trace::calls::Calls;
 
@@ -39,7 +40,18 @@ pub fn run(args: &ExportArgs) -> Result<()> {
             perfetto::write(&source, &selected.selection, &problems, &mut file)
                 .with_context(cannot)?;
         }
-        ExportFormat::Firefox => bail!("not yet"),
+        ExportFormat::Firefox => {
+            let markers =
+                firefox::write(&source, &selected.selection, &mut file).with_context(cannot)?;
+            if markers.are_limited() {
+                eprintln!(
+                    "hangdog: of {}, those of {} and longer have a marker; --from, --to and \
+                     --thread show more of fewer",
+                    format::things(markers.waits as u64, "wait", "waits"),
+                    format::duration(markers.at_least)
+                );
+            }
+        }
     }
     file.finish(&args.output)
 }

@@ -3,7 +3,6 @@
 use std::io::{self, Write};
 
 use hangdog_timeline::{Cause, State};
-use hangdog_trace::calls::{Call, FutexOp};
 use hangdog_trace::ids::Utid;
 use hangdog_trace::object::Object;
 
@@ -13,7 +12,7 @@ use super::proto::{
     DebugAnnotation, InternedData, ThreadDescriptor, TracePacket, TrackDescriptor, TrackEvent,
 };
 use crate::fold::{Waker, left_at, waker};
-use crate::stack::context_name;
+use crate::words::{call_name, waker_name};
 use crate::{Selection, Source, Span};
 
 const SLICE_BEGIN: i32 = 1;
@@ -124,30 +123,6 @@ fn describe<W: Write>(
             ..TracePacket::default()
         },
     )
-}
-
-/// The call of a switch, with a futex's operation.
-pub(crate) fn call_name(source: &Source<'_>, row: usize) -> String {
-    let switches = source.switches;
-    let call = switches.call[row];
-    let name = source.calls.name(call);
-    match source.calls.kind(call) {
-        Call::Futex => format!("{name} {}", FutexOp::of(switches.arg[row]).text()),
-        _ => name.into_owned(),
-    }
-}
-
-/// Who ended a wait, in words; none if nobody did.
-pub(crate) fn waker_name(source: &Source<'_>, waker: Waker) -> Option<String> {
-    match waker {
-        Waker::Nobody | Waker::Unknown => None,
-        Waker::Thread(thread, _) => {
-            let process = &source.threads.process_of(thread).name;
-            let thread = source.threads.thread(thread);
-            Some(format!("{process}/{} ({})", thread.name(), thread.tid))
-        }
-        Waker::Interrupt(context, vector, _) => Some(context_name(context, vector)),
-    }
 }
 
 fn arguments(
