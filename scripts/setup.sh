@@ -22,7 +22,6 @@ need clang has clang
 need clang-format has clang-format
 need debuginfod has debuginfod-find
 need g++ has c++
-need g++ has g++
 need gcc has gcc
 need libc6-dev test -e /usr/include/stdio.h
 need libelf-dev library libelf

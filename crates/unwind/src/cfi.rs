@@ -13,8 +13,8 @@ use std::collections::HashMap;
 
 use gimli::{
     BaseAddresses, CfaRule, CommonInformationEntry, EndianSlice, FrameDescriptionEntry,
-    LittleEndian, Reader, Register, RegisterRule, UnwindContext, UnwindExpression, UnwindOffset,
-    UnwindSection, UnwindTableRow, X86_64,
+    LittleEndian, Reader, Register, RegisterRule, UnwindContext, UnwindContextStorage,
+    UnwindExpression, UnwindOffset, UnwindSection, UnwindTableRow, X86_64,
 };
 
 use crate::rule::{Kind, Row, Rule};
@@ -27,8 +27,20 @@ type Fde<'data> = FrameDescriptionEntry<Bytes<'data>>;
 /// Each FDE runs its CIE's program, so a long one would cost its length times their number. Real
 /// ones have some 24 bytes.
 const LONGEST_CIE: usize = 256;
+/// A linker leaves a handful; each is kept while the section is read.
+const MOST_CIES: usize = 1 << 16;
 
-/// The rows of a section, sorted, and how many FDEs had to be left out.
+/// What a row is made in, and those that are remembered meanwhile. Sized for x86-64, and small, for
+/// a hostile program can have it copied at every byte; an FDE that needs more counts as damaged.
+struct Storage;
+
+impl UnwindContextStorage<usize> for Storage {
+    type Rules = [(Register, RegisterRule<usize>); 32];
+    type Stack = Box<[UnwindTableRow<usize, Self>; 8]>;
+}
+
+/// The rows of a section, sorted, and how many FDEs had to be left out. There is at most one row for
+/// two bytes of the section: one advances, one changes the rule.
 #[derive(Default)]
 pub(crate) struct Rows {
     pub(crate) rows: Vec<Row>,
@@ -63,7 +75,7 @@ impl<'data, S: UnwindSection<Bytes<'data>>> Cfi<'_, 'data, S> {
         places.dedup_by_key(|place| place.start);
         rows.skipped += (all - places.len()) as u64;
 
-        let mut context = UnwindContext::new();
+        let mut context = UnwindContext::new_in();
         for (i, place) in places.iter().enumerate() {
             let next = places.get(i + 1).map_or(u32::MAX, |next| next.start);
             let end = place.end.min(next);
@@ -123,6 +135,7 @@ impl<'data, S: UnwindSection<Bytes<'data>>> Cfi<'_, 'data, S> {
                 Err(gimli::Error::NotCiePointer(_)) => {
                     if let Ok(cie) = self.section.cie_from_offset(self.bases, entry.into())
                         && cie.entry_len() <= LONGEST_CIE
+                        && cies.len() < MOST_CIES
                         && cie.return_address_register() == X86_64::RA
                         && cie.address_size() == 8
                     {
@@ -141,7 +154,7 @@ impl<'data, S: UnwindSection<Bytes<'data>>> Cfi<'_, 'data, S> {
         cies: &HashMap<usize, Cie<'data>>,
         place: &Place,
         end: u32,
-        context: &mut UnwindContext<usize>,
+        context: &mut UnwindContext<usize, Storage>,
         rows: &mut Rows,
     ) -> gimli::Result<()> {
         let fde =
@@ -169,7 +182,7 @@ impl<'data, S: UnwindSection<Bytes<'data>>> Cfi<'_, 'data, S> {
     }
 
     /// The rule of a row, or [`Rule::UNSUPPORTED`].
-    fn rule(&self, row: &UnwindTableRow<usize>, signal: bool) -> Rule {
+    fn rule(&self, row: &UnwindTableRow<usize, Storage>, signal: bool) -> Rule {
         let mut fp = &RegisterRule::SameValue;
         let mut ip = None;
         for (register, rule) in row.registers() {

@@ -13,8 +13,8 @@ use crate::error::{Error, Result};
 
 /// Rows hold offsets in 32 bits.
 const LARGEST_FILE: u64 = u32::MAX as u64;
-/// Ten times what browsers have; bounds the time and the memory that a hostile file can cost.
-const LARGEST_SECTION: u64 = 128 << 20;
+/// Twelve times what LLVM has; bounds the time and the memory that a hostile file can cost.
+const LARGEST_SECTION: u64 = 64 << 20;
 /// Files have one to four.
 const MOST_SEGMENTS: usize = 64;
 
@@ -54,6 +54,10 @@ pub(crate) struct Section<'data> {
 
 impl<'data, R: ReadRef<'data>> Elf<'data, R> {
     pub(crate) fn parse(data: R, layout: Layout) -> Result<Self> {
+        let size = data
+            .len()
+            .map_err(|()| Error::NotElf("its size is unknown"))?;
+        within("it", size, LARGEST_FILE)?;
         let header = header(data)?;
         // This number says that the true one is elsewhere, which the ELF files that run never need.
         if header.e_phnum.get(LittleEndian) == elf::PN_XNUM {
@@ -62,7 +66,7 @@ impl<'data, R: ReadRef<'data>> Elf<'data, R> {
         let headers = header
             .program_headers(LittleEndian, data)
             .map_err(|_| Error::NotElf("its program headers do not lie in it"))?;
-        let (segments, eh_frame_hdr) = segments(headers, layout)?;
+        let (segments, eh_frame_hdr) = segments(headers, layout, size)?;
         Ok(Elf {
             data,
             header,
@@ -115,7 +119,7 @@ impl<'data, R: ReadRef<'data>> Elf<'data, R> {
         let Some(address) = self.eh_frame_hdr else {
             return Ok(None);
         };
-        let Some(start) = self.bytes_at(address, Some(64)) else {
+        let Some(start) = self.bytes_at(address, 64) else {
             return Ok(None);
         };
         let bases = BaseAddresses::default().set_eh_frame_hdr(address);
@@ -130,17 +134,14 @@ impl<'data, R: ReadRef<'data>> Elf<'data, R> {
             within("the rest of its segment", rest, LARGEST_SECTION)?;
         }
         Ok(self
-            .bytes_at(address, None)
+            .bytes_at(address, u64::MAX)
             .map(|bytes| Section { bytes, address }))
     }
 
     /// The bytes from `address` on, to the end of the segment or to `most`.
-    fn bytes_at(&self, address: u64, most: Option<u64>) -> Option<&'data [u8]> {
+    fn bytes_at(&self, address: u64, most: u64) -> Option<&'data [u8]> {
         let (offset, rest) = self.locate(address, false)?;
-        let rest = rest.min(self.data.len().ok()?.checked_sub(offset)?);
-        self.data
-            .read_bytes_at(offset, rest.min(most.unwrap_or(rest)))
-            .ok()
+        self.data.read_bytes_at(offset, rest.min(most)).ok()
     }
 
     fn locate(&self, address: u64, executable: bool) -> Option<(u64, u64)> {
@@ -153,10 +154,6 @@ impl<'data, R: ReadRef<'data>> Elf<'data, R> {
 }
 
 fn header<'data, R: ReadRef<'data>>(data: R) -> Result<&'data FileHeader64<LittleEndian>> {
-    let size = data
-        .len()
-        .map_err(|()| Error::NotElf("its size is unknown"))?;
-    within("it", size, LARGEST_FILE)?;
     let ident = data
         .read_bytes_at(0, 20)
         .map_err(|()| Error::NotElf("it is shorter than an ELF header"))?;
@@ -179,6 +176,7 @@ fn header<'data, R: ReadRef<'data>>(data: R) -> Result<&'data FileHeader64<Littl
 fn segments(
     headers: &[ProgramHeader64<LittleEndian>],
     layout: Layout,
+    size: u64,
 ) -> Result<(Vec<Segment>, Option<u64>)> {
     let mut segments = Vec::new();
     let mut eh_frame_hdr = None;
@@ -194,13 +192,17 @@ fn segments(
                     MOST_SEGMENTS as u64,
                 )?;
                 let base = *base.get_or_insert(start.wrapping_sub(in_file));
+                let offset = match layout {
+                    Layout::File => in_file,
+                    Layout::Image => start.wrapping_sub(base),
+                };
+                let there = header
+                    .p_filesz(LittleEndian)
+                    .min(size.saturating_sub(offset));
                 segments.push(Segment {
                     start,
-                    end: start.saturating_add(header.p_filesz(LittleEndian)),
-                    offset: match layout {
-                        Layout::File => in_file,
-                        Layout::Image => start.wrapping_sub(base),
-                    },
+                    end: start.saturating_add(there),
+                    offset,
                     executable: header.p_flags(LittleEndian).contains(elf::PF_X),
                 });
             }
