@@ -1,5 +1,7 @@
 //! Assembly whose directives say what the rules must be: each expectation is read off the source.
 
+#![cfg(target_arch = "x86_64")]
+
 mod common;
 
 use common::{Built, build};

@@ -4,6 +4,8 @@
 //! The two may differ only where one of them cannot know, and then in one of the ways that
 //! [`explained`] lists.
 
+#![cfg(target_arch = "x86_64")]
+
 mod common;
 #[path = "common/reference.rs"]
 mod reference;

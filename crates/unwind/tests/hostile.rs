@@ -104,7 +104,7 @@ fn rows_elsewhere() {
 /// A CIE whose program is long and shared by very many functions.
 #[test]
 fn a_long_program_for_many_functions() {
-    let offsets: Vec<u8> = (0..116).flat_map(|i| [0x80 | i % 31, 1]).collect();
+    let offsets: Vec<u8> = (0..116).flat_map(|i| [0x80 + i % 31, 1]).collect();
     for more in [offsets.clone(), offsets.repeat(100)] {
         let mut section = cie(&more);
         let from = section.len();

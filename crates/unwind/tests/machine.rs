@@ -1,5 +1,7 @@
 //! Tables of what this machine runs, this very process among it.
 
+#![cfg(target_arch = "x86_64")]
+
 mod common;
 
 use std::fs;
@@ -18,7 +20,6 @@ fn mapping_of(address: u64) -> Mapping {
 
 /// Where libc has signal handlers return to, as the kernel was told, all registers are in the
 /// context: the handler's return took one word off the stack, and the context is what is left.
-#[cfg(target_arch = "x86_64")]
 #[test]
 fn where_handlers_return_to() {
     extern "C" fn handler(_: libc::c_int) {}
