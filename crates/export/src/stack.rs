@@ -92,6 +92,26 @@ fn inwards_out<'a>(source: &Source<'a>, place: Place) -> impl Iterator<Item = En
     functions(source, place.kernel).chain(functions(source, place.user))
 }
 
+/// The functions of an interrupt's stack, innermost first, up to where it came upon what the CPU
+/// was doing: that has nothing to do with it.
+fn interrupt_functions<'a>(source: &Source<'a>, stack: StackId) -> impl Iterator<Item = Entry<'a>> {
+    let mut is_inside = true;
+    functions(source, stack).take_while(move |entry| {
+        let was_inside = is_inside;
+        is_inside &= !is_interrupt_entry(&entry.name);
+        was_inside
+    })
+}
+
+/// Whether the kernel enters an interrupt or the softirqs by this function, on x86-64 or arm64.
+fn is_interrupt_entry(function: &str) -> bool {
+    matches!(
+        function,
+        "handle_softirqs" | "__do_softirq" | "el0t_64_irq" | "el1h_64_irq"
+    ) || function.starts_with("asm_common_interrupt")
+        || function.starts_with("asm_sysvec_")
+}
+
 /// The functions at a place, outermost first.
 pub fn functions_at<'a>(source: &Source<'a>, place: Place) -> Vec<Entry<'a>> {
     let mut entries: Vec<Entry<'a>> = inwards_out(source, place).collect();
@@ -143,7 +163,7 @@ pub fn entries<'a>(source: &Source<'a>, key: &Key) -> Vec<Entry<'a>> {
             entries.push(Entry::thread(threads.thread(thread).name()));
         }
         Waker::Interrupt(context, vector, stack) => {
-            entries.extend(self::functions(source, stack));
+            entries.extend(interrupt_functions(source, stack));
             entries.push(Entry::mark(context_name(context, vector)));
         }
         Waker::Nobody => entries.push(Entry::mark("[not woken]")),
