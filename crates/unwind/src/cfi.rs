@@ -70,7 +70,7 @@ impl<'data, S: UnwindSection<Bytes<'data>>> Cfi<'_, 'data, S> {
         let mut rows = Rows::default();
         let mut cies = HashMap::new();
         let mut places = self.places(&mut cies, &mut rows.skipped, code);
-        places.sort_by_key(|place| place.start);
+        places.sort_unstable_by_key(|place| (place.start, place.entry));
         let all = places.len();
         places.dedup_by_key(|place| place.start);
         rows.skipped += (all - places.len()) as u64;

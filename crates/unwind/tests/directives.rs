@@ -6,6 +6,8 @@ mod common;
 
 use common::{Built, build};
 use hangdog_unwind::{Error, Kind, Rule, Table};
+use object::read::elf::ElfFile64;
+use object::{Object, ObjectSegment, ObjectSymbol};
 
 const BARE: &[&str] = &[
     "-nostdlib",
@@ -266,6 +268,7 @@ fn overlapping_functions() {
         2:  .long 2b - cie
             .quad \\start, \\end - \\start
             .byte 0x0e, \\offset    # CFA = rsp + offset
+            .byte 0x4c, 0x0e, 64    # 12 bytes on: CFA = rsp + 64
             .balign 8
         3:
             .endm
@@ -339,6 +342,38 @@ fn without_section_headers() {
     assert_eq!(table.rule(built.offset("f") + 8), rule(Kind::Sp, 5, 0));
     let same = Table::from_elf(&built.bytes).expect("a table");
     assert_eq!(table.rows(), same.rows());
+}
+
+/// In memory, places are offsets from where the image begins, wherever in the file they were: here
+/// the code is loaded a page further than it lies in the file.
+#[test]
+fn an_image() {
+    let text = format!(".text\n.globl start\nstart: .zero 16, 0x90\n{FRAME}");
+    let text = text.replace("f:", ".globl f\nf:");
+    let arguments = [
+        "-nostdlib",
+        "-shared",
+        "-z",
+        "noseparate-code",
+        "-Wl,--section-start=.text=0x5100",
+    ];
+    let built = build("source.s", &text, &arguments);
+    let elf: ElfFile64 = ElfFile64::parse(&*built.bytes).expect("an ELF file");
+    let mut image = vec![0; 0x10000];
+    for segment in elf.segments() {
+        let (at, data) = (
+            segment.address() as usize,
+            segment.data().expect("it is in the file"),
+        );
+        image[at..at + data.len()].copy_from_slice(data);
+    }
+    let f = elf.symbol_by_name("f").expect("it is there").address();
+    assert_ne!(f, built.offset("f"));
+    let table = Table::from_image(&image).expect("a table");
+    assert_eq!(table.rule(f - 1), Rule::NONE);
+    assert_eq!(table.rule(f), rule(Kind::Sp, 1, 0));
+    assert_eq!(table.rule(f + 8), rule(Kind::Sp, 5, 0));
+    assert_eq!(table.rule(f + 16), Rule::NONE);
 }
 
 /// The file's name gives what its bytes give.
