@@ -15,10 +15,12 @@ RELEASE := $(TARGET)/release/hangdog
 help: ## list these targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-setup: ## install what is missing to build and test (apt packages)
+setup: ## install what is missing to build and test (apt packages; into target/, what opens exports)
 	@scripts/setup.sh
+	@scripts/readers.sh
 
-build: setup ## compile the command: $(TARGET)/debug/hangdog
+build: ## compile the command: $(TARGET)/debug/hangdog
+	@scripts/setup.sh
 	cargo build --locked --bin hangdog
 
 demo: build ## make a program hang, record it, say why
@@ -27,7 +29,8 @@ demo: build ## make a program hang, record it, say why
 test: ## set up, lint, run every test, and the lab with one seed
 	@scripts/test.sh
 
-lint: setup ## rustfmt, clippy, clang-format, shellcheck
+lint: ## rustfmt, clippy, clang-format, shellcheck
+	@scripts/setup.sh
 	@scripts/lint.sh
 
 lab: build ## record every program that hangs on purpose, compare verdict and truth (SEEDS=5)

@@ -28,6 +28,7 @@ need libelf-dev library libelf
 need make has make
 need pkg-config has pkg-config
 need python3 has python3
+need python3-venv python3 -c 'import ensurepip, venv'
 need shellcheck has shellcheck
 need zlib1g-dev library zlib
 if [[ ${1-} == bench ]]; then

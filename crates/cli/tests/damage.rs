@@ -81,12 +81,17 @@ fn check(dir: &Path, args: &[&str], what: &str) -> i32 {
     code
 }
 
-const REPORTS: [&[&str]; 5] = [
+const REPORTS: [&[&str]; 10] = [
     &["why", "t.hang"],
     &["why", "t.hang", "--json"],
     &["why", "t.hang", "--thread", "app/", "--from", "4ms"],
     &["threads", "t.hang"],
     &["info", "t.hang"],
+    &["top", "t.hang", "--view", "off-cpu"],
+    &["flame", "t.hang", "--view", "wakes", "-o", "-"],
+    &["export", "t.hang", "--format", "perfetto", "-o", "-"],
+    &["export", "t.hang", "--format", "firefox", "-o", "-"],
+    &["export", "t.hang", "--format", "folded", "-o", "-"],
 ];
 
 /// The files of a trace, sorted.

@@ -142,6 +142,13 @@ fn document_and_answers_agree() {
                 vec!["why", "t.hang", "--thread", "100", "--from", "3ms"],
             ],
         ),
+        (
+            "top",
+            vec![
+                vec!["top", "t.hang"],
+                vec!["top", "t.hang", "--view", "off-cpu", "-n", "1"],
+            ],
+        ),
     ] {
         let mut found = BTreeSet::new();
         for args in runs {

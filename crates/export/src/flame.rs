@@ -8,10 +8,14 @@ use inferno::flamegraph::{self, Options, Palette};
 use crate::folded;
 use crate::{Fold, Source, View};
 
+/// What a picture has room for: inferno adds without looking at the end of numbers.
+const MOST: u64 = 1 << 60;
+
 /// Draws a fold as an SVG picture.
 ///
 /// # Errors
-/// What `out` answers; [`ErrorKind::InvalidData`] if there is nothing to draw.
+/// What `out` answers; [`ErrorKind::InvalidData`] if there is nothing to draw, or more than a
+/// picture has room for, which only a damaged trace has.
 pub fn write(
     source: &Source<'_>,
     fold: &Fold,
@@ -19,7 +23,13 @@ pub fn write(
     subtitle: &str,
     out: impl Write,
 ) -> io::Result<()> {
-    let lines: Vec<String> = folded::lines(source, fold)
+    let lines = folded::lines(source, fold);
+    let total = lines.values().fold(0u64, |sum, n| sum.saturating_add(*n));
+    if total > MOST {
+        let what = "its times make no sense: they add up to centuries";
+        return Err(io::Error::new(ErrorKind::InvalidData, what));
+    }
+    let lines: Vec<String> = lines
         .into_iter()
         .map(|(stack, number)| format!("{stack} {number}"))
         .collect();

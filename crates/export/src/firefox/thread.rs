@@ -50,6 +50,10 @@ impl Thread<'_> {
         let intervals = source.timeline.intervals(self.utid);
         let (from, to) = (selection.from, selection.to);
         let mut cpu = 0;
+        // The profiler takes no CPU time from the first sample.
+        if let Some(first) = intervals.between(from, to).next() {
+            self.samples.push(first.start, None, 0, 0);
+        }
         for (i, part) in intervals.indexes(from, to).zip(intervals.between(from, to)) {
             let mut at = part.start;
             while let Some(row) = rows.next_if(|&row| samples.ts[row as usize] < part.end) {
@@ -84,6 +88,10 @@ impl Thread<'_> {
                     self.samples.push(part.end, stack, 0, weight - 1);
                 }
             }
+        }
+        if cpu > 0 {
+            let end = intervals.iter().next_back().map_or(to, |last| last.end);
+            self.samples.push(end.min(to), None, cpu, 0);
         }
     }
 
