@@ -95,6 +95,9 @@ pub struct Key {
     pub doing: Doing,
     /// Where.
     pub place: Place,
+    /// Whether the trace did not see it begin, because that lies before it or was lost: then
+    /// nothing is known of the place.
+    pub is_unseen: bool,
 }
 
 /// How much of it there was.
@@ -168,6 +171,7 @@ fn samples(source: &Source<'_>, selection: &Selection) -> Vec<(Key, Weight)> {
                     thread,
                     doing,
                     place,
+                    is_unseen: false,
                 },
                 weight,
             );
@@ -211,6 +215,7 @@ fn thread_waits(
                 thread,
                 doing,
                 place,
+                is_unseen: part.cause == Cause::Unknown,
             },
             weight,
         );

@@ -37,6 +37,8 @@ pub struct Entry<'a> {
 
 /// Where no stack was taken.
 pub const NO_STACK_MARK: &str = "[no stack]";
+/// What the trace did not see begin.
+pub const UNSEEN_MARK: &str = "[not seen to begin]";
 /// What parts a blocked stack from its waker's, which stands upside down on it.
 pub const WAKER_MARK: &str = "--";
 /// Time in which a thread could have run.
@@ -140,6 +142,14 @@ pub fn softirq(vector: u16) -> Cow<'static, str> {
     }
 }
 
+/// What stands for the functions of a row that has none.
+pub fn missing(key: &Key) -> &'static str {
+    match key.is_unseen {
+        true => UNSEEN_MARK,
+        false => NO_STACK_MARK,
+    }
+}
+
 /// The stack of a row: the thread, then what it did outermost first. A waker's stack stands
 /// upside down on the blocked one, as in an off-wake flame graph.
 pub fn entries<'a>(source: &Source<'a>, key: &Key) -> Vec<Entry<'a>> {
@@ -150,7 +160,7 @@ pub fn entries<'a>(source: &Source<'a>, key: &Key) -> Vec<Entry<'a>> {
     }
     let functions = functions_at(source, key.place);
     if functions.is_empty() && key.doing != Doing::WaitingForCpu {
-        entries.push(Entry::mark(NO_STACK_MARK));
+        entries.push(Entry::mark(missing(key)));
     }
     entries.extend(functions);
     let Doing::BlockedUntil(waker) = key.doing else {

@@ -12,7 +12,7 @@ use hangdog_trace::ids::NO_STACK;
 use hangdog_trace::words::StackEnd;
 
 use crate::fold::{Doing, Weight};
-use crate::stack::{Entry, Kind, NO_STACK_MARK, functions_at};
+use crate::stack::{Entry, Kind, functions_at, missing};
 use crate::{Fold, Source};
 
 /// A function.
@@ -50,7 +50,8 @@ pub struct Top<'a> {
     pub stacks: Completeness,
 }
 
-/// How far stacks can be trusted; threads of the kernel have no user stack and are not counted.
+/// How far stacks can be trusted. Threads of the kernel have no user stack and are not counted,
+/// nor is what the trace did not see begin.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Completeness {
     /// What threads of programs did.
@@ -80,7 +81,7 @@ impl<'a> Top<'a> {
                 continue;
             }
             top.whole.add(*weight);
-            if !source.threads.thread(key.thread).is_kernel() {
+            if !source.threads.thread(key.thread).is_kernel() && !key.is_unseen {
                 let user = key.place.user;
                 top.stacks
                     .add(user != NO_STACK, source.stacks.end(user), *weight);
@@ -90,7 +91,7 @@ impl<'a> Top<'a> {
                 .map(identity)
                 .collect();
             if stack.is_empty() {
-                stack.push((NO_STACK_MARK.into(), None, false));
+                stack.push((missing(key).into(), None, false));
             }
             if let Some(innermost) = stack.last() {
                 sums.entry(innermost.clone()).or_default().0.add(*weight);

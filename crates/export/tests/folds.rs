@@ -181,3 +181,25 @@ fn flame_graph() {
     let nothing = Selection::all(9_999_999, 10_000_000);
     assert!(draw(View::OnCpu, &nothing).is_err());
 }
+
+/// A wait that began before the trace says so, and does not count against the stacks.
+#[test]
+fn waits_from_before() {
+    let fixture = Fixture::new(
+        "process app 1\nthread a app 1\n1ms cpu0 wake idle -> a in=timer\n\
+         2ms cpu0 switch idle -> a\n3ms cpu0 switch a -> idle sleeping poll stack=poll\nend 7ms",
+    );
+    assert_eq!(
+        lines(&fixture, &fixture.all(), View::OffCpu),
+        [
+            "a;[not seen to begin] 1000000",
+            "a;[waiting for a CPU] 1000000",
+            "a;poll 4000000"
+        ]
+    );
+    let fold = Fold::new(&fixture.source(), &fixture.all(), View::OffCpu);
+    let top = Top::new(&fixture.source(), &fold, By::Own);
+    assert_eq!(top.whole.ns, 5_000_000);
+    assert_eq!(top.stacks.of_programs.ns, 4_000_000);
+    assert_eq!(top.stacks.without.ns, 0);
+}

@@ -20,6 +20,8 @@ pub(crate) struct Interned {
     files: HashMap<String, u64>,
     events: HashMap<String, u64>,
     annotations: HashMap<&'static str, u64>,
+    values: HashMap<String, u64>,
+    categories: HashMap<&'static str, u64>,
 }
 
 /// What makes frames the same: function, module, offset, file and line.
@@ -52,6 +54,28 @@ impl Interned {
             iid: Some(iid),
             name: Some(name.into()),
         });
+        iid
+    }
+
+    /// The number of a category of events.
+    pub(crate) fn category(&mut self, name: &'static str, data: &mut InternedData) -> u64 {
+        let (iid, is_new) = number(&mut self.categories, name);
+        if is_new {
+            data.event_categories.push(InternedName {
+                iid: Some(iid),
+                name: Some(name.into()),
+            });
+        }
+        iid
+    }
+
+    /// The number of an annotation's value.
+    pub(crate) fn value(&mut self, value: &str, data: &mut InternedData) -> u64 {
+        if let Some(&iid) = self.values.get(value) {
+            return iid;
+        }
+        let (iid, _) = number(&mut self.values, value.to_owned());
+        data.debug_annotation_string_values.push(text(iid, value));
         iid
     }
 

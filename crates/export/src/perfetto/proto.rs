@@ -296,6 +296,8 @@ pub struct PerfSample {
 
 #[derive(Clone, PartialEq, Message)]
 pub struct InternedData {
+    #[prost(message, repeated, tag = "1")]
+    pub event_categories: Vec<InternedName>,
     #[prost(message, repeated, tag = "2")]
     pub event_names: Vec<InternedName>,
     #[prost(message, repeated, tag = "3")]
@@ -312,6 +314,8 @@ pub struct InternedData {
     pub source_paths: Vec<InternedString>,
     #[prost(message, repeated, tag = "19")]
     pub mappings: Vec<Mapping>,
+    #[prost(message, repeated, tag = "29")]
+    pub debug_annotation_string_values: Vec<InternedString>,
 }
 
 #[derive(Clone, PartialEq, Message)]
@@ -387,6 +391,8 @@ pub struct ThreadDescriptor {
 
 #[derive(Clone, PartialEq, Message)]
 pub struct TrackEvent {
+    #[prost(uint64, repeated, packed = "false", tag = "3")]
+    pub category_iids: Vec<u64>,
     #[prost(message, repeated, tag = "4")]
     pub debug_annotations: Vec<DebugAnnotation>,
     #[prost(int32, optional, tag = "9")]
@@ -395,8 +401,6 @@ pub struct TrackEvent {
     pub name_iid: Option<u64>,
     #[prost(uint64, optional, tag = "11")]
     pub track_uuid: Option<u64>,
-    #[prost(string, repeated, tag = "22")]
-    pub categories: Vec<String>,
     #[prost(string, optional, tag = "23")]
     pub name: Option<String>,
     #[prost(uint64, optional, tag = "56")]
@@ -409,6 +413,6 @@ pub struct DebugAnnotation {
     pub name_iid: Option<u64>,
     #[prost(uint64, optional, tag = "3")]
     pub uint_value: Option<u64>,
-    #[prost(string, optional, tag = "6")]
-    pub string_value: Option<String>,
+    #[prost(uint64, optional, tag = "17")]
+    pub string_value_iid: Option<u64>,
 }

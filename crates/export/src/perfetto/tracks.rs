@@ -56,7 +56,7 @@ pub(crate) fn write_waits<W: Write>(
                 r#type: Some(SLICE_BEGIN),
                 track_uuid: Some(track_of(thread)),
                 name_iid: Some(interned.event(&call_name(source, row as usize), &mut data)),
-                categories: vec!["wait".into()],
+                category_iids: vec![interned.category("wait", &mut data)],
                 debug_annotations: arguments(
                     source,
                     row as usize,
@@ -138,7 +138,7 @@ fn arguments(
         .into_iter()
         .filter_map(|(name, value)| {
             Some(DebugAnnotation {
-                string_value: Some(value?),
+                string_value_iid: Some(interned.value(&value?, data)),
                 name_iid: Some(interned.annotation(name, data)),
                 uint_value: None,
             })
@@ -179,16 +179,16 @@ pub(crate) fn write_problems<W: Write>(
             r#type: Some(SLICE_BEGIN),
             track_uuid: Some(track),
             name: Some(span.name.clone()),
-            categories: vec!["problem".into()],
+            category_iids: vec![interned.category("problem", &mut data)],
             debug_annotations: vec![
                 DebugAnnotation {
                     name_iid: Some(interned.annotation("thread", &mut data)),
-                    string_value: Some(thread.name().into()),
+                    string_value_iid: Some(interned.value(thread.name(), &mut data)),
                     uint_value: None,
                 },
                 DebugAnnotation {
                     name_iid: Some(interned.annotation("tid", &mut data)),
-                    string_value: None,
+                    string_value_iid: None,
                     uint_value: Some(thread.tid.into()),
                 },
             ],
