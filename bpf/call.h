@@ -57,27 +57,31 @@ static __always_inline s32 polled_descriptor(u64 address, u64 count)
 	return entry.fd;
 }
 
+// The system call that `task` entered the kernel for.
+static __always_inline s16 call_number(struct task_struct *task, struct pt_regs *regs)
+{
+	s32 number;
+
+	if (task->flags & PF_KTHREAD)
+		return CALL_KERNEL_THREAD;
+	number = REGS_CALL(regs);
+	return number < 0 || number > 0x7fff ? CALL_NONE : (s16)number;
+}
+
 // Fills `call` from the registers that `task` entered the kernel with. It must be the current
 // thread, because its memory is read.
-static __always_inline void read_call(struct task_struct *task, struct call *call)
+static __always_inline void read_call(struct task_struct *task, struct pt_regs *regs,
+				      struct call *call)
 {
-	struct pt_regs *regs;
+	s16 number = call_number(task, regs);
 	u64 first, second;
-	s32 number, descriptor = -1;
+	s32 descriptor = -1;
 
 	call->object = 0;
 	call->arg = 0;
-	if (task->flags & PF_KTHREAD) {
-		call->number = CALL_KERNEL_THREAD;
+	call->number = number;
+	if (number < 0)
 		return;
-	}
-	regs = (struct pt_regs *)bpf_task_pt_regs(task);
-	number = REGS_CALL(regs);
-	if (number < 0 || number > 0x7fff) {
-		call->number = CALL_NONE;
-		return;
-	}
-	call->number = (s16)number;
 	first = REGS_ARG0(regs);
 	second = REGS_ARG1(regs);
 	call->arg = second;

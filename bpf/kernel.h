@@ -93,7 +93,11 @@ struct unix_sock {
 	struct sock *peer;
 };
 
-struct mm_struct;
+struct mm_struct {
+	struct {
+		void *vdso;
+	} context;
+};
 
 struct task_struct {
 	unsigned int flags;
@@ -138,7 +142,7 @@ struct request {
 
 #if defined(__TARGET_ARCH_x86)
 struct pt_regs {
-	unsigned long bp, r10, r9, r8, ax, dx, si, di, orig_ax, ip;
+	unsigned long bp, r10, r9, r8, ax, dx, si, di, orig_ax, ip, sp;
 };
 #elif defined(__TARGET_ARCH_arm64)
 struct user_pt_regs {
@@ -148,6 +152,7 @@ struct user_pt_regs {
 };
 struct pt_regs {
 	u64 regs[31];
+	u64 sp;
 	u64 pc;
 	u64 orig_x0;
 	s32 syscallno;
@@ -163,6 +168,7 @@ struct pt_regs {
 #define REGS_ARG2(r) ((r)->dx)
 #define REGS_ARG3(r) ((r)->r10)
 #define REGS_IP(r) ((r)->ip)
+#define REGS_SP(r) ((r)->sp)
 #define REGS_FRAME_POINTER(r) ((r)->bp)
 #elif defined(__TARGET_ARCH_arm64)
 #define REGS_CALL(r) ((r)->syscallno)
@@ -171,6 +177,7 @@ struct pt_regs {
 #define REGS_ARG2(r) ((r)->regs[2])
 #define REGS_ARG3(r) ((r)->regs[3])
 #define REGS_IP(r) ((r)->pc)
+#define REGS_SP(r) ((r)->sp)
 #define REGS_FRAME_POINTER(r) ((r)->regs[29])
 #else
 #error "no register layout for this architecture"

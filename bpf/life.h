@@ -6,7 +6,7 @@
 #include <bpf/bpf_core_read.h>
 #include <bpf/bpf_tracing.h>
 
-#include "ring.h"
+#include "unwind.h"
 
 static __always_inline void begin_life(struct life_definition *life, u32 kind,
 				       struct task_struct *task)
@@ -27,6 +27,9 @@ int BPF_PROG(on_fork, struct task_struct *task, u64 clone_flags)
 
 	begin_life(&life, DEFINITION_FORK, task);
 	life.parent = (u32)bpf_get_current_pid_tgid();
+	life.parent_pid = bpf_get_current_pid_tgid() >> 32;
+	if (life.tid == life.pid)
+		life.epoch = inherit_code(life.parent_pid, life.pid);
 	emit_definition(bpf_get_smp_processor_id(), &life, sizeof(life));
 	return 0;
 }
@@ -40,6 +43,8 @@ int BPF_PROG(on_exec, struct task_struct *task, int old_pid, struct linux_binprm
 	// The thread that executes takes the process's tid: here is the one that it had.
 	life.parent = old_pid;
 	bpf_probe_read_kernel_str(life.detail, sizeof(life.detail), binprm->filename);
+	life.vdso = (u64)BPF_CORE_READ(task, mm, context.vdso);
+	life.epoch = renew_code(life.pid);
 	emit_definition(bpf_get_smp_processor_id(), &life, sizeof(life));
 	return 0;
 }

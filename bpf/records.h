@@ -55,6 +55,18 @@ enum definition_kind {
 	DEFINITION_EXEC = 3,
 	DEFINITION_RENAME = 4,
 	DEFINITION_EXIT = 5,
+	DEFINITION_STACK_COPY = 6,
+};
+
+// How a walk ended.
+enum stack_end {
+	STACK_UNKNOWN = 0, // it goes on
+	STACK_ROOT = 1,
+	STACK_DEPTH = 2,
+	STACK_NO_RULE = 3,
+	STACK_UNSUPPORTED = 4,
+	STACK_UNREADABLE = 5,
+	STACK_MISSING = 6, // the rules of that code are not loaded
 };
 
 // A stack, sent once. `pid` is 0 for a kernel stack.
@@ -63,7 +75,27 @@ struct stack_definition {
 	u32 kind;
 	u32 stack;
 	u32 pid;
-	u32 frame_count;
+	u16 frame_count;
+	u16 end;
+	u64 frames[MAX_FRAMES];
+};
+
+#define COPY_BYTES 4096
+#define COPY_PIECE 512
+
+// A stack that user space has to walk on with: the frames so far, the last of them with its
+// registers, and what lies on the stack from there. `length` bytes of it could be read.
+struct stack_copy {
+	u64 ts;
+	u32 kind;
+	u32 stack;
+	u32 pid;
+	u16 frame_count;
+	u16 length;
+	u64 sp;
+	u64 fp;
+	u64 exact;
+	u8 bytes[COPY_BYTES];
 	u64 frames[MAX_FRAMES];
 };
 
@@ -80,6 +112,9 @@ struct life_definition {
 	u32 is_kernel;
 	char name[16];
 	char detail[DETAIL_LENGTH];
+	u64 vdso;	// of an exec: where the kernel's own code was mapped
+	u32 epoch;	// of the process's code (bpf/unwind.h)
+	u32 parent_pid; // of a fork
 };
 
 // A system call that a thread is in, as far as its registers tell.
@@ -109,7 +144,8 @@ struct cpu_state {
 	u32 padding;
 	// Where the scheduler's programs put the call that they look at; interrupts are off.
 	struct call call;
-	u64 more_padding[5];
+	u64 copies_left; // stacks that may be copied until user space allows more
+	u64 more_padding[4];
 };
 
 enum context {

@@ -2,7 +2,7 @@
 // The Monte Carlo profiler: what a CPU runs when the sampling clock fires.
 #pragma once
 
-#include "stack.h"
+#include "user_stack.h"
 
 SEC("perf_event")
 int on_sample(void *ctx)
@@ -17,7 +17,8 @@ int on_sample(void *ctx)
 	if (!tid)
 		return 0;
 	if (task->mm)
-		user_stack = user_stack_id(task, ts, cpu, SCRATCH_SAMPLE);
+		user_stack = user_stack_id(task, (struct pt_regs *)bpf_task_pt_regs(task), ts, cpu,
+					   SCRATCH_SAMPLE);
 	// Empty where the clock interrupted user code.
 	kernel_stack = kernel_stack_id(ctx, ts, cpu, SCRATCH_SAMPLE);
 	event = reserve(cpu, &lap);

@@ -5,15 +5,15 @@
 #include <bpf/bpf_tracing.h>
 
 #include "call.h"
-#include "stack.h"
+#include "user_stack.h"
 
-static __always_inline u8 how_it_left(bool preempt, struct task_struct *prev, u32 state, s16 call)
+static __always_inline u8 how_it_left(bool blocks, bool preempt, struct task_struct *prev,
+				      u32 state, s16 call)
 {
 	struct task_struct___throttled *throttled = (void *)prev;
 
-	if (preempt || state == 0) {
-		if (bpf_core_field_exists(throttled->throttled) &&
-		    BPF_CORE_READ(throttled, throttled))
+	if (!blocks) {
+		if (bpf_core_field_exists(throttled->throttled) && throttled->throttled)
 			return LEFT_THROTTLED;
 		return !preempt && call == CALL_SCHED_YIELD ? LEFT_YIELDED : LEFT_PREEMPTED;
 	}
@@ -33,15 +33,23 @@ int BPF_PROG(on_switch, bool preempt, struct task_struct *prev, struct task_stru
 	u64 ts = bpf_ktime_get_ns();
 	u32 cpu = bpf_get_smp_processor_id();
 	u32 tid = prev->pid, user_stack = 0, kernel_stack = 0;
+	struct pt_regs *regs = (struct pt_regs *)bpf_task_pt_regs(prev);
 	struct call *call = &this_cpu(cpu)->call;
 	struct event *event;
 	bool blocks = !preempt && prev_state;
 	u8 left;
 	u16 lap;
 
-	read_call(prev, call);
-	barrier();
-	left = how_it_left(preempt, prev, prev_state, call->number);
+	if (blocks) {
+		read_call(prev, regs, call);
+		barrier();
+	} else {
+		// It does not wait for its call.
+		call->object = 0;
+		call->arg = 0;
+		call->number = call_number(prev, regs);
+	}
+	left = how_it_left(blocks, preempt, prev, prev_state, call->number);
 	if (blocks && left != LEFT_DEAD && left != LEFT_IDLE) {
 		struct cpu_state *state = this_cpu(cpu);
 
@@ -49,14 +57,10 @@ int BPF_PROG(on_switch, bool preempt, struct task_struct *prev, struct task_stru
 			call->arg = state->fault_address;
 		if (take_stacks) {
 			if (prev->mm)
-				user_stack = user_stack_id(prev, ts, cpu, SCRATCH_SCHED);
+				user_stack = user_stack_id(prev, regs, ts, cpu, SCRATCH_SCHED);
 			if (left == LEFT_UNINTERRUPTIBLE || !tells_the_wait(call))
 				kernel_stack = kernel_stack_id(ctx, ts, cpu, SCRATCH_SCHED);
 		}
-	} else if (left == LEFT_PREEMPTED || left == LEFT_THROTTLED) {
-		// It does not wait for its call.
-		call->object = 0;
-		call->arg = 0;
 	}
 
 	event = reserve_undisturbed(cpu, &lap);
@@ -113,11 +117,13 @@ static __always_inline int wake(void *ctx, struct task_struct *wakee, bool is_ne
 
 	kind = context_of(this_cpu(cpu), &vector);
 	if (kind == CONTEXT_TASK) {
-		read_call(waker, call);
+		struct pt_regs *regs = (struct pt_regs *)bpf_task_pt_regs(waker);
+
+		read_call(waker, regs, call);
 		barrier();
 		if (take_stacks) {
 			if (waker->mm)
-				user_stack = user_stack_id(waker, ts, cpu, SCRATCH_SCHED);
+				user_stack = user_stack_id(waker, regs, ts, cpu, SCRATCH_SCHED);
 			if (!is_new && !tells_the_wake(call))
 				kernel_stack = kernel_stack_id(ctx, ts, cpu, SCRATCH_SCHED);
 		}

@@ -4,11 +4,10 @@
 // always, an LRU map of all CPUs the rest. What both forgot gets a new id when it comes back, which
 // user space finds to be equal to the old one.
 //
-// The user side is walked here by frame pointers, the kernel side by the kernel's own unwinder:
-// bpf_get_stack costs several times as much for the user side.
+// The kernel side is walked by the kernel's own unwinder, the user side in user_stack.h.
 #pragma once
 
-#include "ring.h"
+#include "unwind.h"
 
 const volatile bool take_stacks = true;
 
@@ -36,15 +35,35 @@ struct stack_cache {
 
 struct stack_cache stack_caches[MAX_CPUS];
 
+#define MEMO_FRAMES 36
+#define MEMO_WORDS 64
+
+// Where the return addresses lay in a walk: offsets from the stack pointer that it began at.
+struct memo {
+	u64 key;
+	u64 hash;
+	u32 stack;
+	u16 count;
+	u16 span; // bytes from the stack pointer to behind the last return address
+	u16 offsets[MEMO_FRAMES];
+};
+
 // Walks happen in the scheduler, with interrupts off, and in the sampling interrupt: one scratch
 // each, so that neither writes into the other's.
 enum scratch { SCRATCH_SCHED = 0, SCRATCH_SAMPLE = 1 };
+
+struct stack_scratch {
+	struct stack_definition walk;
+	struct stack_copy copy;
+	struct memo memo;
+	u64 remember;
+};
 
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
 	__uint(max_entries, 2);
 	__type(key, u32);
-	__type(value, struct stack_definition);
+	__type(value, struct stack_scratch);
 } stack_scratch SEC(".maps");
 
 static __always_inline u64 mix(u64 hash, u64 word)
@@ -66,7 +85,7 @@ static __always_inline u32 identify(struct stack_definition *walk, u64 hash, u64
 		&stack_caches[cpu & (MAX_CPUS - 1)].slots[hash & (CACHE_SLOTS - 1)];
 	// Read back from memory, of whose content the verifier knows nothing: otherwise it would
 	// follow the rest of the program once for every number of frames.
-	u32 *known, id, count = *(volatile u32 *)&walk->frame_count;
+	u32 *known, id, count = *(volatile u16 *)&walk->frame_count;
 
 	if (cached->hash == hash)
 		return (u32)cached->id;
@@ -100,12 +119,14 @@ static __always_inline u32 identify(struct stack_definition *walk, u64 hash, u64
 static __always_inline u32 kernel_stack_id(void *ctx, u64 ts, u32 cpu, enum scratch scratch)
 {
 	u32 key = scratch, count;
-	struct stack_definition *walk = bpf_map_lookup_elem(&stack_scratch, &key);
+	struct stack_scratch *space = bpf_map_lookup_elem(&stack_scratch, &key);
+	struct stack_definition *walk;
 	u64 hash = first_hash(0);
 	long bytes;
 
-	if (!walk)
+	if (!space)
 		return 0;
+	walk = &space->walk;
 	// The scheduler's tracepoints leave three frames of their own and of this program on top.
 	bytes = bpf_get_stack(ctx, walk->frames, sizeof(walk->frames),
 			      scratch == SCRATCH_SCHED ? 3 : 0);
@@ -117,43 +138,7 @@ static __always_inline u32 kernel_stack_id(void *ctx, u64 ts, u32 cpu, enum scra
 			break;
 		hash = mix(hash, walk->frames[i]);
 	}
-	*(volatile u32 *)&walk->frame_count = count;
+	walk->end = STACK_ROOT;
+	*(volatile u16 *)&walk->frame_count = count;
 	return identify(walk, hash, ts, cpu, 0);
-}
-
-struct user_frame {
-	u64 next;
-	u64 return_address;
-};
-
-// The id of the user side of `task`, which must be the current thread and have an mm; 0 for none.
-static __always_inline u32 user_stack_id(struct task_struct *task, u64 ts, u32 cpu,
-					 enum scratch scratch)
-{
-	u32 key = scratch, count = 1, pid = task->tgid;
-	struct stack_definition *walk = bpf_map_lookup_elem(&stack_scratch, &key);
-	struct pt_regs *regs = (struct pt_regs *)bpf_task_pt_regs(task);
-	u64 at = REGS_FRAME_POINTER(regs), hash;
-
-	if (!walk)
-		return 0;
-	walk->frames[0] = REGS_IP(regs);
-	hash = mix(first_hash(pid), walk->frames[0]);
-	for (u32 i = 1; i < MAX_FRAMES; i++) {
-		struct user_frame frame;
-
-		// A frame pointer is aligned; code without frame pointers leaves anything there.
-		if (at & 7 || bpf_probe_read_user(&frame, sizeof(frame), (void *)at) ||
-		    frame.return_address < 4096)
-			break;
-		walk->frames[i] = frame.return_address;
-		hash = mix(hash, frame.return_address);
-		count = i + 1;
-		// Callers lie above.
-		if (frame.next <= at)
-			break;
-		at = frame.next;
-	}
-	*(volatile u32 *)&walk->frame_count = count;
-	return identify(walk, hash, ts, cpu, pid);
 }

@@ -9,9 +9,9 @@ use std::collections::{BTreeMap, HashMap};
 use hangdog_trace::Tables;
 use hangdog_trace::ids::{FrameId, KERNEL_PROCESS, ModuleId, NO_STACK, NONE, StackId, Upid};
 use hangdog_trace::tables::{Frame, Frames, Mapping, Module, Modules, Stack};
-use hangdog_trace::words::ModuleKind;
+use hangdog_trace::words::{ModuleKind, StackEnd};
 
-use crate::perf::hexadecimal;
+use crate::procfs;
 use crate::records::RawMapping;
 
 /// The executable memory of one process: start → what is there.
@@ -57,7 +57,7 @@ pub(crate) struct Code {
     module_ids: HashMap<(ModuleKind, String, String, Upid), ModuleId>,
     build_ids: HashMap<String, String>,
     frame_ids: HashMap<(ModuleId, u64), FrameId>,
-    stack_ids: HashMap<(Upid, Box<[FrameId]>), StackId>,
+    stack_ids: HashMap<(Upid, StackEnd, Box<[FrameId]>), StackId>,
     /// As they were written, for naming the frames in the end.
     pub modules: Modules,
     pub frames: Frames,
@@ -96,13 +96,7 @@ impl Code {
     fn build_id(&mut self, path: &str) -> String {
         self.build_ids
             .entry(path.to_owned())
-            .or_insert_with(|| {
-                blazesym::helper::read_elf_build_id(path)
-                    .ok()
-                    .flatten()
-                    .map(|id| hexadecimal(&id))
-                    .unwrap_or_default()
-            })
+            .or_insert_with(|| procfs::build_id(path.as_ref()))
             .clone()
     }
 
@@ -118,7 +112,7 @@ impl Code {
         let path = mapping.path.as_str();
         let module = if path == "[vdso]" {
             self.module(ModuleKind::Vdso, path, "", NONE, tables)
-        } else if path.starts_with('/') && !path.starts_with("//anon") {
+        } else if mapping.is_file() {
             let build_id = match mapping.build_id.as_str() {
                 "" => self.build_id(path),
                 known => known.to_owned(),
@@ -170,6 +164,7 @@ impl Code {
         process: Upid,
         space: Option<&AddressSpace>,
         addresses: &[u64],
+        end: StackEnd,
         tables: &mut Tables,
     ) -> StackId {
         let mut frames = Vec::with_capacity(addresses.len());
@@ -209,14 +204,14 @@ impl Code {
         let next = self.stack_ids.len() as StackId + 1;
         let id = *self
             .stack_ids
-            .entry((process, frames.as_slice().into()))
+            .entry((process, end, frames.as_slice().into()))
             .or_insert(next);
         if id == next {
             tables.stacks.push(Stack {
                 stack: id,
                 process,
                 frames,
-                end: 0,
+                end: end.into(),
             });
         }
         id
@@ -257,14 +252,32 @@ mod tests {
             &mapping(0x9000, 0xa000, 0x500, "/lib"),
             &mut tables,
         );
-        let first = code.stack(1, Some(&one), &[0x1010, 0x1021, 0x5], &mut tables);
-        let second = code.stack(2, Some(&two), &[0x9010, 0x9021, 0x5], &mut tables);
+        let first = code.stack(
+            1,
+            Some(&one),
+            &[0x1010, 0x1021, 0x5],
+            StackEnd::Root,
+            &mut tables,
+        );
+        let second = code.stack(
+            2,
+            Some(&two),
+            &[0x9010, 0x9021, 0x5],
+            StackEnd::Root,
+            &mut tables,
+        );
         assert_ne!(first, second, "they are stacks of two processes");
         assert_eq!(tables.stacks.frames[0], tables.stacks.frames[1]);
         assert_eq!(tables.frames.offset, [0x510, 0x520, 0x4]);
         assert_eq!(tables.frames.module, [0, 0, NONE]);
         assert_eq!(
-            code.stack(1, Some(&one), &[0x1010, 0x1021, 0x5], &mut tables),
+            code.stack(
+                1,
+                Some(&one),
+                &[0x1010, 0x1021, 0x5],
+                StackEnd::Root,
+                &mut tables
+            ),
             first
         );
         assert_eq!(tables.stacks.len(), 2);

@@ -20,6 +20,7 @@ use std::time::Duration;
 
 use hangdog_trace::TraceWriter;
 use hangdog_trace::meta::{Mode, RecordingState};
+use hangdog_trace::words::StackEnd;
 
 use crate::error::{Error, Result};
 use crate::owner::hand_over;
@@ -53,8 +54,8 @@ pub struct Snapshot {
     pub duration_ns: u64,
 }
 
-/// How often definitions are read: 4 MiB of them must not come in between.
-const PERIOD: Duration = Duration::from_millis(100);
+/// How often definitions are read: what has been executed since has no unwind rules until then.
+const PERIOD: Duration = Duration::from_millis(20);
 /// So many stacks are kept; beyond it those that are no longer met are forgotten.
 const MOST_STACKS: usize = 300_000;
 /// How long a client may take to write its line.
@@ -90,7 +91,7 @@ pub fn fly(options: &Options, socket: &Path, mut status: impl FnMut(Status)) -> 
     let mut flight = Flight::start(options)?;
     while !stop_asked() {
         std::thread::sleep(PERIOD);
-        flight.keep_up()?;
+        flight.keep_up(false)?;
         if let Some(client) = listener.accept() {
             flight.serve(client);
         }
@@ -196,6 +197,7 @@ struct KnownStack {
     id: u32,
     ts: u64,
     frames: Vec<u64>,
+    end: StackEnd,
 }
 
 struct Flight {
@@ -220,12 +222,14 @@ struct Flight {
 impl Flight {
     fn start(options: &Options) -> Result<Flight> {
         let started = monotonic_ns();
-        let session = Session::start(options)?;
+        let mut session = Session::start(options)?;
+        let population = procfs::population();
+        session.adopt(&population, Duration::ZERO);
         Ok(Flight {
             options: *options,
             session,
             started,
-            population: procfs::population(),
+            population,
             log: Vec::new(),
             stacks: HashMap::new(),
             forgotten_at: 0,
@@ -247,17 +251,25 @@ impl Flight {
     }
 
     /// Reads definitions and forgets what the rings have outlived.
-    fn keep_up(&mut self) -> Result<()> {
+    /// With `last`, stacks that wait for unwind tables are waited for.
+    fn keep_up(&mut self, last: bool) -> Result<()> {
         let mut definitions = Vec::new();
-        self.session.drain_definitions(&mut definitions)?;
+        self.session.drain_definitions(&mut definitions, last)?;
         definitions.sort_by_key(|definition| definition.ts);
         for Definition { ts, what } in definitions {
             match what {
-                What::Stack { id, pid, frames } => {
-                    self.stacks
-                        .entry(pid)
-                        .or_default()
-                        .push(KnownStack { id, ts, frames });
+                What::Stack {
+                    id,
+                    pid,
+                    frames,
+                    end,
+                } => {
+                    self.stacks.entry(pid).or_default().push(KnownStack {
+                        id,
+                        ts,
+                        frames,
+                        end,
+                    });
                 }
                 what => self.log.push(Definition { ts, what }),
             }
@@ -322,7 +334,7 @@ impl Flight {
         let mut pending = Pending::default();
         self.session.rings.snapshot(&mut pending.events);
         let end = monotonic_ns();
-        self.keep_up()?;
+        self.keep_up(true)?;
 
         // The CPU that was busiest reaches back least: from there on all are complete.
         let first_by_cpu = |cpu| {
@@ -343,6 +355,7 @@ impl Flight {
 
         let mut meta = describe(&self.session, &self.options, start, Mode::Flight);
         meta.duration_ns = end.saturating_sub(start);
+        meta.unwinding = self.session.unwinding();
         let writer = TraceWriter::create(output, meta.clone())?;
         meta.state = RecordingState::Complete;
 
@@ -357,6 +370,7 @@ impl Flight {
                         id: stack.id,
                         pid,
                         frames: stack.frames.clone(),
+                        end: stack.end,
                     },
                 }));
         }

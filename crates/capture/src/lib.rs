@@ -28,6 +28,7 @@ mod save;
 mod session;
 pub mod symbols;
 pub mod system;
+mod unwind;
 mod world;
 
 pub use session::Options;

@@ -46,6 +46,7 @@ impl Population {
                 parent,
                 name,
                 is_kernel,
+                ..
             } => {
                 let member = Member {
                     pid: *pid,
@@ -68,6 +69,7 @@ impl Population {
                 pid,
                 name,
                 command,
+                ..
             } => {
                 if let Some(mut member) = self.threads.remove(old_tid) {
                     member.name = name.clone();
@@ -91,7 +93,7 @@ impl Population {
             }
             What::ClearMappings { pid } => self.process(*pid).mappings.clear(),
             What::Map { pid, mapping } => self.process(*pid).map(mapping.clone()),
-            What::Stack { .. } => {}
+            What::Stack { .. } | What::StackCopy(_) => {}
         }
         None
     }
@@ -115,8 +117,10 @@ mod tests {
             tid,
             pid,
             parent,
+            parent_pid: parent,
             name: "x".into(),
             is_kernel: false,
+            epoch: 0,
         }
     }
 
@@ -160,7 +164,14 @@ mod tests {
             });
         }
         assert_eq!(population.processes[&1].mappings, [code(15, 35)]);
-        assert_eq!(population.apply(&What::Exit { tid: 1, status: 0 }), Some(1));
+        assert_eq!(
+            population.apply(&What::Exit {
+                tid: 1,
+                pid: 1,
+                status: 0
+            }),
+            Some(1)
+        );
         assert!(population.processes.is_empty());
     }
 
@@ -170,9 +181,23 @@ mod tests {
         let mut population = Population::default();
         population.apply(&fork(0, 1, 1));
         population.apply(&fork(1, 2, 1));
-        assert_eq!(population.apply(&What::Exit { tid: 1, status: 0 }), None);
+        assert_eq!(
+            population.apply(&What::Exit {
+                tid: 1,
+                pid: 1,
+                status: 0
+            }),
+            None
+        );
         assert!(population.processes.contains_key(&1));
-        assert_eq!(population.apply(&What::Exit { tid: 2, status: 0 }), Some(1));
+        assert_eq!(
+            population.apply(&What::Exit {
+                tid: 2,
+                pid: 1,
+                status: 0
+            }),
+            Some(1)
+        );
         assert!(population.processes.is_empty());
     }
 }

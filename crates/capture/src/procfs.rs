@@ -1,15 +1,25 @@
 //! What /proc tells of threads that nobody saw start.
 
+use std::collections::HashMap;
 use std::fs;
+use std::path::{Path, PathBuf};
 
+use crate::perf::hexadecimal;
 use crate::population::{Member, Population};
 use crate::records::{RawMapping, text};
 
 /// Every thread and its process's executable mappings. What disappears while we look is left out.
 pub(crate) fn population() -> Population {
     let mut population = Population::default();
+    let mut build_ids = HashMap::new();
     for pid in numbers("/proc") {
-        let mappings = mappings(pid);
+        let mut mappings = mappings(pid);
+        for mapping in mappings.iter_mut().filter(|mapping| mapping.is_file()) {
+            mapping.build_id = build_ids
+                .entry(mapping.path.clone())
+                .or_insert_with(|| build_id(&mapped_file(pid, mapping.start, mapping.end)))
+                .clone();
+        }
         let is_kernel = mappings.is_empty() && is_kernel_thread(pid);
         let parent = stat_field(pid, 1)
             .and_then(|text| text.parse().ok())
@@ -36,6 +46,15 @@ pub(crate) fn population() -> Population {
     population
 }
 
+/// The build-id of a file, in hexadecimal; empty if it has none.
+pub(crate) fn build_id(path: &Path) -> String {
+    blazesym::helper::read_elf_build_id(path)
+        .ok()
+        .flatten()
+        .map(|id| hexadecimal(&id))
+        .unwrap_or_default()
+}
+
 /// The command line of a process, its arguments divided by blanks; `None` if it has none or is gone.
 pub(crate) fn command_line(pid: u32) -> Option<String> {
     let bytes = fs::read(format!("/proc/{pid}/cmdline")).ok()?;
@@ -45,6 +64,23 @@ pub(crate) fn command_line(pid: u32) -> Option<String> {
         .map(String::from_utf8_lossy)
         .collect();
     (!words.is_empty()).then(|| words.join(" "))
+}
+
+/// The name that the kernel gives to its own code in a process.
+pub(crate) const VDSO: &str = "[vdso]";
+
+/// The kernel's own code that every process has, as it lies in this one; `None` if there is none.
+pub(crate) fn vdso() -> Option<Vec<u8>> {
+    let maps = fs::read_to_string("/proc/self/maps").ok()?;
+    let vdso = maps.lines().filter_map(mapping).find(|m| m.path == VDSO)?;
+    let length = usize::try_from(vdso.end - vdso.start).ok()?;
+    // SAFETY: the kernel mapped it readable into this process, where it stays for good.
+    Some(unsafe { std::slice::from_raw_parts(vdso.start as *const u8, length) }.to_vec())
+}
+
+/// The file that process `pid` has mapped there, whatever became of its path.
+pub(crate) fn mapped_file(pid: u32, start: u64, end: u64) -> PathBuf {
+    format!("/proc/{pid}/map_files/{start:x}-{end:x}").into()
 }
 
 fn numbers(folder: &str) -> Vec<u32> {

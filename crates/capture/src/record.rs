@@ -71,6 +71,8 @@ const PERIOD: Duration = Duration::from_millis(20);
 const PART: Duration = Duration::from_secs(1);
 /// A record may be this late: its writer was interrupted between clock and commit.
 const LATENESS_NS: u64 = 2_000_000;
+/// How long a recording waits for the unwind tables of what runs before it starts its command.
+const TABLES_PATIENCE: Duration = Duration::from_millis(500);
 /// How long a command that was asked to end is waited for.
 const PATIENCE: Duration = Duration::from_secs(5);
 
@@ -231,9 +233,11 @@ impl<'a> Recording<'a> {
             words => Some(Command::prepare(words)?),
         };
         let start = monotonic_ns();
-        let session = Session::start(&request.options)?;
+        let mut session = Session::start(&request.options)?;
         let cursor = session.rings.oldest();
-        let world = World::new(start, &procfs::population());
+        let population = procfs::population();
+        session.adopt(&population, TABLES_PATIENCE);
+        let world = World::new(start, &population);
         let mut meta = describe(&session, &request.options, start, Mode::Record);
         meta.command = request
             .command
@@ -313,7 +317,8 @@ impl<'a> Recording<'a> {
         self.events += (self.pending.events.len() - before) as u64;
         // After the events: whatever they refer to was defined before they were written.
         self.session
-            .drain_definitions(&mut self.pending.definitions)?;
+            .drain_definitions(&mut self.pending.definitions, cutoff == u64::MAX)?;
+        let cutoff = cutoff.min(self.session.unsettled_since());
         let ts = monotonic_ns() - self.start;
         for (cpu, count) in lost.into_iter().enumerate() {
             self.losses
@@ -335,6 +340,7 @@ impl<'a> Recording<'a> {
         let writer = self.saver.join()?;
         self.meta.state = RecordingState::Complete;
         self.meta.duration_ns = end - self.start;
+        self.meta.unwinding = self.session.unwinding();
         finish(writer, tables, self.meta)?;
         Ok(Outcome {
             exit_code: None,

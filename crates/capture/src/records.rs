@@ -3,6 +3,8 @@
 //! The layouts are held against the compiled programs by the tests below and by the value sizes
 //! that the session checks when it loads them.
 
+use hangdog_trace::words::StackEnd;
+
 /// Kinds of [`Event`].
 pub(crate) mod event_kind {
     pub const SWITCH: u8 = 1;
@@ -59,14 +61,24 @@ pub(crate) struct Definition {
 #[derive(Clone, Debug)]
 pub(crate) enum What {
     /// A stack by the id that events use; `pid` 0 for a kernel stack.
-    Stack { id: u32, pid: u32, frames: Vec<u64> },
-    /// `parent` (a tid) created a thread.
+    Stack {
+        id: u32,
+        pid: u32,
+        frames: Vec<u64>,
+        end: StackEnd,
+    },
+    /// The beginning of a stack, and what is needed to walk on.
+    StackCopy(StackCopy),
+    /// `parent` (a tid of `parent_pid`) created a thread.
     Fork {
         tid: u32,
         pid: u32,
         parent: u32,
+        parent_pid: u32,
         name: String,
         is_kernel: bool,
+        /// Of a process: its code's epoch, which is its parent's; 0 where that is not known.
+        epoch: u32,
     },
     /// A thread executes a program; its tid was `old_tid` until then.
     Exec {
@@ -74,15 +86,47 @@ pub(crate) enum What {
         pid: u32,
         name: String,
         command: String,
+        /// Where the vdso was mapped; 0 for nowhere.
+        vdso: u64,
+        /// Its code's epoch from now on.
+        epoch: u32,
     },
     /// A thread has a new name.
     Rename { tid: u32, name: String },
     /// A thread exits, with the status that wait would give.
-    Exit { tid: u32, status: i32 },
+    Exit { tid: u32, pid: u32, status: i32 },
     /// A process's memory is about to be replaced by another program's.
     ClearMappings { pid: u32 },
     /// Code was mapped.
     Map { pid: u32, mapping: RawMapping },
+}
+
+impl What {
+    /// Whether it says which code a process has.
+    pub(crate) fn changes_code(&self) -> bool {
+        match self {
+            What::Fork { .. }
+            | What::Exec { .. }
+            | What::Exit { .. }
+            | What::ClearMappings { .. }
+            | What::Map { .. } => true,
+            What::Stack { .. } | What::StackCopy(_) | What::Rename { .. } => false,
+        }
+    }
+}
+
+/// A stack whose rules were not loaded: the frames so far, innermost first, the last of them with
+/// its registers, and what lay on the stack from `sp` on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct StackCopy {
+    pub id: u32,
+    pub pid: u32,
+    pub frames: Vec<u64>,
+    pub sp: u64,
+    pub fp: u64,
+    /// The last frame's address is no return address.
+    pub exact: bool,
+    pub bytes: Vec<u8>,
 }
 
 /// Executable memory of a process, as the kernel tells it.
@@ -96,15 +140,26 @@ pub(crate) struct RawMapping {
     pub build_id: String,
 }
 
+impl RawMapping {
+    /// Whether a file of the file system was mapped.
+    pub(crate) fn is_file(&self) -> bool {
+        self.path.starts_with('/') && !self.path.starts_with("//anon")
+    }
+}
+
 const STACK: u32 = 1;
 const FORK: u32 = 2;
 const EXEC: u32 = 3;
 const RENAME: u32 = 4;
 const EXIT: u32 = 5;
+const STACK_COPY: u32 = 6;
 
 const NAME: std::ops::Range<usize> = 32..48;
 const DETAIL: std::ops::Range<usize> = 48..176;
+const VDSO: usize = 176;
 const STACK_HEADER: usize = 24;
+const COPY_HEADER: usize = 48;
+const COPY_BYTES: usize = 4096;
 
 impl Definition {
     /// Reads what the definitions ring handed over; `None` if it is none that this version knows.
@@ -114,30 +169,50 @@ impl Definition {
         };
         let ts = u64::from_ne_bytes(bytes.get(..8)?.try_into().ok()?);
         let kind = u32_at(8)?;
+        let u16_at = |at: usize| -> Option<u16> {
+            Some(u16::from_ne_bytes(bytes.get(at..at + 2)?.try_into().ok()?))
+        };
+        let u64_at = |at: usize| -> Option<u64> {
+            Some(u64::from_ne_bytes(bytes.get(at..at + 8)?.try_into().ok()?))
+        };
+        let frames_at = |at: usize, count: u16| -> Option<Vec<u64>> {
+            let frames = bytes.get(at..at + usize::from(count) * 8)?;
+            let word = |word: &[u8]| u64::from_ne_bytes(word.try_into().expect("chunks of 8"));
+            Some(frames.chunks_exact(8).map(word).collect())
+        };
         let what = if kind == STACK {
-            let count = u32_at(20)? as usize;
-            let frames = bytes.get(STACK_HEADER..STACK_HEADER + count * 8)?;
-            let frames = frames
-                .chunks_exact(8)
-                .map(|word| u64::from_ne_bytes(word.try_into().expect("chunks of 8")))
-                .collect();
             What::Stack {
                 id: u32_at(12)?,
                 pid: u32_at(16)?,
-                frames,
+                frames: frames_at(STACK_HEADER, u16_at(20)?)?,
+                end: (u16_at(22)? as u8).into(),
             }
+        } else if kind == STACK_COPY {
+            let length = usize::from(u16_at(22)?).min(COPY_BYTES);
+            What::StackCopy(StackCopy {
+                id: u32_at(12)?,
+                pid: u32_at(16)?,
+                frames: frames_at(COPY_HEADER + COPY_BYTES, u16_at(20)?)?,
+                sp: u64_at(24)?,
+                fp: u64_at(32)?,
+                exact: u64_at(40)? != 0,
+                bytes: bytes.get(COPY_HEADER..COPY_HEADER + length)?.to_vec(),
+            })
         } else {
             let (tid, pid, parent) = (u32_at(12)?, u32_at(16)?, u32_at(20)?);
             let status = u32_at(24)? as i32;
             let is_kernel = u32_at(28)? != 0;
             let name = text(bytes.get(NAME)?);
+            let (vdso, epoch) = (u64_at(VDSO)?, u32_at(VDSO + 8)?);
             match kind {
                 FORK => What::Fork {
                     tid,
                     pid,
                     parent,
+                    parent_pid: u32_at(VDSO + 12)?,
                     name,
                     is_kernel,
+                    epoch,
                 },
                 EXEC => {
                     let command = text(bytes.get(DETAIL)?);
@@ -146,10 +221,12 @@ impl Definition {
                         pid,
                         name,
                         command,
+                        vdso,
+                        epoch,
                     }
                 }
                 RENAME => What::Rename { tid, name },
-                EXIT => What::Exit { tid, status },
+                EXIT => What::Exit { tid, pid, status },
                 _ => return None,
             }
         };
@@ -178,9 +255,17 @@ mod tests {
     /// A fork record is read field by field from where records.h puts them.
     #[test]
     fn a_life_record_is_read() {
-        let mut bytes = vec![0u8; 176];
+        let mut bytes = vec![0u8; 192];
         bytes[..8].copy_from_slice(&7u64.to_ne_bytes());
-        for (at, value) in [(8, FORK), (12, 31), (16, 30), (20, 29), (28, 1)] {
+        for (at, value) in [
+            (8, FORK),
+            (12, 31),
+            (16, 30),
+            (20, 29),
+            (28, 1),
+            (184, 5),
+            (188, 28),
+        ] {
             bytes[at..at + 4].copy_from_slice(&value.to_ne_bytes());
         }
         bytes[32..36].copy_from_slice(b"name");
@@ -191,8 +276,10 @@ mod tests {
             tid: 31,
             pid: 30,
             parent: 29,
+            parent_pid: 28,
             name,
             is_kernel: true,
+            epoch: 5,
         } = what
         else {
             panic!("{what:?}")
@@ -205,7 +292,7 @@ mod tests {
     fn a_cut_record_is_refused() {
         let mut stack = vec![0u8; STACK_HEADER + 16];
         stack[8..12].copy_from_slice(&STACK.to_ne_bytes());
-        stack[20..24].copy_from_slice(&2u32.to_ne_bytes());
+        stack[20..22].copy_from_slice(&2u16.to_ne_bytes());
         assert!(Definition::parse(&stack).is_some());
         for length in 0..stack.len() {
             assert!(

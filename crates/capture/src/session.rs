@@ -2,16 +2,20 @@
 
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, AsRawFd, IntoRawFd};
+use std::time::Duration;
 
-use hangdog_trace::meta::Hook;
+use hangdog_trace::meta::{Hook, Unwinding};
 use libbpf_rs::btf::{Btf, types::Typedef};
 use libbpf_rs::skel::{OpenSkel, Skel, SkelBuilder};
 use libbpf_rs::{Link, MapCore, OpenObject, RingBufferBuilder};
 
 use crate::error::{Error, Result};
 use crate::perf::{MappingEvents, sampling_clock};
+use crate::population::Population;
 use crate::records::{CpuState, Definition, Event, What};
 use crate::ring::Rings;
+use crate::system::monotonic_ns;
+use crate::unwind::{Arrays, Unwinder};
 
 /// What libbpf-cargo generates from `bpf/`.
 #[allow(
@@ -33,6 +37,8 @@ pub struct Options {
     pub memory: u64,
     /// Take stacks of threads that block and of those that wake.
     pub stacks: bool,
+    /// Memory for the unwind tables of all code, bytes; they are shared by all processes.
+    pub unwind_memory: u64,
     /// Samples a second on each CPU; 0 for none.
     pub sample_hz: u32,
     /// Record bytes through pipes and eventfds too, which hooks every system call.
@@ -44,6 +50,17 @@ const REQUIRED: [&str; 2] = ["sched_switch", "sched_waking"];
 /// The one that costs something on every system call.
 const CALL_HOOK: &str = "sys_exit";
 const MOST_CPUS: usize = 512;
+/// Logarithm of the rule cache's entries for each CPU, as `bpf/unwind.h` has it.
+const RULE_CACHE_SHIFT: u32 = 12;
+/// Logarithm of the remembered walks for each CPU, as `bpf/user_stack.h` has it.
+const MEMO_SHIFT: u32 = 8;
+/// Of the definitions ring, bytes a CPU; a power of two.
+const DEFINITIONS: u32 = 2 << 20;
+/// The most and the least of it for all CPUs.
+const DEFINITIONS_MOST: u32 = 64 << 20;
+const DEFINITIONS_LEAST: u32 = 4 << 20;
+/// What a copied stack takes of it at most (`bpf/records.h`).
+const COPY_SIZE: u32 = 5184;
 const SECTION: &str = "tp_btf/";
 
 /// Whether the running kernel has the tracepoint with type information.
@@ -112,6 +129,8 @@ pub(crate) struct Session {
     pub cpus: usize,
     mappings: Vec<MappingEvents>,
     lost_mappings: u64,
+    /// Where stacks are taken and need rules.
+    unwinder: Option<Unwinder>,
     /// Programs are attached as long as these live.
     links: Vec<Link>,
     skeleton: HangdogSkel<'static>,
@@ -140,6 +159,32 @@ impl Session {
                 doing: "size the event rings",
                 source,
             })?;
+        open.maps
+            .definitions
+            .set_max_entries(definitions_size(cpus))
+            .map_err(|source| Error::Bpf {
+                doing: "size the definitions ring",
+                source,
+            })?;
+        let unwinds = options.stacks && cfg!(target_arch = "x86_64");
+        let rows = if unwinds {
+            options.unwind_memory / 8
+        } else {
+            1
+        };
+        for (map, entries) in [
+            (
+                &mut open.maps.unwind_rows,
+                rows.clamp(1, u32::MAX.into()) as u32,
+            ),
+            (&mut open.maps.rule_cache, (cpus as u32) << RULE_CACHE_SHIFT),
+            (&mut open.maps.memos, (cpus as u32) << MEMO_SHIFT),
+        ] {
+            map.set_max_entries(entries).map_err(|source| Error::Bpf {
+                doing: "size the unwind tables",
+                source,
+            })?;
+        }
 
         let btf = kernel_types()?;
         let mut hooks = Vec::new();
@@ -170,7 +215,7 @@ impl Session {
             });
         }
 
-        let skeleton = open.load().map_err(|source| Error::Bpf {
+        let mut skeleton = open.load().map_err(|source| Error::Bpf {
             doing: "load the BPF programs",
             source,
         })?;
@@ -196,15 +241,34 @@ impl Session {
             .filter(|&cpu| is_online(cpu))
             .map(MappingEvents::open)
             .collect::<Result<Vec<_>>>()?;
+        let last_epoch = &raw mut skeleton
+            .maps
+            .bss_data
+            .as_deref_mut()
+            .expect("the programs have state")
+            .last_epoch;
+        let unwinder = unwinds
+            .then(|| {
+                Unwinder::new(&Arrays {
+                    processes: skeleton.maps.code_of_process.as_fd(),
+                    ranges: skeleton.maps.code_ranges.as_fd(),
+                    rows: skeleton.maps.unwind_rows.as_fd(),
+                    row_count: rows as usize,
+                    last_epoch,
+                })
+            })
+            .transpose()?;
         let mut session = Session {
             rings,
             hooks,
             cpus,
             mappings,
             lost_mappings: 0,
+            unwinder,
             links: Vec::new(),
             skeleton,
         };
+        session.allow_copies();
         session.attach(options)?;
         Ok(session)
     }
@@ -261,8 +325,26 @@ impl Session {
         self.links.clear();
     }
 
-    /// Takes the definitions that have come since the last time.
-    pub(crate) fn drain_definitions(&mut self, into: &mut Vec<Definition>) -> Result<()> {
+    /// Takes over who is alive: what they run can be unwound from then on. Waits up to `patience`
+    /// for the tables.
+    pub(crate) fn adopt(&mut self, population: &Population, patience: Duration) {
+        if let Some(unwinder) = &mut self.unwinder {
+            unwinder.adopt(population, patience);
+        }
+    }
+
+    /// Takes the definitions that have come since the last time. With `last`, what still waits for
+    /// unwind tables is waited for.
+    pub(crate) fn drain_definitions(
+        &mut self,
+        into: &mut Vec<Definition>,
+        last: bool,
+    ) -> Result<()> {
+        let now = monotonic_ns();
+        let from = into.len();
+        for mappings in &mut self.mappings {
+            self.lost_mappings += mappings.drain(into);
+        }
         let failed = |source| Error::Bpf {
             doing: "read the definitions ring",
             source,
@@ -278,10 +360,39 @@ impl Session {
         let ring = builder.build().map_err(failed)?;
         ring.consume().map_err(failed)?;
         drop(ring);
-        for mappings in &mut self.mappings {
-            self.lost_mappings += mappings.drain(into);
+        self.allow_copies();
+        if let Some(unwinder) = &mut self.unwinder {
+            let mut new = into.split_off(from);
+            unwinder.follow(&mut new, now, last);
+            into.append(&mut new);
         }
         Ok(())
+    }
+
+    /// The oldest moment of which stacks may still come.
+    pub(crate) fn unsettled_since(&self) -> u64 {
+        let unsettled = self.unwinder.as_ref().and_then(Unwinder::unsettled_since);
+        unsettled.unwrap_or(u64::MAX)
+    }
+
+    /// What unwinding took so far; nothing where no stacks are taken.
+    pub(crate) fn unwinding(&self) -> Option<Unwinding> {
+        self.unwinder.as_ref().map(Unwinder::figures)
+    }
+
+    /// The kernel side may copy stacks again.
+    fn allow_copies(&mut self) {
+        // Half of the ring is for them.
+        let copies = definitions_size(self.cpus) / 2 / COPY_SIZE / self.cpus as u32;
+        let state = self
+            .skeleton
+            .maps
+            .bss_data
+            .as_deref_mut()
+            .expect("the programs have state");
+        for cpu in &mut state.cpus[..self.cpus] {
+            cpu.copies_left = copies.into();
+        }
     }
 
     /// Has every stack sent again when it is next met.
@@ -338,6 +449,14 @@ fn is_online(cpu: usize) -> bool {
     // The boot CPU has no such file on many machines.
     std::fs::read_to_string(format!("/sys/devices/system/cpu/cpu{cpu}/online"))
         .map_or(true, |text| text.trim() != "0")
+}
+
+/// Bytes of the definitions ring, a power of two.
+fn definitions_size(cpus: usize) -> u32 {
+    let wanted = DEFINITIONS.saturating_mul(cpus as u32);
+    wanted
+        .clamp(DEFINITIONS_LEAST, DEFINITIONS_MOST)
+        .next_power_of_two()
 }
 
 /// The largest ring whose CPUs together stay within `memory`, at least 1024 slots.

@@ -238,7 +238,12 @@ impl World {
     fn define(&mut self, definition: Definition) {
         let ts = definition.ts;
         match definition.what {
-            What::Stack { id, pid, frames } => {
+            What::Stack {
+                id,
+                pid,
+                frames,
+                end,
+            } => {
                 let (process, space) = match pid {
                     0 => (KERNEL_PROCESS, None),
                     pid => {
@@ -246,7 +251,9 @@ impl World {
                         (process, Some(&self.processes[process as usize].space))
                     }
                 };
-                let stack = self.code.stack(process, space, &frames, &mut self.tables);
+                let stack = self
+                    .code
+                    .stack(process, space, &frames, end, &mut self.tables);
                 self.stacks.insert(id, stack);
             }
             What::Fork {
@@ -255,6 +262,7 @@ impl World {
                 parent,
                 name,
                 is_kernel,
+                ..
             } => {
                 self.fork(ts, (tid, pid), parent, &name, is_kernel);
             }
@@ -263,6 +271,7 @@ impl World {
                 pid,
                 name,
                 command,
+                ..
             } => {
                 let thread = self.thread(ts, old_tid);
                 if old_tid != pid {
@@ -282,7 +291,7 @@ impl World {
                     self.note(ts, LifecycleKind::Renamed, thread, NONE, String::new());
                 }
             }
-            What::Exit { tid, status } => {
+            What::Exit { tid, status, .. } => {
                 let thread = self.thread(ts, tid);
                 self.threads[thread as usize].exited = true;
                 self.note(ts, LifecycleKind::Exited, thread, NONE, status.to_string());
@@ -292,6 +301,8 @@ impl World {
                 self.processes[process as usize].space.clear();
             }
             What::Map { pid, mapping } => self.map(ts, pid, &mapping),
+            // It comes back as a stack when it has been walked.
+            What::StackCopy(_) => {}
         }
     }
 

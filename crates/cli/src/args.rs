@@ -83,6 +83,9 @@ pub struct RecordArgs {
     /// Memory for the rings of all CPUs together
     #[arg(long, value_name = "SIZE", default_value = "64M")]
     pub memory: Size,
+    /// Memory for unwind tables, which all processes share
+    #[arg(long, value_name = "SIZE", default_value = "48M")]
+    pub unwind_memory: Size,
     /// Record bytes through pipes and eventfds too; costs a hook on every system call
     #[arg(long)]
     pub transfers: bool,
@@ -97,6 +100,9 @@ pub struct FlightArgs {
     /// Memory for the rings of all CPUs together
     #[arg(long, value_name = "SIZE", default_value = "128M")]
     pub memory: Size,
+    /// Memory for unwind tables, which all processes share
+    #[arg(long, value_name = "SIZE", default_value = "48M")]
+    pub unwind_memory: Size,
     /// Record no stacks: cheaper, and less can be explained
     #[arg(long)]
     pub no_stacks: bool,

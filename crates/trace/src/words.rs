@@ -150,6 +150,9 @@ word! {
         Unsupported = 4 "unsupported",
         /// The stack's memory could not be read there, or lies beyond what was copied of it.
         Unreadable = 5 "unreadable",
+        /// The unwind information of that code was not loaded yet, and more such stacks came than
+        /// are copied.
+        NotLoaded = 6 "not loaded",
     }
 }
 
@@ -164,8 +167,5 @@ word! {
         Recursion = 2 "recursion",
         /// Mapping events that the perf buffer had no room for.
         Mappings = 3 "mappings",
-        /// Stacks that were not taken: code whose unwind tables were not loaded blocked or woke
-        /// others more often than copies are allowed.
-        Stacks = 4 "stacks",
     }
 }

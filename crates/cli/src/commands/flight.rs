@@ -15,6 +15,7 @@ use std::time::Duration;
 pub fn run(args: &FlightArgs) -> Result<()> {
     let options = Options {
         memory: args.memory.bytes(),
+        unwind_memory: args.unwind_memory.bytes(),
         stacks: !args.no_stacks,
         sample_hz: if args.no_stacks { 0 } else { args.sample },
         transfers: false,

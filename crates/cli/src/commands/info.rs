@@ -6,7 +6,7 @@ use crate::loss::Loss;
 use crate::output::{self, Colour, Paint};
 use anyhow::Result;
 use comfy_table::{CellAlignment, Table, presets};
-use hangdog_trace::meta::{Hook, Meta, Mode, RecordingState};
+use hangdog_trace::meta::{Hook, Meta, Mode, RecordingState, Unwinding};
 use hangdog_trace::tables::{
     Interrupts, Ios, Lifecycle, Losses, Samples, Switches, Transfers, Wakes,
 };
@@ -139,6 +139,9 @@ fn print(answer: &Answer<'_>) -> Result<()> {
         "threads",
         &format!("{threads}, {kernel} of them the kernel's"),
     )?;
+    if let Some(taken) = &meta.unwinding {
+        line("unwinding", &unwinding(taken))?;
+    }
     line("size", &size(answer))?;
     line("lost", &answer.loss.text())?;
     let absent: Vec<&Hook> = meta.hooks.iter().filter(|hook| !hook.attached).collect();
@@ -220,6 +223,25 @@ fn options(meta: &Meta) -> String {
         "no transfers of pipes"
     };
     format!("{stacks}, {samples}, {transfers}")
+}
+
+fn unwinding(taken: &Unwinding) -> String {
+    let mut text = format!(
+        "{} of tables of at most {}, for {}; {} copied first",
+        format::bytes(taken.memory),
+        format::bytes(taken.memory_limit),
+        format::things(taken.files, "file", "files"),
+        format::things(taken.copied_stacks, "stack", "stacks"),
+    );
+    if taken.evicted > 0 {
+        let count = format::things(taken.evicted, "table", "tables");
+        text.push_str(&format!("; {count} had to make room (--unwind-memory)"));
+    }
+    if taken.unreadable_files > 0 {
+        let count = format::things(taken.unreadable_files, "file", "files");
+        text.push_str(&format!("; {count} could not be read"));
+    }
+    text
 }
 
 fn size(answer: &Answer<'_>) -> String {

@@ -27,6 +27,7 @@ pub fn run(args: &RecordArgs) -> Result<ExitCode> {
         output: args.output.clone().unwrap_or_else(new_trace::default_path),
         options: Options {
             memory: args.memory.bytes(),
+            unwind_memory: args.unwind_memory.bytes(),
             stacks: !args.no_stacks,
             sample_hz: if args.no_stacks { 0 } else { args.sample },
             transfers: args.transfers,

@@ -1,0 +1,229 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+// The user side of stacks: walked by unwind rules; where the rules of some code are not loaded
+// (yet), what lies on the stack is sent along, and user space walks on.
+//
+// A thread that blocks or wakes at a place where it did so before has mostly the same callers
+// still. So the last walk from each place (instruction, stack and frame pointer of a process) is
+// remembered by where the return addresses lay. If the words there are the same as then, so is the
+// walk: each frame's code says where the next address lies.
+#pragma once
+
+#include "stack.h"
+
+#ifdef HAS_UNWIND_RULES
+
+#define MEMO_SHIFT 8
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, u32);
+	__type(value, struct memo);
+} memos SEC(".maps");
+
+static __always_inline struct memo *memo_of(u64 key, u32 cpu)
+{
+	u32 index = cpu << MEMO_SHIFT | (u32)(key >> (64 - MEMO_SHIFT));
+
+	return bpf_map_lookup_elem(&memos, &index);
+}
+
+// The stack that the memo tells of, if the return addresses are where they were; otherwise 0.
+static __always_inline u32 recall(const struct memo *memo, const struct cursor *at, u64 hash)
+{
+	u32 count = memo->count, span = memo->span;
+	struct window *window = window_at(at->window);
+
+	if (span > WINDOW_BYTES || bpf_probe_read_user(window->words, span, (void *)at->sp))
+		return 0;
+	window->base = at->sp;
+	window->length = span;
+	for (u32 i = 0; i < MEMO_FRAMES; i++) {
+		if (i >= count)
+			break;
+		hash = mix(hash, window->words[(memo->offsets[i] >> 3) & (WINDOW_WORDS - 1)]);
+	}
+	return hash == memo->hash ? memo->stack : 0;
+}
+
+// Sends what is needed to walk on elsewhere. A copy is a stack of its own, whatever it holds.
+// Returns its id; 0 if there have been too many.
+static __always_inline u32 send_copy(struct stack_scratch *space, const struct cursor *at,
+				     u32 count, u64 ts, u32 pid)
+{
+	struct stack_copy *copy = &space->copy;
+	struct cpu_state *state = this_cpu(at->cpu);
+	u32 id;
+
+	if (!state->copies_left || count > MAX_FRAMES)
+		return 0;
+	state->copies_left--;
+	// A read that meets the end of the stack gives nothing: in pieces.
+	copy->length = 0;
+	for (u32 from = 0; from < COPY_BYTES; from += COPY_PIECE) {
+		if (bpf_probe_read_user(copy->bytes + from, COPY_PIECE, (void *)(at->sp + from)))
+			break;
+		copy->length = from + COPY_PIECE;
+	}
+	id = __sync_fetch_and_add(&last_stack, 1) + 1;
+	copy->ts = ts;
+	copy->kind = DEFINITION_STACK_COPY;
+	copy->stack = id;
+	copy->pid = pid;
+	copy->frame_count = count;
+	copy->sp = at->sp;
+	copy->fp = at->fp;
+	copy->exact = at->exact;
+	bpf_probe_read_kernel(copy->frames, count * sizeof(u64), space->walk.frames);
+	if (bpf_ringbuf_output(&definitions, copy,
+			       __builtin_offsetof(struct stack_copy, frames) + count * sizeof(u64),
+			       BPF_RB_NO_WAKEUP)) {
+		state->lost_definitions++;
+		return 0;
+	}
+	return id;
+}
+
+// Walks from the registers. `place` is what the memo is to be known by, 0 for none: a sample
+// interrupts any place, and may interrupt whoever looks at the memos. A function that the verifier
+// looks at by itself: inlined, it would be looked at for every path to it.
+__noinline u32 walk_user_stack(struct cursor *at, u64 ts, u64 place, u32 scratch)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+	u32 key = scratch, pid = task->tgid, end, count, id;
+	struct stack_scratch *space = bpf_map_lookup_elem(&stack_scratch, &key);
+	struct stack_definition *walk;
+	struct memo *memo;
+	u64 hash, sp;
+	u32 cpu;
+
+	if (!space || !at)
+		return 0;
+	walk = &space->walk;
+	walk->frames[0] = at->ip;
+	cpu = at->cpu;
+	sp = at->sp;
+	hash = mix(first_hash(pid), at->ip);
+
+	// What changes in the loop is kept in memory, whose content the verifier does not follow:
+	// all iterations look the same to it.
+	space->remember = place != 0;
+	walk->end = STACK_DEPTH;
+	*(volatile u16 *)&walk->frame_count = 1;
+	for (u32 i = 1; i < MAX_FRAMES; i++) {
+		u64 offset;
+
+		end = at->ranges ? step(at) : STACK_MISSING;
+		if (end != STACK_UNKNOWN) {
+			*(volatile u16 *)&walk->end = end;
+			break;
+		}
+		walk->frames[i] = at->ip;
+		hash = mix(hash, at->ip);
+		*(volatile u16 *)&walk->frame_count = i + 1;
+		offset = at->sp - sizeof(u64) - sp;
+		if (i <= MEMO_FRAMES)
+			space->memo.offsets[i - 1] = offset;
+		// Not where a signal's handler returns to: that has other registers to look at.
+		if (offset >= WINDOW_BYTES || at->exact)
+			*(volatile u64 *)&space->remember = 0;
+	}
+	end = *(volatile u16 *)&walk->end;
+	count = *(volatile u16 *)&walk->frame_count;
+	if (end == STACK_MISSING) {
+		id = send_copy(space, at, count, ts, pid);
+		return id ?: identify(walk, mix(hash, end), ts, cpu, pid);
+	}
+	id = identify(walk, mix(hash, end), ts, cpu, pid);
+	memo = memo_of(place, cpu);
+	if (memo && *(volatile u64 *)&space->remember && count <= MEMO_FRAMES && id) {
+		space->memo.key = place;
+		space->memo.hash = hash;
+		space->memo.stack = id;
+		space->memo.count = count - 1;
+		space->memo.span = at->sp - sp;
+		*memo = space->memo;
+	}
+	return id;
+}
+
+// The id of the user side of the current thread, which must have an mm; 0 for none.
+static __always_inline u32 user_stack_id(struct task_struct *task, struct pt_regs *regs, u64 ts,
+					 u32 cpu, enum scratch scratch)
+{
+	u32 pid = task->tgid, id;
+	struct process_code *code = code_of(pid);
+	u64 identity, hash, place = 0;
+	struct cursor at;
+
+	if (!code)
+		return 0;
+	window_at(cpu * 2 + scratch)->length = 0;
+	at.ip = REGS_IP(regs);
+	at.sp = REGS_SP(regs);
+	at.fp = REGS_FRAME_POINTER(regs);
+	at.cpu = cpu;
+	at.exact = 1;
+	at.window = cpu * 2 + scratch;
+	identity = *(volatile u64 *)&code->identity;
+	at.epoch = identity >> 32;
+	at.ranges = *(volatile u64 *)&code->ranges;
+	if ((u32)identity != pid || (at.ranges >> 40) != (at.epoch & 0xffffff))
+		at.ranges = 0;
+	if (scratch == SCRATCH_SCHED && !(at.sp & 7)) {
+		struct memo *memo;
+
+		hash = mix(first_hash(pid), at.ip);
+		place = mix(mix(hash, at.sp ^ (u64)at.epoch << 48), at.fp);
+		memo = memo_of(place, cpu);
+		if (memo && memo->key == place) {
+			id = recall(memo, &at, hash);
+			if (id)
+				return id;
+		}
+	}
+	return walk_user_stack(&at, ts, place, scratch);
+}
+
+#else
+
+struct user_frame {
+	u64 next;
+	u64 return_address;
+};
+
+// The same by frame pointers, which this architecture's programs keep.
+static __always_inline u32 user_stack_id(struct task_struct *task, struct pt_regs *regs, u64 ts,
+					 u32 cpu, enum scratch scratch)
+{
+	u32 key = scratch, count = 1, pid = task->tgid;
+	struct stack_scratch *space = bpf_map_lookup_elem(&stack_scratch, &key);
+	u64 at = REGS_FRAME_POINTER(regs), hash;
+	struct stack_definition *walk;
+
+	if (!space)
+		return 0;
+	walk = &space->walk;
+	walk->end = STACK_UNREADABLE;
+	walk->frames[0] = REGS_IP(regs);
+	hash = mix(first_hash(pid), walk->frames[0]);
+	for (u32 i = 1; i < MAX_FRAMES; i++) {
+		struct user_frame frame;
+
+		// A frame pointer is aligned; code without frame pointers leaves anything there.
+		if (at & 7 || bpf_probe_read_user(&frame, sizeof(frame), (void *)at) ||
+		    frame.return_address < 4096)
+			break;
+		walk->frames[i] = frame.return_address;
+		hash = mix(hash, frame.return_address);
+		count = i + 1;
+		// Callers lie above.
+		if (frame.next <= at)
+			break;
+		at = frame.next;
+	}
+	*(volatile u16 *)&walk->frame_count = count;
+	return identify(walk, hash, ts, cpu, pid);
+}
+
+#endif

@@ -1,0 +1,319 @@
+//! Gives the kernel side what it needs to walk user stacks: which code each process has, and the
+//! unwind rules of that code.
+//!
+//! ```text
+//! definitions ──→ layouts ──→ code_of_process, code_ranges ┐
+//!                    │                                      ├─ bpf/unwind.h
+//!                    └→ library ──→ unwind_rows ────────────┘
+//! ```
+//!
+//! Processes' [`layouts`](layout) follow the definitions, in the order of time; the [`library`]
+//! builds the table of a file once, on a thread of its own, and both write through mappings of the
+//! kernel's [`arrays`]. What runs before its rules are loaded sends a copy of its stack instead:
+//! here it is walked with the same rules as soon as they are there, and becomes a stack like any
+//! other.
+
+mod arrays;
+mod layout;
+mod library;
+
+use std::collections::{HashMap, HashSet};
+use std::os::fd::BorrowedFd;
+use std::time::{Duration, Instant};
+
+use hangdog_trace::meta::Unwinding;
+use hangdog_trace::words::StackEnd;
+use hangdog_unwind::{End, Registers, Rule};
+
+use crate::error::Result;
+use crate::population::Population;
+use crate::records::{Definition, StackCopy, What};
+use arrays::{ProcessCode, Shared};
+use layout::{Layouts, Range};
+use library::{Library, Rules};
+
+pub(crate) use arrays::MOST_RANGES;
+
+/// A definition may become visible this much later than its time says.
+const LATENESS_NS: u64 = 1_000_000;
+/// So long the end of a recording waits for tables that stack copies need.
+const LAST_PATIENCE: Duration = Duration::from_secs(5);
+/// Deepest walk, as `bpf/records.h` has it.
+const MOST_FRAMES: usize = 127;
+
+/// A copy whose rules are being made, with the code that its process had.
+struct Waiting {
+    ts: u64,
+    copy: StackCopy,
+    code: Vec<Range>,
+}
+
+/// Keeps the kernel side's picture of all processes' code.
+pub(crate) struct Unwinder {
+    processes: Shared<ProcessCode>,
+    layouts: Layouts,
+    library: Library,
+    /// The last epoch given out, which both sides count on.
+    last_epoch: *mut u32,
+    /// Not old enough to be sure that nothing comes before it.
+    young: Vec<Definition>,
+    waiting: Vec<Waiting>,
+    copies: u64,
+}
+
+// SAFETY: `last_epoch` points into the loaded object's memory, which is never unmapped; it is
+// accessed by atomic operations alone.
+unsafe impl Send for Unwinder {}
+
+/// The kernel's arrays, and its counter of epochs, which must stay mapped for good.
+pub(crate) struct Arrays<'a> {
+    pub processes: BorrowedFd<'a>,
+    pub ranges: BorrowedFd<'a>,
+    pub rows: BorrowedFd<'a>,
+    pub row_count: usize,
+    pub last_epoch: *mut u32,
+}
+
+impl Unwinder {
+    pub(crate) fn new(arrays: &Arrays<'_>) -> Result<Unwinder> {
+        Ok(Unwinder {
+            processes: Shared::map(arrays.processes, arrays::PROCESS_SLOTS)?,
+            layouts: Layouts::new(Shared::map(arrays.ranges, MOST_RANGES)?),
+            library: Library::new(Shared::map(arrays.rows, arrays.row_count)?),
+            last_epoch: arrays.last_epoch,
+            young: Vec::new(),
+            waiting: Vec::new(),
+            copies: 0,
+        })
+    }
+
+    /// Takes over who is alive at the start, and waits a little for their tables.
+    pub(crate) fn adopt(&mut self, population: &Population, patience: Duration) {
+        let mut threads: HashMap<u32, usize> = HashMap::new();
+        for member in population.threads.values() {
+            *threads.entry(member.pid).or_default() += 1;
+        }
+        for (&pid, company) in &population.processes {
+            let threads = threads.get(&pid).copied().unwrap_or(1);
+            self.layouts.begin(pid, threads, 0);
+            for mapping in &company.mappings {
+                let code = self.library.code(mapping, pid);
+                self.layouts.map(pid, mapping, code);
+            }
+        }
+        self.publish();
+        let end = Instant::now() + patience;
+        while self.library.is_busy() {
+            let left = end.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                break;
+            }
+            self.load_tables(left);
+        }
+    }
+
+    /// What was built, and what it took.
+    pub(crate) fn figures(&self) -> Unwinding {
+        Unwinding {
+            copied_stacks: self.copies,
+            ..self.library.figures()
+        }
+    }
+
+    /// Follows `definitions`, all that has come until `now`; takes the stack copies out of them and
+    /// puts the stacks in that those have become. `last` says that nothing comes any more.
+    pub(crate) fn follow(&mut self, definitions: &mut Vec<Definition>, now: u64, last: bool) {
+        let copies = definitions.extract_if(.., |d| matches!(d.what, What::StackCopy(_)));
+        self.young.extend(copies);
+        self.young.extend(
+            definitions
+                .iter()
+                .filter(|d| d.what.changes_code())
+                .cloned(),
+        );
+        self.young.sort_by_key(|definition| definition.ts);
+        let cutoff = if last {
+            u64::MAX
+        } else {
+            now.saturating_sub(LATENESS_NS)
+        };
+        let old = self.young.partition_point(|d| d.ts < cutoff);
+        let old: Vec<_> = self.young.drain(..old).collect();
+        for Definition { ts, what } in old {
+            match what {
+                What::StackCopy(copy) => {
+                    self.copies += 1;
+                    let code = self.layouts.code(copy.pid).to_vec();
+                    self.waiting.push(Waiting { ts, copy, code });
+                }
+                what => self.observe(&what),
+            }
+        }
+        self.publish();
+        self.load_tables(Duration::ZERO);
+        let end = Instant::now() + LAST_PATIENCE;
+        loop {
+            self.walk_copies(definitions, false);
+            let left = end.saturating_duration_since(Instant::now());
+            if !last || self.waiting.is_empty() || left.is_zero() {
+                break;
+            }
+            self.load_tables(left);
+        }
+        if last {
+            self.walk_copies(definitions, true);
+        }
+    }
+
+    /// The oldest moment whose stacks are not all known yet.
+    pub(crate) fn unsettled_since(&self) -> Option<u64> {
+        self.waiting.iter().map(|waiting| waiting.ts).min()
+    }
+
+    fn observe(&mut self, what: &What) {
+        match what {
+            What::Fork {
+                tid,
+                pid,
+                parent_pid,
+                epoch,
+                ..
+            } => {
+                if tid == pid {
+                    self.layouts.fork(*parent_pid, *pid, *epoch);
+                } else {
+                    self.layouts.add_thread(*pid);
+                }
+            }
+            What::Exec {
+                pid, vdso, epoch, ..
+            } => {
+                self.layouts.renew(*pid, *epoch);
+                if let Some((mapping, code)) = self.library.vdso(*vdso) {
+                    self.layouts.map(*pid, &mapping, code);
+                }
+            }
+            What::Exit { pid, .. } => {
+                if self.layouts.remove_thread(*pid) {
+                    self.release(*pid);
+                }
+            }
+            What::ClearMappings { pid } => self.layouts.clear(*pid),
+            What::Map { pid, mapping } => {
+                let code = self.library.code(mapping, *pid);
+                self.layouts.map(*pid, mapping, code);
+            }
+            What::Rename { .. } | What::Stack { .. } | What::StackCopy(_) => {}
+        }
+    }
+
+    /// Tells the kernel side of every layout that has changed.
+    fn publish(&mut self) {
+        for pid in self.layouts.take_changed() {
+            let Some(before) = self.layouts.epoch(pid) else {
+                continue;
+            };
+            let library = &self.library;
+            let Some(block) = self.layouts.write(pid, |code| library.rows_word(code)) else {
+                continue;
+            };
+            let slot = pid as usize % arrays::PROCESS_SLOTS;
+            let there = self.processes.get(slot).identity;
+            let expected = if there as u32 == pid {
+                u64::from(pid) | u64::from(before) << 32
+            } else {
+                there
+            };
+            let epoch = arrays::next(self.last_epoch);
+            // The kernel side may have gone on to another program since: it has the last word, and
+            // its definition is on the way.
+            if arrays::replace(&self.processes, slot, expected, pid, epoch) {
+                arrays::point(&self.processes, slot, block, epoch);
+                self.layouts.set_epoch(pid, epoch);
+            }
+        }
+        self.layouts.tick();
+    }
+
+    /// Frees the slot of a process that has ended.
+    fn release(&mut self, pid: u32) {
+        let slot = pid as usize % arrays::PROCESS_SLOTS;
+        let there = self.processes.get(slot).identity;
+        if there as u32 == pid {
+            arrays::replace(&self.processes, slot, there, 0, 0);
+        }
+    }
+
+    /// Takes the tables that were built, waiting for the first of them as long as `patience`.
+    fn load_tables(&mut self, patience: Duration) {
+        let changed: HashSet<_> = self.library.take_built(patience, &self.layouts);
+        if !changed.is_empty() {
+            let library = &self.library;
+            self.layouts
+                .rewrite(&changed, |code| library.rows_word(code));
+        }
+    }
+
+    /// Walks the copies whose rules are there; all of them, as far as it goes, if `force` says so.
+    fn walk_copies(&mut self, into: &mut Vec<Definition>, force: bool) {
+        let mut still = Vec::new();
+        for waiting in std::mem::take(&mut self.waiting) {
+            match self.walk(&waiting, force) {
+                Some(what) => into.push(Definition {
+                    ts: waiting.ts,
+                    what,
+                }),
+                None => still.push(waiting),
+            }
+        }
+        self.waiting = still;
+    }
+
+    /// `None` if rules that it needs are still being made.
+    fn walk(&self, waiting: &Waiting, force: bool) -> Option<What> {
+        let copy = &waiting.copy;
+        let mut missing = false;
+        let rule = |address| match layout::find(&waiting.code, address) {
+            None => Rule::NONE,
+            Some((code, offset)) => match self.library.rule(code, offset) {
+                Rules::Rule(rule) => rule,
+                Rules::Building => {
+                    missing = true;
+                    Rule::NONE
+                }
+            },
+        };
+        let memory = |address: u64| {
+            let at = usize::try_from(address.checked_sub(copy.sp)?).ok()?;
+            let word = copy.bytes.get(at..at.checked_add(8)?)?;
+            Some(u64::from_ne_bytes(word.try_into().ok()?))
+        };
+        let mut frames = copy.frames.clone();
+        let ip = frames.pop()?;
+        let registers = Registers {
+            ip: if copy.exact { ip } else { ip.wrapping_sub(1) },
+            sp: copy.sp,
+            fp: copy.fp,
+        };
+        let most = MOST_FRAMES - frames.len();
+        let at = frames.len();
+        let end = hangdog_unwind::walk(registers, rule, memory, most, &mut frames);
+        frames[at] = ip;
+        if missing && !force {
+            return None;
+        }
+        Some(What::Stack {
+            id: copy.id,
+            pid: copy.pid,
+            frames,
+            end: match end {
+                _ if missing => StackEnd::NotLoaded,
+                End::Root => StackEnd::Root,
+                End::Depth => StackEnd::Depth,
+                End::NoRule => StackEnd::NoRule,
+                End::Unsupported => StackEnd::Unsupported,
+                End::Unreadable => StackEnd::Unreadable,
+            },
+        })
+    }
+}

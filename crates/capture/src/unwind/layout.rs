@@ -1,0 +1,284 @@
+//! Which code each process has, as the kernel side is to know it.
+//!
+//! A shape is a list of code ranges that do not overlap. Forked processes share their parent's
+//! until one of them maps something; then the shape is copied for it. Each shape that was told to
+//! the kernel side has a block of ranges there.
+
+use std::collections::{HashMap, HashSet};
+
+use super::arrays::{CodeRange, Runs, Shared};
+use super::library::Code;
+use crate::records::RawMapping;
+
+/// Executable memory and where its rules are found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Range {
+    pub start: u64,
+    pub end: u64,
+    pub file_offset: u64,
+    pub code: Code,
+}
+
+/// The code at an address and the offset there; `ranges` are sorted.
+pub(super) fn find(ranges: &[Range], address: u64) -> Option<(Code, u64)> {
+    let at = ranges.partition_point(|range| range.start <= address);
+    let range = ranges[..at].last().filter(|range| address < range.end)?;
+    Some((range.code, address - range.start + range.file_offset))
+}
+
+#[derive(Default)]
+struct Shape {
+    ranges: Vec<Range>,
+    /// How many processes have it; 0 for a free place.
+    users: usize,
+    /// First range and how many, on the kernel side.
+    block: Option<(u32, u32)>,
+}
+
+struct Process {
+    shape: usize,
+    epoch: u32,
+    threads: usize,
+}
+
+/// The layouts of all processes.
+pub(super) struct Layouts {
+    ranges: Shared<CodeRange>,
+    runs: Runs,
+    shapes: Vec<Shape>,
+    free: Vec<usize>,
+    processes: HashMap<u32, Process>,
+    changed: HashSet<u32>,
+}
+
+impl Layouts {
+    pub(super) fn new(ranges: Shared<CodeRange>) -> Layouts {
+        Layouts {
+            runs: Runs::new(ranges.count()),
+            ranges,
+            shapes: Vec::new(),
+            free: Vec::new(),
+            processes: HashMap::new(),
+            changed: HashSet::new(),
+        }
+    }
+
+    /// The code of a process; none if it is not known.
+    pub(super) fn code(&self, pid: u32) -> &[Range] {
+        self.processes
+            .get(&pid)
+            .map_or(&[], |process| &self.shapes[process.shape].ranges)
+    }
+
+    pub(super) fn epoch(&self, pid: u32) -> Option<u32> {
+        self.processes.get(&pid).map(|process| process.epoch)
+    }
+
+    pub(super) fn set_epoch(&mut self, pid: u32, epoch: u32) {
+        if let Some(process) = self.processes.get_mut(&pid) {
+            process.epoch = epoch;
+        }
+    }
+
+    /// The processes whose layout the kernel side does not know yet.
+    pub(super) fn take_changed(&mut self) -> HashSet<u32> {
+        std::mem::take(&mut self.changed)
+    }
+
+    /// A process without code.
+    pub(super) fn begin(&mut self, pid: u32, threads: usize, epoch: u32) {
+        self.forget(pid);
+        let shape = self.new_shape(Vec::new());
+        self.insert(pid, shape, threads, epoch);
+    }
+
+    /// A process that has its parent's code, and, if the kernel side knew it, its parent's epoch.
+    pub(super) fn fork(&mut self, parent: u32, pid: u32, epoch: u32) {
+        self.forget(pid);
+        let (shape, known) = match self.processes.get(&parent) {
+            Some(parent) => (parent.shape, parent.epoch),
+            None => (self.new_shape(Vec::new()), 0),
+        };
+        if self.processes.contains_key(&parent) {
+            self.shapes[shape].users += 1;
+        }
+        self.insert(pid, shape, 1, epoch);
+        if epoch == 0 || epoch != known {
+            self.changed.insert(pid);
+        }
+    }
+
+    /// The process executes a program: the kernel side has given it `epoch`.
+    pub(super) fn renew(&mut self, pid: u32, epoch: u32) {
+        if !self.processes.contains_key(&pid) {
+            self.begin(pid, 1, epoch);
+        }
+        self.set_epoch(pid, epoch);
+        self.changed.insert(pid);
+    }
+
+    pub(super) fn add_thread(&mut self, pid: u32) {
+        if let Some(process) = self.processes.get_mut(&pid) {
+            process.threads += 1;
+        }
+    }
+
+    /// Whether it was the last of its process, which is forgotten then.
+    pub(super) fn remove_thread(&mut self, pid: u32) -> bool {
+        let Some(process) = self.processes.get_mut(&pid) else {
+            return false;
+        };
+        process.threads = process.threads.saturating_sub(1);
+        let over = process.threads == 0;
+        if over {
+            self.forget(pid);
+        }
+        over
+    }
+
+    /// The process's code is gone.
+    pub(super) fn clear(&mut self, pid: u32) {
+        let Some(process) = self.processes.get(&pid) else {
+            return;
+        };
+        let old = process.shape;
+        let shape = self.new_shape(Vec::new());
+        self.processes.entry(pid).and_modify(|p| p.shape = shape);
+        self.leave(old);
+        self.changed.insert(pid);
+    }
+
+    /// Adds code to a process, in the place of what it covers.
+    pub(super) fn map(&mut self, pid: u32, mapping: &RawMapping, code: Code) {
+        let Some(process) = self.processes.get(&pid) else {
+            return;
+        };
+        let old = process.shape;
+        let mut ranges = self.shapes[old].ranges.clone();
+        ranges.retain(|range| range.end <= mapping.start || range.start >= mapping.end);
+        let at = ranges.partition_point(|range| range.start < mapping.start);
+        ranges.insert(
+            at,
+            Range {
+                start: mapping.start,
+                end: mapping.end,
+                file_offset: mapping.file_offset,
+                code,
+            },
+        );
+        let shape = self.new_shape(ranges);
+        self.processes.entry(pid).and_modify(|p| p.shape = shape);
+        self.leave(old);
+        self.changed.insert(pid);
+    }
+
+    /// Sees to it that the process's ranges are on the kernel side; where, if there is room.
+    pub(super) fn write(&mut self, pid: u32, rows: impl Fn(Code) -> u64) -> Option<(u32, u32)> {
+        let shape = &mut self.shapes[self.processes.get(&pid)?.shape];
+        if shape.block.is_none() {
+            let count = u32::try_from(shape.ranges.len())
+                .ok()
+                .filter(|&count| count <= u32::from(u16::MAX))?;
+            let first = match count {
+                0 => 0,
+                count => self.runs.take(count)?,
+            };
+            for (at, range) in shape.ranges.iter().enumerate() {
+                let range = CodeRange {
+                    start: range.start,
+                    end: range.end,
+                    file_offset: range.file_offset,
+                    rows: rows(range.code),
+                    used: 0,
+                };
+                self.ranges.set(first as usize + at, range);
+            }
+            shape.block = Some((first, count));
+        }
+        shape.block
+    }
+
+    /// Writes the rules' places anew in every range of the `changed` code.
+    pub(super) fn rewrite(&mut self, changed: &HashSet<Code>, rows: impl Fn(Code) -> u64) {
+        for shape in &self.shapes {
+            let Some((first, _)) = shape.block else {
+                continue;
+            };
+            for (at, range) in shape.ranges.iter().enumerate() {
+                if changed.contains(&range.code) {
+                    let index = first as usize + at;
+                    let before = self.ranges.get(index);
+                    let rows = rows(range.code);
+                    self.ranges.set(index, CodeRange { rows, ..before });
+                }
+            }
+        }
+    }
+
+    /// When the rules of each code were last looked up, in the kernel side's units; code that no
+    /// process has is not in it.
+    pub(super) fn last_uses(&self) -> HashMap<Code, u64> {
+        let mut uses = HashMap::new();
+        for shape in self.shapes.iter().filter(|shape| shape.users > 0) {
+            for (at, range) in shape.ranges.iter().enumerate() {
+                let used = shape
+                    .block
+                    .map_or(0, |(first, _)| self.ranges.get(first as usize + at).used);
+                let latest: &mut u64 = uses.entry(range.code).or_default();
+                *latest = used.max(*latest);
+            }
+        }
+        uses
+    }
+
+    /// Lets time go on: what was given back may be reused some ticks later.
+    pub(super) fn tick(&mut self) {
+        self.runs.tick();
+    }
+
+    fn insert(&mut self, pid: u32, shape: usize, threads: usize, epoch: u32) {
+        let process = Process {
+            shape,
+            epoch,
+            threads,
+        };
+        self.processes.insert(pid, process);
+    }
+
+    fn forget(&mut self, pid: u32) {
+        if let Some(process) = self.processes.remove(&pid) {
+            self.leave(process.shape);
+        }
+        self.changed.remove(&pid);
+    }
+
+    fn new_shape(&mut self, ranges: Vec<Range>) -> usize {
+        let shape = Shape {
+            ranges,
+            users: 1,
+            block: None,
+        };
+        match self.free.pop() {
+            Some(place) => {
+                self.shapes[place] = shape;
+                place
+            }
+            None => {
+                self.shapes.push(shape);
+                self.shapes.len() - 1
+            }
+        }
+    }
+
+    fn leave(&mut self, place: usize) {
+        let shape = &mut self.shapes[place];
+        shape.users -= 1;
+        if shape.users == 0 {
+            if let Some((first, count)) = shape.block {
+                self.runs.retire(first, count);
+            }
+            *shape = Shape::default();
+            self.free.push(place);
+        }
+    }
+}

@@ -1,0 +1,329 @@
+//! The unwind tables of files, each built once, on a thread of its own, and shared by all
+//! processes that map the file.
+//!
+//! The rows live in the kernel side's array alone, which is what bounds them: where a new table
+//! finds no room, those that were looked up longest ago make it, those of code that no process has
+//! first.
+
+use std::collections::{HashMap, HashSet};
+use std::path::PathBuf;
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::time::Duration;
+
+use hangdog_trace::meta::Unwinding;
+use hangdog_unwind::{Error, Row, Rule, Table};
+
+use super::arrays::{Runs, Shared};
+use super::layout::Layouts;
+use crate::procfs;
+use crate::records::RawMapping;
+
+/// What the rules of a piece of code are found by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) enum Code {
+    /// Made at run time, by a compiler that keeps frame pointers, it is to be hoped.
+    Anonymous,
+    /// A file of the library.
+    File(u32),
+}
+
+/// As `bpf/unwind.h` has them.
+const ROWS_MISSING: u64 = 0;
+const ROWS_FRAME_POINTER: u64 = 1;
+const ROWS_NONE: u64 = 2;
+
+enum State {
+    Building,
+    Loaded {
+        first: u32,
+        count: u32,
+    },
+    /// It has no unwind information.
+    FramePointers,
+    /// It could not be read, or is not what was mapped.
+    Unreadable,
+    /// It had to make room.
+    Evicted,
+}
+
+/// What is known of the rules at a place.
+pub(super) enum Rules {
+    Rule(Rule),
+    Building,
+}
+
+struct Request {
+    file: u32,
+    /// Where the file may be found, the surest first.
+    places: Vec<PathBuf>,
+    build_id: String,
+}
+
+enum Found {
+    Table(Table),
+    /// Readable, and without unwind information that we know.
+    NoTable,
+    /// Not there, or not what was mapped.
+    Nothing,
+}
+
+struct Built {
+    file: u32,
+    found: Found,
+}
+
+pub(super) struct Library {
+    rows: Shared<Row>,
+    runs: Runs,
+    by_name: HashMap<String, u32>,
+    files: Vec<State>,
+    requests: Sender<Request>,
+    built: Receiver<Built>,
+    building: usize,
+    /// Tables that wait for room.
+    homeless: Vec<(u32, Table)>,
+    vdso: Option<(Code, u64)>,
+    figures: Unwinding,
+}
+
+impl Library {
+    pub(super) fn new(rows: Shared<Row>) -> Library {
+        let (requests, incoming) = channel();
+        let (outgoing, built) = channel();
+        std::thread::spawn(move || build_all(incoming, outgoing));
+        let mut library = Library {
+            runs: Runs::new(rows.count()),
+            figures: Unwinding {
+                memory_limit: (rows.count() * size_of::<Row>()) as u64,
+                ..Unwinding::default()
+            },
+            rows,
+            by_name: HashMap::new(),
+            files: Vec::new(),
+            requests,
+            built,
+            building: 0,
+            homeless: Vec::new(),
+            vdso: None,
+        };
+        library.load_vdso();
+        library
+    }
+
+    /// The kernel's own code is the same in every process: ours is at hand.
+    fn load_vdso(&mut self) {
+        let Some(image) = procfs::vdso() else {
+            return;
+        };
+        let Ok(table) = Table::from_image(&image) else {
+            return;
+        };
+        let file = self.files.len() as u32;
+        self.files.push(State::Building);
+        if let Some(state) = self.place(table.rows()) {
+            self.files[file as usize] = state;
+            self.vdso = Some((Code::File(file), image.len() as u64));
+        }
+    }
+
+    /// The code of the vdso, mapped at `start`; `None` if there is none.
+    pub(super) fn vdso(&self, start: u64) -> Option<(RawMapping, Code)> {
+        let (code, length) = self.vdso.filter(|_| start != 0)?;
+        let mapping = RawMapping {
+            start,
+            end: start.checked_add(length)?,
+            file_offset: 0,
+            path: procfs::VDSO.into(),
+            build_id: String::new(),
+        };
+        Some((mapping, code))
+    }
+
+    /// What the rules of a mapping of process `pid` are found by; has them built if they are not.
+    pub(super) fn code(&mut self, mapping: &RawMapping, pid: u32) -> Code {
+        if mapping.path == procfs::VDSO {
+            return self.vdso.map_or(Code::Anonymous, |(code, _)| code);
+        }
+        if !mapping.is_file() {
+            return Code::Anonymous;
+        }
+        let name = match mapping.build_id.as_str() {
+            "" => mapping.path.clone(),
+            build_id => build_id.to_owned(),
+        };
+        let next = self.files.len() as u32;
+        let file = *self.by_name.entry(name).or_insert(next);
+        let wanted = if file == next {
+            self.files.push(State::Building);
+            true
+        } else {
+            // One more process has it: worth another try.
+            matches!(self.files[file as usize], State::Evicted)
+        };
+        if wanted {
+            self.files[file as usize] = State::Building;
+            let request = Request {
+                file,
+                places: vec![
+                    procfs::mapped_file(pid, mapping.start, mapping.end),
+                    PathBuf::from(&mapping.path),
+                ],
+                build_id: mapping.build_id.clone(),
+            };
+            // The builder lives as long as this.
+            if self.requests.send(request).is_ok() {
+                self.building += 1;
+            }
+        }
+        Code::File(file)
+    }
+
+    /// Whether tables are being built or wait for room.
+    pub(super) fn is_busy(&self) -> bool {
+        self.building > 0 || !self.homeless.is_empty()
+    }
+
+    /// Loads what has been built, waiting up to `patience` for the first. Returns the code whose
+    /// rules have moved.
+    pub(super) fn take_built(&mut self, patience: Duration, layouts: &Layouts) -> HashSet<Code> {
+        let mut changed = HashSet::new();
+        self.runs.tick();
+        let mut next = match self.building {
+            0 => None,
+            _ => self.built.recv_timeout(patience).ok(),
+        };
+        while let Some(Built { file, found }) = next {
+            self.building -= 1;
+            match found {
+                Found::Table(table) if !table.rows().is_empty() => {
+                    self.homeless.push((file, table));
+                }
+                Found::Table(_) | Found::NoTable => {
+                    self.settle(file, State::FramePointers, &mut changed);
+                }
+                Found::Nothing => {
+                    self.figures.unreadable_files += 1;
+                    self.settle(file, State::Unreadable, &mut changed);
+                }
+            }
+            next = self.built.try_recv().ok();
+        }
+        for (file, table) in std::mem::take(&mut self.homeless) {
+            if let Some(state) = self.place(table.rows()) {
+                self.settle(file, state, &mut changed);
+            } else if self.runs.is_resting() || self.evict_one(layouts, &mut changed) {
+                // What was evicted is free only when the kernel side has surely left it.
+                self.homeless.push((file, table));
+            } else {
+                self.figures.evicted += 1;
+                self.settle(file, State::Evicted, &mut changed);
+            }
+        }
+        changed
+    }
+
+    fn settle(&mut self, file: u32, state: State, changed: &mut HashSet<Code>) {
+        self.files[file as usize] = state;
+        changed.insert(Code::File(file));
+    }
+
+    fn place(&mut self, rows: &[Row]) -> Option<State> {
+        let count = u32::try_from(rows.len()).ok()?;
+        let first = self.runs.take(count)?;
+        self.rows.fill(first as usize, rows);
+        self.figures.files += 1;
+        self.figures.memory += memory(count);
+        Some(State::Loaded { first, count })
+    }
+
+    /// Has the table that was least used make room; `false` if there is none left.
+    fn evict_one(&mut self, layouts: &Layouts, changed: &mut HashSet<Code>) -> bool {
+        let Some(least) = self.least_used(&layouts.last_uses()) else {
+            return false;
+        };
+        if let State::Loaded { first, count } = self.files[least as usize] {
+            self.runs.retire(first, count);
+            self.figures.memory -= memory(count);
+        }
+        self.figures.evicted += 1;
+        self.settle(least, State::Evicted, changed);
+        true
+    }
+
+    /// The loaded file that can best be done without.
+    fn least_used(&self, uses: &HashMap<Code, u64>) -> Option<u32> {
+        (0..self.files.len() as u32)
+            .filter(|&file| matches!(self.files[file as usize], State::Loaded { .. }))
+            .filter(|&file| self.vdso.is_none_or(|(code, _)| code != Code::File(file)))
+            .min_by_key(|&file| uses.get(&Code::File(file)).map_or(0, |&used| used + 1))
+    }
+
+    /// How the kernel side finds the rules of `code`.
+    pub(super) fn rows_word(&self, code: Code) -> u64 {
+        match code {
+            Code::Anonymous => ROWS_FRAME_POINTER,
+            Code::File(file) => match self.files[file as usize] {
+                State::Building | State::Evicted => ROWS_MISSING,
+                State::Loaded { first, count } => u64::from(first) | u64::from(count) << 32,
+                State::FramePointers => ROWS_FRAME_POINTER,
+                State::Unreadable => ROWS_NONE,
+            },
+        }
+    }
+
+    /// The rule at an offset of `code`.
+    pub(super) fn rule(&self, code: Code, offset: u64) -> Rules {
+        Rules::Rule(match code {
+            Code::Anonymous => Rule::FRAME_POINTER,
+            Code::File(file) => match self.files[file as usize] {
+                State::Building => return Rules::Building,
+                State::Evicted | State::Unreadable => Rule::NONE,
+                State::FramePointers => Rule::FRAME_POINTER,
+                State::Loaded { first, count } => {
+                    let rows = self.rows.slice(first as usize, count as usize);
+                    let at = rows.partition_point(|row| u64::from(row.pc) <= offset);
+                    rows[..at].last().map_or(Rule::NONE, |row| row.rule)
+                }
+            },
+        })
+    }
+
+    pub(super) fn figures(&self) -> Unwinding {
+        self.figures
+    }
+}
+
+/// Of so many rows, bytes.
+fn memory(rows: u32) -> u64 {
+    u64::from(rows) * size_of::<Row>() as u64
+}
+
+/// Builds tables until nobody wants any.
+fn build_all(requests: Receiver<Request>, results: Sender<Built>) {
+    for Request {
+        file,
+        places,
+        build_id,
+    } in requests
+    {
+        let found = build(&places, &build_id);
+        if results.send(Built { file, found }).is_err() {
+            return;
+        }
+    }
+}
+
+/// The table of the first of `places` that is the file wanted.
+fn build(places: &[PathBuf], build_id: &str) -> Found {
+    for place in places {
+        if !build_id.is_empty() && procfs::build_id(place) != build_id {
+            continue;
+        }
+        match Table::from_file(place) {
+            Ok(table) => return Found::Table(table),
+            Err(Error::Read(_)) => {}
+            Err(_) => return Found::NoTable,
+        }
+    }
+    Found::Nothing
+}
