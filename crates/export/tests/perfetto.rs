@@ -129,8 +129,18 @@ proptest! {
             switches.extend(s);
             wakes.extend(w);
         }
-        switches.sort_unstable();
+        switches.sort_by_key(|&(ts, ..)| ts);
         wakes.sort_unstable();
+        // What stands for a lost switch brings the thread that leaves at the same time.
+        let stands_in: Vec<bool> = switches
+            .windows(2)
+            .map(|pair| (pair[0].0, pair[0].1, pair[0].3) == (pair[1].0, pair[1].1, pair[1].2))
+            .chain([false])
+            .collect();
+        let lost = stands_in.iter().filter(|&&lost| lost).count();
+        prop_assert!(lost <= fixture.source().timeline.missing_switches());
+        let mut stands_in = stands_in.into_iter();
+        switches.retain(|_| stands_in.next() == Some(false));
         let source = fixture.source();
         let tid = |utid| source.threads.thread(utid).tid as i32;
         let table = source.switches;
@@ -148,6 +158,31 @@ proptest! {
             .collect();
         prop_assert_eq!(wakes, expected);
     }
+}
+
+/// A thread that left its CPU unseen is told to leave when another is seen to leave that CPU, so
+/// that it does not go on running.
+#[test]
+fn lost_switches_are_stood_in_for() {
+    let fixture = Fixture::new(
+        "process app 1\nthread a app 1\nthread b app 2\n1ms cpu0 switch idle -> a\n\
+         3ms cpu0 switch b -> idle sleeping\nend 9ms",
+    );
+    let trace = written(&fixture, &[]);
+    let bundles: Vec<&FtraceEventBundle> = trace
+        .packet
+        .iter()
+        .filter_map(|packet| packet.ftrace_events.as_ref())
+        .collect();
+    let (switches, _) = replay(0, &bundles);
+    assert_eq!(
+        switches,
+        [
+            (1_000_000, 0, 0, 1),
+            (3_000_000, 0, 1, 2),
+            (3_000_000, 0, 2, 0)
+        ]
+    );
 }
 
 /// Problems lie on tracks of their own under one named hangdog: two that overlap on two, a third

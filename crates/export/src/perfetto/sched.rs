@@ -3,11 +3,14 @@
 //!
 //! Most events take a compact form of some ten bytes, in which the thread that leaves a CPU, or
 //! wakes another, is the one that came last. Where that is not so (at the start, or where a switch
-//! was lost) the event is written in full.
+//! was lost) the event is written in full. A switch that was lost has one that stands in for it,
+//! at the time at which the timeline, too, has the thread off its CPU; Perfetto counts these as
+//! `task_state_invalid`.
 
 use std::collections::HashMap;
 use std::io::{self, Write};
 
+use hangdog_timeline::Cause;
 use hangdog_trace::ids::{IDLE, NONE, Utid};
 use hangdog_trace::words::{Context, InterruptKind, Left};
 
@@ -26,6 +29,8 @@ const IN_HARDIRQ: u32 = 0x08;
 const IN_SOFTIRQ: u32 = 0x10;
 /// A number that is not known where the compact form needs one.
 const UNKNOWN: i32 = -1;
+/// State of a thread that left its CPU nobody knows how: a number that stands for no state.
+const UNSEEN: i64 = 0x4000;
 /// Name of the idle thread, as the kernel has it.
 const IDLE_COMM: &str = "swapper";
 
@@ -110,20 +115,18 @@ impl Cpu {
             compact.switch_next_comm_index.push(index);
             self.last_switch = ts;
         } else {
-            self.full.push(FtraceEvent {
-                timestamp: Some(ts),
-                pid: Some(tid(source, prev) as u32),
-                common_flags: None,
-                event: Some(Event::SchedSwitch(SchedSwitch {
-                    prev_comm: Some(name_at(source, prev, switches.ts[row]).into()),
-                    prev_pid: Some(tid(source, prev)),
-                    prev_prio: Some(prev_priority.map_or(UNKNOWN, i32::from)),
-                    prev_state: Some(state),
-                    next_comm: Some(next_name.into()),
-                    next_pid: Some(tid(source, next)),
-                    next_prio: Some(priority),
-                })),
-            });
+            if left_unseen(source, self.current, switches.ts[row]) {
+                let lost = in_full(
+                    source,
+                    row,
+                    ts,
+                    (self.current, UNSEEN, None),
+                    (prev, UNKNOWN),
+                );
+                self.full.push(lost);
+            }
+            let (left, came) = ((prev, state, prev_priority), (next, priority));
+            self.full.push(in_full(source, row, ts, left, came));
         }
         self.current = next;
         self.last = ts;
@@ -204,6 +207,39 @@ impl Cpu {
             event: std::mem::take(&mut self.full),
             compact_sched: (compact != CompactSched::default()).then_some(compact),
         })
+    }
+}
+
+/// Whether a thread that was on a CPU had left it unseen by `ts`, because the switch was lost:
+/// then Perfetto, which has no such rule, is told of a switch in place of the lost one.
+fn left_unseen(source: &Source<'_>, thread: Utid, ts: u64) -> bool {
+    let intervals = source.timeline.intervals(thread);
+    let interval = intervals.index_at(ts).and_then(|i| intervals.get(i));
+    interval.is_some_and(|interval| interval.start == ts && interval.cause == Cause::Unknown)
+}
+
+/// A switch written in full: who left, how, with which priority; who came, with which.
+fn in_full(
+    source: &Source<'_>,
+    row: usize,
+    ts: u64,
+    (prev, state, prev_priority): (Utid, i64, Option<u8>),
+    (next, next_priority): (Utid, i32),
+) -> FtraceEvent {
+    let name = |thread| Some(name_at(source, thread, source.switches.ts[row]).into());
+    FtraceEvent {
+        timestamp: Some(ts),
+        pid: Some(tid(source, prev) as u32),
+        common_flags: None,
+        event: Some(Event::SchedSwitch(SchedSwitch {
+            prev_comm: name(prev),
+            prev_pid: Some(tid(source, prev)),
+            prev_prio: Some(prev_priority.map_or(UNKNOWN, i32::from)),
+            prev_state: Some(state),
+            next_comm: name(next),
+            next_pid: Some(tid(source, next)),
+            next_prio: Some(next_priority),
+        })),
     }
 }
 
