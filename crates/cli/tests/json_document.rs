@@ -68,7 +68,16 @@ fn document() -> String {
 /// The paths of all fields, written as the document writes them. Objects that can be null are
 /// fields themselves; others are known by what is in them.
 fn paths(value: &Value, path: &str, into: &mut BTreeSet<String>) {
-    const NULLABLE: [&str; 5] = ["longest_wait", "by", "call", "holder", "edge"];
+    const NULLABLE: [&str; 8] = [
+        "longest_wait",
+        "by",
+        "call",
+        "holder",
+        "edge",
+        "ran",
+        "common",
+        "begun",
+    ];
     match value {
         Value::Object(_) if path == "meta" => drop(into.insert(path.into())),
         Value::Object(fields) => {
@@ -140,6 +149,9 @@ fn document_and_answers_agree() {
                 vec!["why", "knot.hang"],
                 vec!["why", "polling.hang", "--thread", "100", "--from", "1ms"],
                 vec!["why", "t.hang", "--thread", "100", "--from", "3ms"],
+                vec![
+                    "why", "t.hang", "--thread", "101", "--from", "4ms", "--to", "5ms",
+                ],
             ],
         ),
         (

@@ -1,180 +1,120 @@
-//! The function that a stretch of time is to be named after.
+//! Functions as verdicts name them: whose code they are, and which of a stack's speaks for it.
 
 use hangdog_graph::Evidence;
-use hangdog_graph::evidence::names_a_program;
-use hangdog_trace::ids::{NO_STACK, StackId, Utid};
-use std::collections::HashMap;
-use std::ops::Range;
+use hangdog_trace::ids::StackId;
+use hangdog_trace::stacks::ResolvedFrame;
+use hangdog_trace::words::StackEnd;
 
-/// A function with where it is and how much of the time it was seen.
+/// A function with where it is.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Function {
     pub name: String,
     /// Source as file:line where that is known, otherwise the module.
     pub place: String,
+    /// The function that holds its code, if that is another one.
+    pub inlined_into: Option<String>,
     /// A stack that it was seen in.
     pub stack: StackId,
 }
 
-/// In so many of the samples a function must be for all of the time to be named after it.
-const MOST: f64 = 0.7;
+/// Whose code a function is: the more it is the program's own, the more it says of what the
+/// program did.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(crate) enum Origin {
+    Kernel,
+    /// What every program has: the C library, the loader, the compiler's own libraries.
+    Runtime,
+    /// The program's outermost function, which says nothing that its name does not.
+    Entry,
+    /// Another library.
+    Library,
+    /// The program itself, compiled code of its scripts among it.
+    Program,
+}
 
-/// What `samples` show a thread doing: the innermost function of its own program that nearly all
-/// of them have in common. Deeper ones are its details, outer ones say less.
-///
-/// A walk by frame pointers that begins in a library built without them misses the function that
-/// called the library. So walks that begin in the program itself are asked first, where they show
-/// the same callers as the others do: the missing function is then the one that they begin in.
-pub(crate) fn common(evidence: &Evidence<'_>, samples: &[usize]) -> Option<Function> {
-    const FEWEST: usize = 3;
-    let walks: Vec<Walk<'_>> = samples
-        .iter()
-        .map(|&row| Walk::new(evidence, evidence.samples.user_stack[row]))
-        .collect();
-    let (own, foreign): (Vec<&Walk<'_>>, Vec<&Walk<'_>>) =
-        walks.iter().partition(|walk| walk.begins_in_program);
-    let whole = common_of(&walks.iter().collect::<Vec<_>>());
-    if own.len() < FEWEST || foreign.is_empty() {
-        return whole;
-    }
-    let Some(within) = common_of(&own) else {
-        return whole;
-    };
-    let caller = own
-        .iter()
-        .find(|walk| walk.position(&within.name) == Some(0))
-        .and_then(|walk| walk.functions.get(1))
-        .map(|&(function, _)| function);
-    let agrees = |walk: &&&Walk<'_>| match walk.functions.first() {
-        // Nothing of the program is left of it: no word against.
-        None => true,
-        Some(&(innermost, _)) => Some(innermost) == caller || innermost == within.name,
-    };
-    let agreeing = foreign.iter().filter(agrees).count();
-    match agreeing as f64 >= MOST * foreign.len() as f64 {
-        true => Some(within),
-        false => whole,
+impl Origin {
+    /// None for a function that has no name.
+    pub(crate) fn of(frame: &ResolvedFrame<'_>) -> Option<Origin> {
+        const RUNTIME: [&str; 12] = [
+            "[vdso]",
+            "libc.so",
+            "libc-2.",
+            "ld-",
+            "ld.so",
+            "libm.so",
+            "libpthread",
+            "libdl.so",
+            "librt.so",
+            "libgcc_s",
+            "libstdc++",
+            "libc++",
+        ];
+        let function = frame.function?;
+        let module = frame.module.unwrap_or_default();
+        Some(match module {
+            _ if frame.kernel => Origin::Kernel,
+            _ if RUNTIME.iter().any(|start| module.starts_with(start)) => Origin::Runtime,
+            _ if module.contains(".so") => Origin::Library,
+            _ if matches!(function, "main" | "_start") => Origin::Entry,
+            _ => Origin::Program,
+        })
     }
 }
 
-/// A sampled stack as far as it is the program's own.
-struct Walk<'a> {
+/// The functions of a stack, innermost first, each with the name of the function that holds its
+/// code where that is another one.
+pub(crate) fn with_holders<'a>(
+    evidence: &'a Evidence<'_>,
     stack: StackId,
-    begins_in_program: bool,
-    /// Functions of the program with their places, innermost first, each once.
-    functions: Vec<(&'a str, &'a str)>,
+) -> Vec<(ResolvedFrame<'a>, Option<&'a str>)> {
+    let mut frames: Vec<_> = evidence
+        .stacks
+        .stack(stack)
+        .map(|frame| (frame, None))
+        .collect();
+    let mut holder = None;
+    for (frame, inlined_into) in frames.iter_mut().rev() {
+        match frame.inlined {
+            true => *inlined_into = holder,
+            false => holder = frame.function,
+        }
+    }
+    frames
 }
 
-impl<'a> Walk<'a> {
-    fn new(evidence: &'a Evidence<'_>, stack: StackId) -> Walk<'a> {
-        let mut functions: Vec<(&str, &str)> = Vec::new();
-        let mut begins_in_program = false;
-        for (depth, frame) in evidence.stacks.stack(stack).enumerate() {
-            let (Some(function), Some(module)) = (frame.function, frame.module) else {
-                continue;
-            };
-            if !names_a_program(module) {
-                continue;
-            }
-            begins_in_program |= depth == 0;
-            let place = if frame.source.is_empty() {
-                module
-            } else {
-                frame.source
-            };
-            if !functions.iter().any(|&(known, _)| known == function) {
-                functions.push((function, place));
-            }
-        }
-        Walk {
-            stack,
-            begins_in_program,
-            functions,
-        }
-    }
-
-    fn position(&self, function: &str) -> Option<usize> {
-        self.functions
-            .iter()
-            .position(|&(known, _)| known == function)
-    }
-}
-
-fn common_of(walks: &[&Walk<'_>]) -> Option<Function> {
-    let mut seen: HashMap<&str, (u32, u64, &str, StackId)> = HashMap::new();
-    for walk in walks {
-        for (depth, &(function, place)) in walk.functions.iter().enumerate() {
-            let entry = seen.entry(function).or_insert((0, 0, place, walk.stack));
-            entry.0 += 1;
-            entry.1 += depth as u64;
-        }
-    }
-    let needed = ((walks.len() as f64 * MOST).ceil() as u32).max(1);
-    let (name, &(_, _, place, stack)) = seen
+/// The function that speaks for a stack: of those that are the program's own the innermost, or,
+/// where there are none, of those that are nearest to it.
+pub(crate) fn own(evidence: &Evidence<'_>, stack: StackId) -> Option<Function> {
+    let frames = with_holders(evidence, stack);
+    let best = frames
         .iter()
-        .filter(|(_, (count, ..))| *count >= needed)
-        .min_by(|(a, x), (b, y)| {
-            let depth =
-                |&(count, depth, ..): &(u32, u64, &str, StackId)| depth as f64 / f64::from(count);
-            depth(x).total_cmp(&depth(y)).then(a.cmp(b))
-        })?;
+        .filter_map(|(frame, _)| Origin::of(frame))
+        .max()?;
+    let (frame, inlined_into) = frames
+        .iter()
+        .find(|(frame, _)| Origin::of(frame) == Some(best))?;
+    let place = match frame.source {
+        "" => frame.module.unwrap_or("?"),
+        source => source,
+    };
     Some(Function {
-        name: (*name).to_owned(),
+        name: frame.to_string(),
         place: place.to_owned(),
+        inlined_into: inlined_into.map(str::to_owned),
         stack,
     })
 }
 
-/// The rows of `samples` that show `thread` in any of `windows`, which are sorted.
-pub(crate) fn samples_of(
-    evidence: &Evidence<'_>,
-    thread: Utid,
-    windows: &[Range<u64>],
-) -> Vec<usize> {
-    let samples = evidence.samples;
-    let mut rows = Vec::new();
-    for window in windows {
-        let first = samples.ts.partition_point(|&ts| ts < window.start);
-        rows.extend(
-            (first..samples.len())
-                .take_while(|&row| samples.ts[row] < window.end)
-                .filter(|&row| samples.thread[row] == thread),
-        );
-    }
-    rows
-}
-
-/// Whether most of the samples show the thread giving up its CPU.
-pub(crate) fn mostly_yielding(evidence: &Evidence<'_>, samples: &[usize]) -> bool {
-    const YIELD: [&str; 3] = ["sched_yield", "__sched_yield", "__GI_sched_yield"];
-    const KERNEL_YIELD: [&str; 4] = [
-        "__x64_sys_sched_yield",
-        "__arm64_sys_sched_yield",
-        "do_sched_yield",
-        "__do_sys_sched_yield",
-    ];
-    let yielding = samples
-        .iter()
-        .filter(|&&row| {
-            let innermost = evidence
-                .stacks
-                .stack(evidence.samples.user_stack[row])
-                .next();
-            innermost.is_some_and(|frame| frame.function.is_some_and(|f| YIELD.contains(&f)))
-                || evidence.has_function(evidence.samples.kernel_stack[row], &KERNEL_YIELD)
-        })
-        .count();
-    yielding * 2 > samples.len()
-}
-
 /// The frames of a stack in words, innermost first.
 pub(crate) fn frames(evidence: &Evidence<'_>, stack: StackId) -> Vec<String> {
-    match stack {
-        NO_STACK => Vec::new(),
-        stack => evidence
-            .stacks
-            .stack(stack)
-            .map(|frame| frame.to_string())
-            .collect(),
+    let frames = evidence.stacks.stack(stack);
+    frames.map(|frame| frame.to_string()).collect()
+}
+
+/// Why a stack ends before its outermost function; none if it does not, or if that is not known.
+pub(crate) fn early_end(evidence: &Evidence<'_>, stack: StackId) -> Option<&'static str> {
+    match evidence.stacks.end(stack) {
+        StackEnd::Root | StackEnd::Unknown => None,
+        end => Some(end.text()),
     }
 }

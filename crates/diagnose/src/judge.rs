@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use std::ops::Range;
 
 use crate::blame::{Blame, BlameKind, Knot, Piece};
-use crate::function::frames;
+use crate::function::{early_end, frames};
 use crate::problem::Problem;
 use crate::sentence::{self, Facts};
 use crate::starvation::Starvation;
@@ -58,6 +58,8 @@ impl Judge<'_, '_> {
                 .function
                 .as_ref()
                 .map(|function| function.name.clone()),
+            inlined_into: (suspect.function.as_ref())
+                .and_then(|function| function.inlined_into.clone()),
             place: self.place(&suspect),
             share: share(suspect.time),
             confidence: (1.0 - share(unknown))
@@ -89,6 +91,7 @@ impl Judge<'_, '_> {
             root,
             blame: self.by_kind(),
             blame_by_thread: self.by_thread(),
+            ran: suspect.ran,
             path,
             knot: knot.map(|knot| knot.threads.iter().map(|&t| who(evidence, t)).collect()),
         }
@@ -259,6 +262,7 @@ impl Judge<'_, '_> {
                 reason: edge.reason.clone(),
             }),
             stack: frames(self.evidence, stack),
+            stack_end: early_end(self.evidence, stack),
         }
     }
 

@@ -6,10 +6,12 @@
 //!
 //! What ends a wait comes from `hangdog-graph`; nothing here reads events.
 
+mod begun;
 pub mod blame;
 mod function;
 pub mod judge;
 pub mod problem;
+mod profile;
 mod sentence;
 mod starvation;
 mod stretch;

@@ -81,7 +81,10 @@ pub(crate) fn of(facts: &Facts<'_, '_>) -> String {
 
 fn reason(facts: &Facts<'_, '_>) -> String {
     let within = match facts.function {
-        Some(function) => format!(" in {}", function.name),
+        Some(function) => match &function.inlined_into {
+            Some(outer) => format!(" in {} (inlined into {outer})", function.name),
+            None => format!(" in {}", function.name),
+        },
         None => String::new(),
     };
     if facts.class == Class::RepeatedYield {
@@ -89,7 +92,15 @@ fn reason(facts: &Facts<'_, '_>) -> String {
     }
     match facts.kind {
         BlameKind::Run => match facts.function {
-            Some(function) => format!("ran {} ({})", function.name, function.place),
+            Some(Function {
+                name,
+                place,
+                inlined_into,
+                ..
+            }) => match inlined_into {
+                Some(outer) => format!("ran {name} ({}, inlined into {outer})", file_of(place)),
+                None => format!("ran {name} ({})", file_of(place)),
+            },
             None => "ran".to_owned(),
         },
         BlameKind::Runnable => "wanted a CPU".to_owned(),
@@ -102,6 +113,11 @@ fn reason(facts: &Facts<'_, '_>) -> String {
         BlameKind::Paging => format!("waited for memory to be brought in{within}"),
         BlameKind::Unknown => "was not seen".to_owned(),
     }
+}
+
+/// A source line or module without its folders.
+fn file_of(place: &str) -> &str {
+    place.rsplit('/').next().unwrap_or(place)
 }
 
 /// A duration with three digits.

@@ -252,7 +252,7 @@ impl Joiner<'_, '_> {
 
 /// The wake that a runnable interval began with; where the thread ran at once, the wake of that
 /// very moment.
-fn wake_of(evidence: &Evidence<'_>, thread: Utid, next: &Interval) -> Option<usize> {
+pub(crate) fn wake_of(evidence: &Evidence<'_>, thread: Utid, next: &Interval) -> Option<usize> {
     match next.cause {
         Cause::Wake(row) => Some(row as usize),
         _ => {

@@ -7,9 +7,10 @@ use std::collections::HashMap;
 use std::ops::Range;
 
 use crate::blame::{Blame, BlameKind, Knot, Piece};
-use crate::function::{Function, common, mostly_yielding, samples_of};
+use crate::function::{self, Function};
+use crate::profile::{Profile, mostly_yielding, samples_of};
 use crate::starvation::{self, Starvation};
-use crate::verdict::Class;
+use crate::verdict::{Class, Ran};
 
 /// A thread that the most time was laid to, and what it did in it.
 pub(crate) struct Suspect {
@@ -21,6 +22,8 @@ pub(crate) struct Suspect {
     pub time: u64,
     pub starvation: Option<Starvation>,
     pub function: Option<Function>,
+    /// What it did while it ran, where that is what counts.
+    pub ran: Option<Ran>,
 }
 
 /// So many moments of sleep are polling, if they are this short on average.
@@ -69,6 +72,7 @@ impl Suspect {
             time: pieces.iter().map(|piece| piece.ns).sum(),
             starvation: None,
             function: None,
+            ran: None,
         };
         if knot.is_some() {
             suspect.class = Class::Circular;
@@ -84,39 +88,45 @@ impl Suspect {
             let why = starvation::explain(evidence, thread, &suspect.windows, throttled);
             suspect.starvation = Some(why);
         }
-        suspect.function = suspect.name_function(evidence, blame, &pieces, &of_kind);
+        match suspect.ran_in(&pieces) {
+            Some((thread, windows)) => {
+                let profile = Profile::new(evidence, &samples_of(evidence, thread, &windows));
+                suspect.function = profile.function();
+                suspect.ran = Some(profile.report(evidence, thread, &windows));
+            }
+            None => suspect.function = suspect.waited_in(evidence, blame, &of_kind),
+        }
         suspect
     }
 
-    fn name_function(
+    /// Whose running tells what the time went to, and when; none where that was a wait.
+    fn ran_in(&self, pieces: &[&Piece]) -> Option<(Utid, Vec<Range<u64>>)> {
+        match (&self.starvation, self.kind) {
+            (Some(Starvation::Hog { thread, .. }), _) => Some((*thread, self.windows.clone())),
+            // What it did, if only with the little that it got.
+            (_, BlameKind::Run | BlameKind::Runnable) => Some((self.thread, on_cpu(pieces))),
+            _ => None,
+        }
+    }
+
+    /// The function that the longest of its waits was in.
+    fn waited_in(
         &self,
         evidence: &Evidence<'_>,
         blame: &Blame,
-        all: &[&Piece],
         of_kind: &[&Piece],
     ) -> Option<Function> {
-        let named = |thread, windows: &[Range<u64>]| {
-            common(evidence, &samples_of(evidence, thread, windows))
-        };
-        match (&self.starvation, self.kind) {
-            (Some(Starvation::Hog { thread, .. }), _) => return named(*thread, &self.windows),
-            // What it did, if only with the little that it got.
-            (_, BlameKind::Run | BlameKind::Runnable) => {
-                return named(self.thread, &on_cpu(all));
-            }
-            _ => {}
-        }
         let longest = of_kind.iter().max_by_key(|piece| piece.ns)?;
         // A kernel thread that waits on behalf of another has no user stack: that other's tells.
         let way = blame.way_to(longest.step).into_iter().rev();
         let above = way
             .filter_map(|step| blame.steps[step].reached.as_ref())
             .filter(|(waiting, _)| waiting.wait.thread == self.thread);
-        longest.wait.iter().chain(above).find_map(|(waiting, _)| {
-            let stack = waiting.wait.user_stack(evidence);
-            let (name, place) = evidence.own_function(stack)?;
-            Some(Function { name, place, stack })
-        })
+        longest
+            .wait
+            .iter()
+            .chain(above)
+            .find_map(|(waiting, _)| function::own(evidence, waiting.wait.user_stack(evidence)))
     }
 }
 

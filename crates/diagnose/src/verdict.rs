@@ -60,6 +60,8 @@ pub struct Root {
     pub who: Who,
     /// The function that the time went to, or in which it waited.
     pub function: Option<String>,
+    /// The function that holds its code, where it is inlined into that.
+    pub inlined_into: Option<String>,
     /// Where that is: source line or module; for starvation, what it did not get.
     #[serde(rename = "where")]
     pub place: Option<String>,
@@ -123,6 +125,103 @@ pub struct PathStep {
     pub edge: Option<EdgeReport>,
     /// Its stack, innermost frame first.
     pub stack: Vec<String>,
+    /// Why the stack ends before its outermost function; none if it does not, or if that is not
+    /// known.
+    pub stack_end: Option<&'static str>,
+}
+
+/// A function's part in the time that a thread ran.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct FunctionShare {
+    /// Its name; its module in brackets where it has none.
+    pub function: String,
+    /// File name of its module, without folders, if it is known.
+    pub module: Option<String>,
+    /// Whether it is the kernel's.
+    pub kernel: bool,
+    /// The line, as file:line, that it was seen in most often, if it is known.
+    pub source: Option<String>,
+    /// The function that holds its code, where it is inlined into that.
+    pub inlined_into: Option<String>,
+    /// Share of the samples in which it was the innermost function, 0 to 1.
+    #[serde(rename = "self")]
+    pub own: f64,
+    /// Share of the samples that have it on their stacks, 0 to 1.
+    pub total: f64,
+}
+
+/// An innermost function and its share of all samples.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Hot {
+    /// Its name; its module in brackets where it has none.
+    pub function: String,
+    /// File name of its module, if it is known.
+    pub module: Option<String>,
+    /// Share of all samples, 0 to 1.
+    pub share: f64,
+}
+
+/// The function that the time is named after, and what it went to inside that.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Common {
+    /// The function.
+    #[serde(flatten)]
+    pub function: FunctionShare,
+    /// The innermost functions of its samples that were seen most, itself perhaps among them.
+    pub hot: Vec<Hot>,
+}
+
+/// Stacks that end before their outermost function.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct EarlyEnds {
+    /// Why: a word of `hangdog_trace::words::StackEnd`, or `no stack`.
+    pub why: &'static str,
+    /// Share of the samples, 0 to 1.
+    pub share: f64,
+}
+
+/// What began a piece of work.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Begun {
+    /// How: as of an edge; `before` where it went on already when the recording began.
+    pub kind: &'static str,
+    /// When, ns since the trace's start.
+    pub at_ns: u64,
+    /// The thread that did it, if it was one.
+    pub by: Option<Who>,
+    /// Bytes that the thread then received, where that is recorded.
+    pub bytes: Option<u32>,
+    /// All of that as a sentence's part.
+    pub text: String,
+}
+
+/// What a thread did while it ran, by samples.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Ran {
+    /// The thread.
+    #[serde(flatten)]
+    pub who: Who,
+    /// How long it ran in the time that is looked at, ns.
+    pub ns: u64,
+    /// How many samples show it in that time.
+    pub samples: u64,
+    /// By how much, up or down, a share may be wrong because the samples are so few: at most this
+    /// in 95 of 100 cases, 0 to 1. None where there is no sample.
+    pub share_error: Option<f64>,
+    /// The deepest function that is on at least 70 % of the samples, one of the program itself if
+    /// there is one.
+    pub common: Option<Common>,
+    /// Functions on at least 1 % of the samples, those that were innermost most often first.
+    pub functions: Vec<FunctionShare>,
+    /// The share of self time of all other functions, 0 to 1.
+    pub others: f64,
+    /// The share of samples of which no function and no module is known, 0 to 1. With `others`
+    /// and the functions' self time it is 1.
+    pub unknown: f64,
+    /// Samples whose stacks end early: what is further out may have been more than is shown.
+    pub early_ends: Vec<EarlyEnds>,
+    /// What began the longest piece of that work.
+    pub begun: Option<Begun>,
 }
 
 /// What the trace cannot know, and how to find out.
@@ -147,6 +246,8 @@ pub struct Verdict {
     pub blame: Vec<BlameRow>,
     /// Where the time went by thread and kind, most first.
     pub blame_by_thread: Vec<ThreadBlame>,
+    /// What the one who is to blame ran, where it did; of a starved one what took its CPU.
+    pub ran: Option<Ran>,
     /// From the problem to its root.
     pub path: Vec<PathStep>,
     /// The threads that wait for each other, if some do.

@@ -314,23 +314,6 @@ fn long_running() {
     assert_eq!(verdict.root.place.as_deref(), Some("math.c:10"));
 }
 
-/// A walk by frame pointers that begins in a library without them misses the function that called
-/// it. Few walks begin in the program itself: they show which one that is, if the others have the
-/// same callers; if those come from elsewhere, the few do not speak for all.
-#[test]
-fn the_missing_caller() {
-    let function = |elsewhere: &str| {
-        let verdict = starved(&format!(
-            "0 cpu0 switch idle -> main\n{}{}",
-            samples(0, "main", 2..10, "sum_up;work;main"),
-            samples(0, "main", 10..52, &format!("pthread_self;{elsewhere}main")),
-        ));
-        verdict.root.function
-    };
-    assert_eq!(function("work;").as_deref(), Some("sum_up"));
-    assert_eq!(function("rest;").as_deref(), Some("rest"));
-}
-
 /// Where nothing is known nothing is claimed: the class is unknown, the confidence nothing.
 #[test]
 fn unknown() {

@@ -5,7 +5,7 @@ use hangdog_trace::Threads;
 use hangdog_trace::calls::{Call, Calls};
 use hangdog_trace::ids::{NO_STACK, StackId, Utid};
 use hangdog_trace::stacks::StackTable;
-use hangdog_trace::tables::{Samples, Switches, Wakes};
+use hangdog_trace::tables::{Samples, Switches, Transfers, Wakes};
 
 /// What is known.
 pub struct Evidence<'a> {
@@ -15,6 +15,8 @@ pub struct Evidence<'a> {
     pub wakes: &'a Wakes,
     /// What CPUs were seen running.
     pub samples: &'a Samples,
+    /// What bytes went through sockets.
+    pub transfers: &'a Transfers,
     /// Names and kinship.
     pub threads: &'a Threads,
     /// What each thread did when.
@@ -75,27 +77,4 @@ impl Evidence<'_> {
                     == hangdog_trace::words::Context::Task
         })
     }
-
-    /// The part of a thread's user stack that is its program's own: the innermost function that
-    /// does not belong to a shared library, or, failing that, the innermost with a name.
-    pub fn own_function(&self, stack: StackId) -> Option<(String, String)> {
-        let place = |frame: hangdog_trace::stacks::ResolvedFrame<'_>| {
-            let module = frame.module.unwrap_or("?");
-            let place = match frame.source {
-                "" => module.to_owned(),
-                source => source.to_owned(),
-            };
-            frame.function.map(|function| (function.to_owned(), place))
-        };
-        self.stacks
-            .stack(stack)
-            .filter(|frame| frame.module.is_some_and(names_a_program))
-            .find_map(place)
-            .or_else(|| self.stacks.stack(stack).find_map(place))
-    }
-}
-
-/// Whether a module's file name is that of a program, not of a library or of the kernel's.
-pub fn names_a_program(module: &str) -> bool {
-    !module.contains(".so") && !module.starts_with('[')
 }

@@ -9,6 +9,7 @@ use hangdog_diagnose::{diagnose, problem};
 use hangdog_export::{Selection, Span, firefox, folded, perfetto};
 use hangdog_graph::Evidence;
 use hangdog_trace::calls::Calls;
+use hangdog_trace::tables::Transfers;
 
 /// Problems that are explained: beyond that, a track of them tells nothing more.
 const MOST_PROBLEMS: usize = 50;
@@ -63,6 +64,8 @@ fn problems(material: &Material, selection: &Selection) -> Vec<Span> {
         switches: &recording.switches,
         wakes: &recording.wakes,
         samples: &material.samples,
+        // Only the verdicts' sentences are shown, which say nothing of bytes.
+        transfers: &Transfers::default(),
         threads: &recording.threads,
         timeline: &recording.timeline,
         stacks: &material.stacks,

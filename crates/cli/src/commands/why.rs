@@ -1,5 +1,7 @@
 //! `hangdog why`: the problems of a trace, and why the worst of them took so long.
 
+mod ran;
+
 use crate::args::WhyArgs;
 use crate::format;
 use crate::load::{self, Recording};
@@ -11,7 +13,7 @@ use hangdog_diagnose::verdict::{Verdict, Who};
 use hangdog_diagnose::{Problem, diagnose, judge, problem};
 use hangdog_graph::Evidence;
 use hangdog_trace::calls::Calls;
-use hangdog_trace::tables::Samples;
+use hangdog_trace::tables::{Samples, Transfers};
 use serde::Serialize;
 use std::io::Write;
 use std::path::Path;
@@ -53,10 +55,12 @@ pub fn run(args: &WhyArgs) -> Result<()> {
     let recording = Recording::load(&args.trace)?;
     let stacks = load::stacks(&recording.trace)?;
     let samples: Samples = recording.trace.read()?;
+    let transfers: Transfers = recording.trace.read()?;
     let evidence = Evidence {
         switches: &recording.switches,
         wakes: &recording.wakes,
         samples: &samples,
+        transfers: &transfers,
         threads: &recording.threads,
         timeline: &recording.timeline,
         stacks: &stacks,
@@ -170,6 +174,9 @@ fn print(verdict: &Verdict, loss: &Loss, found: &[Found], number: Option<usize>)
     if let Some(function) = &root.function {
         write!(out, " in {}", format::printable(function))?;
     }
+    if let Some(outer) = &root.inlined_into {
+        write!(out, " (inlined into {})", format::printable(outer))?;
+    }
     if let Some(place) = &root.place {
         write!(out, ", {}", format::printable(place))?;
     }
@@ -217,6 +224,10 @@ fn print(verdict: &Verdict, loss: &Loss, found: &[Found], number: Option<usize>)
         )?;
     }
 
+    if let Some(ran) = &verdict.ran {
+        ran::print(&mut out, &paint, ran)?;
+    }
+
     writeln!(out, "\n{}", heading("How it came about"))?;
     for (at, step) in verdict.path.iter().enumerate() {
         let who = match step.process == step.thread {
@@ -238,10 +249,10 @@ fn print(verdict: &Verdict, loss: &Loss, found: &[Found], number: Option<usize>)
                 .take(MOST_FRAMES)
                 .map(String::as_str)
                 .collect();
-            let more = if step.stack.len() > MOST_FRAMES {
-                " < ..."
-            } else {
-                ""
+            let more = match step.stack_end {
+                _ if step.stack.len() > MOST_FRAMES => " < ...".to_owned(),
+                Some(end) => format!(" < ... (not known further out: {end})"),
+                None => String::new(),
             };
             let joined = shown.join(" < ");
             let line = format::printable(&joined);

@@ -6,7 +6,7 @@ mod recording;
 
 pub use recording::Recording;
 
-use hangdog_diagnose::verdict::PathStep;
+use hangdog_diagnose::verdict::{PathStep, Ran};
 use hangdog_diagnose::{Problem, Verdict, diagnose, problem};
 use hangdog_trace::ids::NONE;
 use hangdog_trace::tables::Module;
@@ -16,31 +16,38 @@ use std::ops::Range;
 
 pub const MS: u64 = 1_000_000;
 
-/// A recording of a text, in which the functions that come from the C library are in its module.
+/// A recording of a text, in which the functions that come from libraries are in their modules.
 pub fn record(text: &str) -> Recording {
-    const LIBC: [&str; 6] = [
+    const LIBC: &[&str] = &[
         "pthread_",
         "__lll_",
         "sched_yield",
         "nanosleep",
         "poll",
         "read",
+        "memcpy",
+        "qsort",
     ];
-    const MODULE: u32 = 9;
+    const LIBRARIES: [(u32, &str, &[&str]); 2] = [
+        (9, "/lib/libc.so.6", LIBC),
+        (10, "/lib/libpng16.so.16", &["png_"]),
+    ];
     let mut trace = text::parse(text).expect("a trace in text form");
     let tables = &mut trace.tables;
-    for (row, function) in tables.symbols.function.iter().enumerate() {
-        if LIBC.iter().any(|start| function.starts_with(start)) {
-            tables.frames.module[row] = MODULE;
+    for (module, path, starts) in LIBRARIES {
+        for (row, function) in tables.symbols.function.iter().enumerate() {
+            if starts.iter().any(|start| function.starts_with(start)) {
+                tables.frames.module[tables.symbols.frame[row] as usize] = module;
+            }
         }
+        tables.modules.push(Module {
+            module,
+            kind: ModuleKind::File.into(),
+            path: path.into(),
+            build_id: String::new(),
+            process: NONE,
+        });
     }
-    tables.modules.push(Module {
-        module: MODULE,
-        kind: ModuleKind::File.into(),
-        path: "/lib/libc.so.6".into(),
-        build_id: String::new(),
-        process: NONE,
-    });
     Recording::new(trace)
 }
 
@@ -65,7 +72,7 @@ pub fn explain_ns(recording: &Recording, thread: u32, window: Range<u64>) -> Ver
 }
 
 /// What must hold of every verdict: the blame is the problem's duration to the nanosecond, by kind
-/// and by thread; shares are shares; each step of the path lies within the one above.
+/// and by thread; shares are shares; all samples of what ran are told once; each step of the path lies within the one above.
 pub fn check(verdict: &Verdict, problem: &Problem) -> Result<(), String> {
     let duration = problem.duration();
     if (verdict.problem.start_ns, verdict.problem.duration_ns) != (problem.window.start, duration) {
@@ -96,6 +103,9 @@ pub fn check(verdict: &Verdict, problem: &Problem) -> Result<(), String> {
             return Err(format!("{}: {} and {threads} differ", kind.kind, kind.ns));
         }
     }
+    if let Some(ran) = &verdict.ran {
+        check_ran(ran)?;
+    }
     let mut outer = problem.window.clone();
     for step in &verdict.path {
         let inner = step.from_ns..step.to_ns;
@@ -103,6 +113,32 @@ pub fn check(verdict: &Verdict, problem: &Problem) -> Result<(), String> {
             return Err(format!("{inner:?} does not lie in {outer:?}"));
         }
         outer = inner;
+    }
+    Ok(())
+}
+
+/// Self times, what is not listed and what is not known are all there is; nothing has more time of
+/// its own than in total; what is hot lies within the common function.
+fn check_ran(ran: &Ran) -> Result<(), String> {
+    const NOTHING: f64 = 1e-9;
+    let own: f64 = ran.functions.iter().map(|function| function.own).sum();
+    let all = own + ran.others + ran.unknown;
+    if (all - 1.0).abs() > NOTHING {
+        return Err(format!("the shares of what ran add up to {all}"));
+    }
+    for function in &ran.functions {
+        if function.own > function.total + NOTHING || function.total > 1.0 + NOTHING {
+            return Err(format!("{function:?} has no such share"));
+        }
+    }
+    if let Some(common) = &ran.common {
+        let hot: f64 = common.hot.iter().map(|hot| hot.share).sum();
+        if hot > common.function.total + NOTHING || common.function.total < 0.7 - NOTHING {
+            return Err(format!("{common:?} is not common"));
+        }
+    }
+    if ran.early_ends.iter().map(|end| end.share).sum::<f64>() > 1.0 + NOTHING {
+        return Err(format!("{:?} is more than there is", ran.early_ends));
     }
     Ok(())
 }

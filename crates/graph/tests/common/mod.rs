@@ -53,6 +53,7 @@ impl Recording {
             switches: &self.trace.tables.switches,
             wakes: &self.trace.tables.wakes,
             samples: &self.trace.tables.samples,
+            transfers: &self.trace.tables.transfers,
             threads: &self.threads,
             timeline: &self.timeline,
             stacks: &self.stacks,

@@ -1,0 +1,339 @@
+//! What the time of a thread that ran went to, by samples.
+//!
+//! Each sample counts for its innermost function (`self`), and once for every function on its
+//! stacks (`total`), however often a function called itself. Samples of which not even the module
+//! is known count as unknown, so that self times and unknown add up to the whole.
+//!
+//! The time is named after the deepest function that is on at least [`MOST`] of the samples: what
+//! is deeper are its details, what is further out says less. Functions of the program itself go
+//! before those of libraries, which do what they are told ([`Origin`]).
+
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, HashMap};
+use std::ops::Range;
+
+use hangdog_graph::Evidence;
+use hangdog_trace::ids::{NO_STACK, StackId, Utid};
+use hangdog_trace::words::StackEnd;
+
+use crate::begun;
+use crate::function::{Function, Origin, with_holders};
+use crate::judge::who;
+use crate::verdict::{Common, EarlyEnds, FunctionShare, Hot, Ran};
+
+/// A function must be on this share of the samples for all of the time to be named after it: then
+/// it is on more than twice as many as all else together.
+const MOST: f64 = 0.7;
+/// A function on a smaller share of the samples is not listed.
+const LEAST: f64 = 0.01;
+/// So many of the hottest functions within the common one are told.
+const HOT: usize = 3;
+
+/// Name, module, and whether it is the kernel's.
+type Identity<'a> = (&'a str, Option<&'a str>, bool);
+
+/// How often a function was seen.
+#[derive(Default)]
+struct Tally<'a> {
+    own: u64,
+    total: u64,
+    origin: Option<Origin>,
+    /// In which lines.
+    sources: BTreeMap<&'a str, u64>,
+    /// Inlined into which functions; none where it was not.
+    holders: BTreeMap<Option<&'a str>, u64>,
+}
+
+/// A pair of stacks, and how often it was seen.
+struct Seen<'a> {
+    user: StackId,
+    kernel: StackId,
+    count: u64,
+    /// Its functions, innermost first, each once.
+    functions: Vec<Identity<'a>>,
+}
+
+/// The samples of a thread, summed up.
+pub(crate) struct Profile<'a> {
+    count: u64,
+    seen: Vec<Seen<'a>>,
+    tallies: HashMap<Identity<'a>, Tally<'a>>,
+    unknown: u64,
+    common: Option<Identity<'a>>,
+}
+
+impl<'a> Profile<'a> {
+    /// Of `samples`, rows of the table of samples.
+    pub(crate) fn new(evidence: &'a Evidence<'_>, samples: &[usize]) -> Profile<'a> {
+        let mut counts: BTreeMap<(StackId, StackId), u64> = BTreeMap::new();
+        for &row in samples {
+            let stacks = (
+                evidence.samples.user_stack[row],
+                evidence.samples.kernel_stack[row],
+            );
+            *counts.entry(stacks).or_default() += 1;
+        }
+        let mut profile = Profile {
+            count: samples.len() as u64,
+            seen: Vec::with_capacity(counts.len()),
+            tallies: HashMap::new(),
+            unknown: 0,
+            common: None,
+        };
+        for ((user, kernel), count) in counts {
+            profile.add(evidence, user, kernel, count);
+        }
+        profile.common = profile.find_common();
+        profile
+    }
+
+    fn add(&mut self, evidence: &'a Evidence<'_>, user: StackId, kernel: StackId, count: u64) {
+        let mut functions: Vec<Identity<'a>> = Vec::new();
+        let mut frames = with_holders(evidence, kernel);
+        frames.extend(with_holders(evidence, user));
+        self.unknown += if frames.is_empty() { count } else { 0 };
+        for (depth, (frame, holder)) in frames.into_iter().enumerate() {
+            let Some(name) = frame.function.or(frame.module) else {
+                self.unknown += if depth == 0 { count } else { 0 };
+                continue;
+            };
+            let identity = (name, frame.module, frame.kernel);
+            let tally = self.tallies.entry(identity).or_default();
+            tally.own += if depth == 0 { count } else { 0 };
+            if functions.contains(&identity) {
+                continue;
+            }
+            tally.total += count;
+            tally.origin = Origin::of(&frame);
+            if !frame.source.is_empty() {
+                *tally.sources.entry(frame.source).or_default() += count;
+            }
+            *tally.holders.entry(holder).or_default() += count;
+            functions.push(identity);
+        }
+        self.seen.push(Seen {
+            user,
+            kernel,
+            count,
+            functions,
+        });
+    }
+
+    /// The deepest function that is on most samples. Of all that are, it is the one that is the
+    /// innermost on the most stacks: one within it would be so on at least as many.
+    fn find_common(&self) -> Option<Identity<'a>> {
+        let needed = self.count as f64 * MOST;
+        let is_common = |tally: &Tally<'_>| tally.total as f64 >= needed;
+        let best = (self.tallies.values())
+            .filter(|tally| is_common(tally))
+            .filter_map(|tally| tally.origin)
+            .max()?;
+        let is_candidate = |identity: &&Identity<'a>| {
+            let tally = &self.tallies[*identity];
+            is_common(tally) && tally.origin == Some(best)
+        };
+        let mut innermost: HashMap<Identity<'a>, u64> = HashMap::new();
+        for seen in &self.seen {
+            if let Some(identity) = seen.functions.iter().find(is_candidate) {
+                *innermost.entry(*identity).or_default() += seen.count;
+            }
+        }
+        let deepest = innermost
+            .into_iter()
+            .max_by_key(|&(identity, count)| (count, Reverse(identity)));
+        deepest.map(|(identity, _)| identity)
+    }
+
+    /// The common function, with the stack that it was seen in most often.
+    pub(crate) fn function(&self) -> Option<Function> {
+        let common = self.common?;
+        let share = self.share(common);
+        let seen = self
+            .with_common()
+            .max_by_key(|seen| (seen.count, Reverse(seen.user)))?;
+        Some(Function {
+            name: share.function,
+            place: share.source.or(share.module)?,
+            inlined_into: share.inlined_into,
+            stack: match seen.user {
+                NO_STACK => seen.kernel,
+                user => user,
+            },
+        })
+    }
+
+    fn with_common(&self) -> impl Iterator<Item = &Seen<'a>> {
+        let common = self.common;
+        let has = move |seen: &&Seen<'a>| common.is_some_and(|c| seen.functions.contains(&c));
+        self.seen.iter().filter(has)
+    }
+
+    fn part(&self, count: u64) -> f64 {
+        count as f64 / self.count.max(1) as f64
+    }
+
+    fn share(&self, identity: Identity<'a>) -> FunctionShare {
+        let (name, module, kernel) = identity;
+        let tally = &self.tallies[&identity];
+        FunctionShare {
+            // A function without a name goes by its module.
+            function: match tally.origin {
+                None if !name.starts_with('[') => format!("[{name}]"),
+                _ => name.to_owned(),
+            },
+            module: module.map(str::to_owned),
+            kernel,
+            source: most(&tally.sources).map(|&source| source.to_owned()),
+            inlined_into: most(&tally.holders).and_then(|holder| holder.map(str::to_owned)),
+            own: self.part(tally.own),
+            total: self.part(tally.total),
+        }
+    }
+
+    fn common(&self) -> Option<Common> {
+        let common = self.common?;
+        let mut own: HashMap<Identity<'a>, u64> = HashMap::new();
+        for seen in self.with_common() {
+            if let Some(&innermost) = seen.functions.first() {
+                *own.entry(innermost).or_default() += seen.count;
+            }
+        }
+        let mut own: Vec<_> = own.into_iter().collect();
+        own.sort_by_key(|&(identity, count)| (Reverse(count), identity));
+        let hot = own.into_iter().take(HOT).map(|(identity, count)| {
+            let share = self.share(identity);
+            Hot {
+                function: share.function,
+                module: share.module,
+                share: self.part(count),
+            }
+        });
+        Some(Common {
+            hot: hot.collect(),
+            function: self.share(common),
+        })
+    }
+
+    /// Why stacks end early, most often first.
+    fn early_ends(&self, evidence: &Evidence<'_>, thread: Utid) -> Vec<EarlyEnds> {
+        // A kernel thread has no user stack.
+        if evidence.threads.thread(thread).is_kernel() {
+            return Vec::new();
+        }
+        let mut counts: BTreeMap<&'static str, u64> = BTreeMap::new();
+        for seen in &self.seen {
+            let why = match (seen.user, evidence.stacks.end(seen.user)) {
+                (NO_STACK, _) => "no stack",
+                (_, StackEnd::Root) => continue,
+                (_, end) => end.text(),
+            };
+            *counts.entry(why).or_default() += seen.count;
+        }
+        let mut ends: Vec<EarlyEnds> = counts
+            .into_iter()
+            .map(|(why, count)| EarlyEnds {
+                why,
+                share: self.part(count),
+            })
+            .collect();
+        ends.sort_by(|a, b| b.share.total_cmp(&a.share));
+        ends
+    }
+
+    /// What `thread`, whose profile it is, did in `windows`.
+    pub(crate) fn report(
+        &self,
+        evidence: &Evidence<'_>,
+        thread: Utid,
+        windows: &[Range<u64>],
+    ) -> Ran {
+        let intervals = evidence.timeline.intervals(thread);
+        let ran = |window: &Range<u64>| {
+            let parts = intervals.between(window.start, window.end);
+            let on_cpu = parts.filter(|part| part.state.is_on_cpu());
+            on_cpu.map(|part| part.duration()).sum::<u64>()
+        };
+        let mut functions: Vec<FunctionShare> =
+            self.tallies.keys().map(|&key| self.share(key)).collect();
+        functions.sort_by(|a, b| {
+            (b.own.total_cmp(&a.own))
+                .then(b.total.total_cmp(&a.total))
+                .then_with(|| (&a.function, &a.module).cmp(&(&b.function, &b.module)))
+        });
+        let (functions, rest): (Vec<_>, Vec<_>) =
+            functions.into_iter().partition(|f| f.total >= LEAST);
+        // The normal approximation's 95 %, where it is widest.
+        let error = 0.98 / (self.count as f64).sqrt();
+        Ran {
+            who: who(evidence, thread),
+            ns: windows.iter().map(ran).sum(),
+            samples: self.count,
+            share_error: (self.count > 0).then_some(error.min(1.0)),
+            common: self.common(),
+            functions,
+            others: rest.iter().fold(0.0, |sum, function| sum + function.own),
+            unknown: match self.count {
+                0 => 1.0,
+                _ => self.part(self.unknown),
+            },
+            early_ends: self.early_ends(evidence, thread),
+            begun: begun::of(evidence, thread, windows, |stack| {
+                self.common.is_some_and(|common| {
+                    let frames = evidence.stacks.stack(stack);
+                    let mut named = frames.filter(|frame| frame.module == common.1);
+                    named.any(|frame| frame.function == Some(common.0))
+                })
+            }),
+        }
+    }
+}
+
+/// The key that counts most, the first of equals.
+fn most<K: Ord>(counts: &BTreeMap<K, u64>) -> Option<&K> {
+    let most = counts
+        .iter()
+        .max_by_key(|&(key, count)| (*count, Reverse(key)));
+    most.map(|(key, _)| key)
+}
+
+/// The rows of samples that show `thread` in any of `windows`, which are sorted.
+pub(crate) fn samples_of(
+    evidence: &Evidence<'_>,
+    thread: Utid,
+    windows: &[Range<u64>],
+) -> Vec<usize> {
+    let samples = evidence.samples;
+    let mut rows = Vec::new();
+    for window in windows {
+        let first = samples.ts.partition_point(|&ts| ts < window.start);
+        rows.extend(
+            (first..samples.len())
+                .take_while(|&row| samples.ts[row] < window.end)
+                .filter(|&row| samples.thread[row] == thread),
+        );
+    }
+    rows
+}
+
+/// Whether most of the samples show the thread giving up its CPU.
+pub(crate) fn mostly_yielding(evidence: &Evidence<'_>, samples: &[usize]) -> bool {
+    const YIELD: [&str; 3] = ["sched_yield", "__sched_yield", "__GI_sched_yield"];
+    const KERNEL_YIELD: [&str; 4] = [
+        "__x64_sys_sched_yield",
+        "__arm64_sys_sched_yield",
+        "do_sched_yield",
+        "__do_sys_sched_yield",
+    ];
+    let yielding = samples
+        .iter()
+        .filter(|&&row| {
+            let innermost = evidence
+                .stacks
+                .stack(evidence.samples.user_stack[row])
+                .next();
+            innermost.is_some_and(|frame| frame.function.is_some_and(|f| YIELD.contains(&f)))
+                || evidence.has_function(evidence.samples.kernel_stack[row], &KERNEL_YIELD)
+        })
+        .count();
+    yielding * 2 > samples.len()
+}
