@@ -23,7 +23,7 @@ LAB_NAMED void crunch_numbers(int ms)
 
 LAB_NAMED void sleep_at_the_end(int ms)
 {
-	lab_sleep_us((uint64_t)ms * 1000);
+	LAB_SLEEP_US(ms * UINT64_C(1000));
 }
 
 LAB_NAMED void ask_and_wait(struct hop *hop)

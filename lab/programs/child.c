@@ -12,7 +12,7 @@ LAB_NAMED void child_work(int ms)
 
 LAB_NAMED void child_nap(int ms)
 {
-	lab_sleep_us((uint64_t)ms * 1000);
+	LAB_SLEEP_US(ms * UINT64_C(1000));
 }
 
 static void *live_as_child(void *arg)

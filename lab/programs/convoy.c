@@ -56,7 +56,7 @@ static void turn(int ms)
 	sem_wait(&holder_has_lock);
 	for (int i = 0; i < passers; i++) {
 		sem_post(&passers_may_start[i]);
-		lab_sleep_us(150);
+		LAB_SLEEP_US(150);
 	}
 	pass_through_lock();
 }

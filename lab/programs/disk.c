@@ -35,7 +35,7 @@ LAB_NAMED void transfer_chunk(void)
 static void turn(int ms)
 {
 	uint64_t until = lab_now_ns() + (uint64_t)ms * 1000000;
-	lab_sleep_us(PAUSE_US);
+	LAB_SLEEP_US(PAUSE_US);
 	do
 		transfer_chunk();
 	while (lab_now_ns() < until);

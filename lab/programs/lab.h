@@ -33,8 +33,9 @@
 #define LAB_CANNOT_RUN 77
 #define LAB_COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
-/* Whoever the truth names keeps a frame of its own. */
-#define LAB_NAMED __attribute__((noinline)) static
+/* Whoever the truth names keeps a frame of its own: not inlined, cloned, or merged with a function
+ * that happens to do the same. */
+#define LAB_NAMED __attribute__((noipa)) static
 
 /* ---- Errors ---- */
 
@@ -79,17 +80,16 @@ static inline struct timespec lab_timespec(uint64_t ns)
 				 .tv_nsec = (long)(ns % 1000000000)};
 }
 
-static inline void lab_sleep_us(uint64_t us)
-{
-	struct timespec until = lab_timespec(lab_now_ns() + us * 1000);
-	while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &until, NULL) == EINTR)
-		;
-}
+/* Sleeps. A macro, as LAB_COMPUTE_US is: the function that sleeps is the one that the truth names,
+ * not a helper. */
+#define LAB_SLEEP_US(us)                                                                           \
+	do {                                                                                       \
+		struct timespec until_ = lab_timespec(lab_now_ns() + (uint64_t)(us)*1000);         \
+		while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &until_, NULL) == EINTR)    \
+			;                                                                          \
+	} while (0)
 
-/*
- * Computes until this thread has used so much CPU time, however long that takes. A macro, so that
- * samples fall into the function that the truth names and not into a helper.
- */
+/* Computes until this thread has used so much CPU time, however long that takes. */
 #define LAB_COMPUTE_US(us)                                                                         \
 	do {                                                                                       \
 		uint64_t until_ = lab_clock_ns(CLOCK_THREAD_CPUTIME_ID) + (uint64_t)(us)*1000;     \
@@ -319,7 +319,7 @@ LAB_NAMED void *burn_for_nothing(void *unused)
 	(void)unused;
 	for (;;) {
 		LAB_COMPUTE_US(3000);
-		lab_sleep_us(9000);
+		LAB_SLEEP_US(9000);
 	}
 	return NULL;
 }
@@ -359,7 +359,7 @@ static inline void *lab_chatter(void *unused)
 	lab_thread(lab_listener, (void *)(intptr_t)to, "listener");
 	for (;;) {
 		LAB_TRY(sendto(from, "", 1, 0, (struct sockaddr *)&address, size));
-		lab_sleep_us(3000);
+		LAB_SLEEP_US(3000);
 	}
 	return NULL;
 }
@@ -373,7 +373,7 @@ static inline void *lab_ticker(void *arg)
 {
 	struct lab_monitor *monitor = arg;
 	for (;;) {
-		lab_sleep_us(5000);
+		LAB_SLEEP_US(5000);
 		pthread_mutex_lock(&monitor->lock);
 		pthread_cond_broadcast(&monitor->changed);
 		pthread_mutex_unlock(&monitor->lock);

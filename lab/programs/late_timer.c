@@ -35,7 +35,7 @@ LAB_NAMED void wait_for_tick(int ms)
 	struct pollfd silence = {.fd = silent_pipe[0], .events = POLLIN};
 	switch (timer) {
 	case SLEEP:
-		lab_sleep_us((uint64_t)ms * 1000);
+		LAB_SLEEP_US(ms * UINT64_C(1000));
 		break;
 	case TIMERFD:
 		next_tick_ms = ms;

@@ -22,7 +22,7 @@ LAB_NAMED void slow_stage(int ms)
 
 LAB_NAMED void sleepy_stage(int ms)
 {
-	lab_sleep_us((uint64_t)ms * 1000);
+	LAB_SLEEP_US(ms * UINT64_C(1000));
 }
 
 LAB_NAMED void quick_stage(void)

@@ -14,7 +14,7 @@ LAB_NAMED void slow_query(int ms)
 
 LAB_NAMED void sleepy_query(int ms)
 {
-	lab_sleep_us((uint64_t)ms * 1000);
+	LAB_SLEEP_US(ms * UINT64_C(1000));
 }
 
 LAB_NAMED void ask_and_wait(int socket, int ms)

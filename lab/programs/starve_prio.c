@@ -32,7 +32,7 @@ static void *hog(void *unused)
 	struct sched_param priority = {.sched_priority = 50};
 	LAB_TRY(sched_setscheduler(0, SCHED_FIFO, &priority));
 	for (;;) {
-		lab_sleep_us(1000);
+		LAB_SLEEP_US(1000);
 		int ms = atomic_exchange(hog_may_start_ms, 0);
 		if (ms != 0)
 			hog_the_cpu(ms);
@@ -55,7 +55,7 @@ static void hang(int ms)
 static void turn(int ms)
 {
 	compute_in_turn(ms);
-	lab_sleep_us(1000);
+	LAB_SLEEP_US(1000);
 }
 
 static int first_cpu(void)

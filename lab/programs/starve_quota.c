@@ -95,7 +95,7 @@ static void leave_janitor(void)
 	for (char byte; read(alive[0], &byte, 1) > 0;)
 		;
 	for (int i = 0; i < 100 && rmdir(group) != 0 && errno == EBUSY; i++)
-		lab_sleep_us(20000);
+		LAB_SLEEP_US(20000);
 	_exit(0);
 }
 
@@ -128,7 +128,7 @@ LAB_NAMED void compute_in_turn(int ms)
 static void turn(int ms)
 {
 	compute_in_turn(ms);
-	lab_sleep_us(1000);
+	LAB_SLEEP_US(1000);
 }
 
 static void hang(int ms)

@@ -12,7 +12,7 @@ static uint64_t hang_from;
 
 LAB_NAMED void sleep_under_lock(int ms)
 {
-	lab_sleep_us((uint64_t)ms * 1000);
+	LAB_SLEEP_US(ms * UINT64_C(1000));
 }
 
 static void *hold(void *unused)
@@ -32,7 +32,7 @@ static void *watch(void *unused)
 {
 	(void)unused;
 	sem_wait(&watchdog_may_start);
-	lab_sleep_us((uint64_t)hang_ms * 1000);
+	LAB_SLEEP_US(hang_ms * UINT64_C(1000));
 	lab_print_hang(hang_from);
 	exit(0);
 }

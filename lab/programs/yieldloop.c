@@ -29,7 +29,7 @@ static void *serve(void *unused)
 		if (ending == LAB_COMPUTES)
 			compute_before_flag(work_ms);
 		else
-			lab_sleep_us((uint64_t)work_ms * 1000);
+			LAB_SLEEP_US(work_ms * UINT64_C(1000));
 		atomic_store(&flag, true);
 	}
 	return NULL;
