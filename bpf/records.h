@@ -56,6 +56,8 @@ enum definition_kind {
 	DEFINITION_RENAME = 4,
 	DEFINITION_EXIT = 5,
 	DEFINITION_STACK_COPY = 6,
+	DEFINITION_STACK_PROOF = 7, // a copy too; only in a test
+	DEFINITION_PYTHON = 8,
 };
 
 // How a walk ended.
@@ -97,6 +99,28 @@ struct stack_copy {
 	u64 exact;
 	u8 bytes[COPY_BYTES];
 	u64 frames[MAX_FRAMES];
+};
+
+// What a Python text is like, as CPython has it: bytes a character, and whether these are what
+// follows.
+#define PYTHON_TEXT_KIND_SHIFT 2
+#define PYTHON_TEXT_COMPACT (1 << 5)
+#define PYTHON_TEXT_ASCII (1 << 6)
+
+// A Python function, sent once; `code` is what stands for it in a stack (bpf/python.h). Of its
+// texts the last bytes, as many as fit; lengths are of the whole, in characters.
+struct python_definition {
+	u64 ts;
+	u32 kind;
+	u32 code;
+	u32 pid;
+	u32 line;
+	u32 name_length;
+	u32 name_state;
+	u32 file_length;
+	u32 file_state;
+	u8 name[128];
+	u8 file[256];
 };
 
 #define DETAIL_LENGTH 128

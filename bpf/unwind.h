@@ -23,8 +23,15 @@
 // A process has the slot of its pid's lower bits; one that meets another's falls back to copies.
 struct process_code {
 	u64 identity; // pid | epoch << 32
-	u64 ranges;   // first range | count << 24 | lower 24 bits of the epoch they hold for << 40
+	// First range | HAS_INTERPRETER | count << 24 | lower 24 bits of the epoch they hold for <<
+	// 40
+	u64 ranges;
 };
+
+#define FIRST_RANGE 0x7fffff
+// The code range behind the process's last is none: it begins where the state of a Python that
+// python.h can read lies.
+#define HAS_INTERPRETER (1 << 23)
 
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
@@ -139,7 +146,7 @@ __noinline u32 find_range(u32 first, u32 count, u64 address)
 // The rule for the code at `address`.
 __noinline u32 find_rule(u64 ranges, u64 address)
 {
-	u32 index = find_range(ranges & 0xffffff, (ranges >> 24) & 0xffff, address), offset;
+	u32 index = find_range(ranges & FIRST_RANGE, (ranges >> 24) & 0xffff, address), offset;
 	struct code_range *range = bpf_map_lookup_elem(&code_ranges, &index);
 	struct unwind_row *row;
 	u64 rows;
@@ -172,7 +179,8 @@ struct cursor {
 	u32 epoch;
 	u32 cpu;
 	u32 exact; // ip is no return address: that very instruction was interrupted
-	u32 window;
+	u16 window;
+	u16 python; // Python functions are among its callers
 };
 
 // A piece of the stack that is being walked. A read of user memory costs 100 ns for 8 bytes and
@@ -295,18 +303,22 @@ __noinline u32 step(struct cursor *at)
 	case RULE_MISSING:
 		return STACK_MISSING;
 	case RULE_NONE:
-		return STACK_NO_RULE;
+		// Assembly and code that a program brought along may keep frame pointers.
+		cfa = at->fp + 16;
+		saved = 2;
+		break;
 	default:
 		return STACK_UNSUPPORTED;
 	}
 	// Callers lie above.
 	if (cfa <= at->sp)
-		return STACK_UNREADABLE;
+		return rule == RULE_NONE ? STACK_NO_RULE : STACK_UNREADABLE;
 	// From below to above: the window moves upwards.
-	if (saved && !read_word(at, cfa - (u64)saved * 8, &fp))
-		return STACK_UNREADABLE;
-	if (!read_word(at, cfa - 8, &ip))
-		return STACK_UNREADABLE;
+	if ((saved && !read_word(at, cfa - (u64)saved * 8, &fp)) || !read_word(at, cfa - 8, &ip))
+		return rule == RULE_NONE ? STACK_NO_RULE : STACK_UNREADABLE;
+	// What was only hoped to be a frame must lead to code.
+	if (rule == RULE_NONE && cached_rule(at, ip - 1) == RULE_MISSING)
+		return STACK_NO_RULE;
 	if (ip < 4096)
 		return STACK_ROOT;
 	at->ip = ip;
@@ -314,6 +326,18 @@ __noinline u32 step(struct cursor *at)
 	at->fp = fp;
 	at->exact = 0;
 	return STACK_UNKNOWN;
+}
+
+// Copies what lies on the stack from the copy's `sp` on.
+static __always_inline void copy_stack(struct stack_copy *copy)
+{
+	// A read that meets the end of the stack gives nothing: in pieces.
+	copy->length = 0;
+	for (u32 from = 0; from < COPY_BYTES; from += COPY_PIECE) {
+		if (bpf_probe_read_user(copy->bytes + from, COPY_PIECE, (void *)(copy->sp + from)))
+			break;
+		copy->length = from + COPY_PIECE;
+	}
 }
 
 static __always_inline struct process_code *code_of(u32 pid)

@@ -8,7 +8,8 @@
 // walk: each frame's code says where the next address lies.
 #pragma once
 
-#include "stack.h"
+#include "proof.h"
+#include "python.h"
 
 #ifdef HAS_UNWIND_RULES
 
@@ -58,20 +59,14 @@ static __always_inline u32 send_copy(struct stack_scratch *space, const struct c
 	if (!state->copies_left || count > MAX_FRAMES)
 		return 0;
 	state->copies_left--;
-	// A read that meets the end of the stack gives nothing: in pieces.
-	copy->length = 0;
-	for (u32 from = 0; from < COPY_BYTES; from += COPY_PIECE) {
-		if (bpf_probe_read_user(copy->bytes + from, COPY_PIECE, (void *)(at->sp + from)))
-			break;
-		copy->length = from + COPY_PIECE;
-	}
+	copy->sp = at->sp;
+	copy_stack(copy);
 	id = __sync_fetch_and_add(&last_stack, 1) + 1;
 	copy->ts = ts;
 	copy->kind = DEFINITION_STACK_COPY;
 	copy->stack = id;
 	copy->pid = pid;
 	copy->frame_count = count;
-	copy->sp = at->sp;
 	copy->fp = at->fp;
 	copy->exact = at->exact;
 	bpf_probe_read_kernel(copy->frames, count * sizeof(u64), space->walk.frames);
@@ -111,15 +106,29 @@ __noinline u32 walk_user_stack(struct cursor *at, u64 ts, u64 place, u32 scratch
 	walk->end = STACK_DEPTH;
 	*(volatile u16 *)&walk->frame_count = 1;
 	for (u32 i = 1; i < MAX_FRAMES; i++) {
-		u64 offset;
+		u64 offset, below = at->sp, frame = 0;
 
-		end = at->ranges ? step(at) : STACK_MISSING;
-		if (end != STACK_UNKNOWN) {
-			*(volatile u16 *)&walk->end = end;
-			break;
+		if (!at->python || !python_inside(scratch)) {
+			end = at->ranges ? step(at) : STACK_MISSING;
+			if (end != STACK_UNKNOWN) {
+				*(volatile u16 *)&walk->end = end;
+				break;
+			}
+			// Instead of the interpreter's loop come the functions that it runs.
+			if (at->python && !at->exact && python_leave(scratch, below, at->sp)) {
+				frame = python_next(scratch, ts, pid);
+				if (frame) {
+					walk->frames[i - 1] = frame;
+					hash = mix(hash, frame);
+				}
+			}
 		}
-		walk->frames[i] = at->ip;
-		hash = mix(hash, at->ip);
+		if (at->python)
+			frame = python_next(scratch, ts, pid);
+		if (!frame)
+			frame = at->ip;
+		walk->frames[i] = frame;
+		hash = mix(hash, frame);
 		*(volatile u16 *)&walk->frame_count = i + 1;
 		offset = at->sp - sizeof(u64) - sp;
 		if (i <= MEMO_FRAMES)
@@ -170,7 +179,9 @@ static __always_inline u32 user_stack_id(struct task_struct *task, struct pt_reg
 	at.ranges = *(volatile u64 *)&code->ranges;
 	if ((u32)identity != pid || (at.ranges >> 40) != (at.epoch & 0xffffff))
 		at.ranges = 0;
-	if (scratch == SCRATCH_SCHED && !(at.sp & 7)) {
+	at.python = !prove && at.ranges & HAS_INTERPRETER ? python_begin(scratch, at.ranges) : 0;
+	// Different Python functions have the same return addresses.
+	if (scratch == SCRATCH_SCHED && !(at.sp & 7) && !at.python) {
 		struct memo *memo;
 
 		hash = mix(first_hash(pid), at.ip);
@@ -179,10 +190,19 @@ static __always_inline u32 user_stack_id(struct task_struct *task, struct pt_reg
 		if (memo && memo->key == place) {
 			id = recall(memo, &at, hash);
 			if (id)
-				return id;
+				goto known;
 		}
 	}
-	return walk_user_stack(&at, ts, place, scratch);
+	id = walk_user_stack(&at, ts, place, scratch);
+known:
+	if (prove && id) {
+		u32 key = scratch;
+		struct stack_scratch *space = bpf_map_lookup_elem(&stack_scratch, &key);
+
+		if (space)
+			send_proof(&space->copy, regs, id, ts, pid, cpu);
+	}
+	return id;
 }
 
 #else

@@ -30,6 +30,8 @@ need pkg-config has pkg-config
 need python3 has python3
 need python3-venv python3 -c 'import ensurepip, venv'
 need shellcheck has shellcheck
+need xvfb has Xvfb
+need zenity has zenity
 need zlib1g-dev library zlib
 if [[ ${1-} == bench ]]; then
     need linux-perf has perf

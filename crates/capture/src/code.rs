@@ -8,10 +8,11 @@ use std::collections::{BTreeMap, HashMap};
 
 use hangdog_trace::Tables;
 use hangdog_trace::ids::{FrameId, KERNEL_PROCESS, ModuleId, NO_STACK, NONE, StackId, Upid};
-use hangdog_trace::tables::{Frame, Frames, Mapping, Module, Modules, Stack};
+use hangdog_trace::tables::{Frame, Frames, Mapping, Module, Modules, Stack, Symbol};
 use hangdog_trace::words::{ModuleKind, StackEnd};
 
 use crate::procfs;
+use crate::python;
 use crate::records::RawMapping;
 
 /// The executable memory of one process: start → what is there.
@@ -58,6 +59,8 @@ pub(crate) struct Code {
     build_ids: HashMap<String, String>,
     frame_ids: HashMap<(ModuleId, u64), FrameId>,
     stack_ids: HashMap<(Upid, StackEnd, Box<[FrameId]>), StackId>,
+    /// By the numbers of the kernel side.
+    python: HashMap<u32, FrameId>,
     /// As they were written, for naming the frames in the end.
     pub modules: Modules,
     pub frames: Frames,
@@ -158,6 +161,24 @@ impl Code {
         id
     }
 
+    /// A Python function that stacks have as `code`.
+    pub(crate) fn python(&mut self, code: u32, function: &python::Function, tables: &mut Tables) {
+        let module = self.module(ModuleKind::Script, &function.file, "", NONE, tables);
+        let known = self.frame_ids.len();
+        let frame = self.frame(module, function.offset(), tables);
+        if self.frame_ids.len() > known {
+            tables.symbols.push(Symbol {
+                frame,
+                inline_depth: 0,
+                function: function.name.clone(),
+                function_offset: 0,
+                source: format!("{}:{}", function.file, function.line),
+                kernel_module: String::new(),
+            });
+        }
+        self.python.insert(code, frame);
+    }
+
     /// The id of a stack given by addresses, innermost first; `space` is `None` for a kernel stack.
     pub(crate) fn stack(
         &mut self,
@@ -169,6 +190,11 @@ impl Code {
     ) -> StackId {
         let mut frames = Vec::with_capacity(addresses.len());
         for (depth, &address) in addresses.iter().enumerate() {
+            if let Some(code) = python::code_of(address).filter(|_| space.is_some()) {
+                // One that could not be told was counted as lost.
+                frames.extend(self.python.get(&code));
+                continue;
+            }
             // All but the innermost are return addresses: the call is in front of them, and may
             // be the last instruction of its function.
             let address = if depth == 0 {

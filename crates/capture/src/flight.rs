@@ -210,6 +210,8 @@ struct Flight {
     log: Vec<Definition>,
     /// By process; 0 is the kernel.
     stacks: HashMap<u32, Vec<KnownStack>>,
+    /// Python functions, by process.
+    functions: HashMap<u32, Vec<Definition>>,
     /// When the kernel side was last told to send every stack anew.
     forgotten_at: u64,
     /// Definitions that went missing: said in every snapshot from then on.
@@ -232,6 +234,7 @@ impl Flight {
             population,
             log: Vec::new(),
             stacks: HashMap::new(),
+            functions: HashMap::new(),
             forgotten_at: 0,
             losses: Losses::default(),
             snapshots: 0,
@@ -271,6 +274,10 @@ impl Flight {
                         end,
                     });
                 }
+                What::Python { pid, .. } => {
+                    let functions = self.functions.entry(pid).or_default();
+                    functions.push(Definition { ts, what });
+                }
                 what => self.log.push(Definition { ts, what }),
             }
         }
@@ -283,12 +290,16 @@ impl Flight {
         for Definition { what, .. } in self.log.drain(..outlived) {
             if let Some(ended) = self.population.apply(&what) {
                 self.stacks.remove(&ended);
+                self.functions.remove(&ended);
             }
         }
         if self.forgotten_at > 0 && horizon > self.forgotten_at {
             // Every stack that the rings refer to has been sent since.
             for stacks in self.stacks.values_mut() {
                 stacks.retain(|stack| stack.ts >= self.forgotten_at);
+            }
+            for functions in self.functions.values_mut() {
+                functions.retain(|function| function.ts >= self.forgotten_at);
             }
             self.forgotten_at = 0;
         }
@@ -361,6 +372,8 @@ impl Flight {
 
         let mut world = World::new(start, &self.population);
         pending.definitions.extend(self.log.iter().cloned());
+        let functions = self.functions.values().flatten();
+        pending.definitions.extend(functions.cloned());
         for (&pid, stacks) in &self.stacks {
             pending
                 .definitions

@@ -21,6 +21,7 @@ mod owner;
 mod perf;
 mod population;
 mod procfs;
+mod python;
 pub mod record;
 mod records;
 mod ring;

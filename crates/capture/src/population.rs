@@ -93,7 +93,9 @@ impl Population {
             }
             What::ClearMappings { pid } => self.process(*pid).mappings.clear(),
             What::Map { pid, mapping } => self.process(*pid).map(mapping.clone()),
-            What::Stack { .. } | What::StackCopy(_) => {}
+            What::Stack { .. } | What::StackCopy(_) | What::Python { .. } => {}
+            #[cfg(test)]
+            What::StackProof(_) => {}
         }
         None
     }

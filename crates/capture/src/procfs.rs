@@ -51,6 +51,8 @@ pub(crate) fn build_id(path: &Path) -> String {
     blazesym::helper::read_elf_build_id(path)
         .ok()
         .flatten()
+        // A note of another kind with the same number may be taken for one; those are longer.
+        .filter(|id| id.len() <= 20)
         .map(|id| hexadecimal(&id))
         .unwrap_or_default()
 }
@@ -106,7 +108,7 @@ fn is_kernel_thread(pid: u32) -> bool {
         .is_some_and(|flags| flags & PF_KTHREAD != 0)
 }
 
-fn mappings(pid: u32) -> Vec<RawMapping> {
+pub(crate) fn mappings(pid: u32) -> Vec<RawMapping> {
     let Ok(maps) = fs::read(format!("/proc/{pid}/maps")) else {
         return Vec::new();
     };

@@ -5,6 +5,8 @@
 
 use hangdog_trace::words::StackEnd;
 
+use crate::python;
+
 /// Kinds of [`Event`].
 pub(crate) mod event_kind {
     pub const SWITCH: u8 = 1;
@@ -69,6 +71,15 @@ pub(crate) enum What {
     },
     /// The beginning of a stack, and what is needed to walk on.
     StackCopy(StackCopy),
+    /// What the stack of that id was walked from.
+    #[cfg(test)]
+    StackProof(StackCopy),
+    /// A Python function by the number that stacks have.
+    Python {
+        code: u32,
+        pid: u32,
+        function: python::Function,
+    },
     /// `parent` (a tid of `parent_pid`) created a thread.
     Fork {
         tid: u32,
@@ -110,7 +121,11 @@ impl What {
             | What::Exit { .. }
             | What::ClearMappings { .. }
             | What::Map { .. } => true,
-            What::Stack { .. } | What::StackCopy(_) | What::Rename { .. } => false,
+            What::Stack { .. } | What::StackCopy(_) | What::Python { .. } | What::Rename { .. } => {
+                false
+            }
+            #[cfg(test)]
+            What::StackProof(_) => false,
         }
     }
 }
@@ -153,6 +168,9 @@ const EXEC: u32 = 3;
 const RENAME: u32 = 4;
 const EXIT: u32 = 5;
 const STACK_COPY: u32 = 6;
+const PYTHON: u32 = 8;
+#[cfg(test)]
+const STACK_PROOF: u32 = 7;
 
 const NAME: std::ops::Range<usize> = 32..48;
 const DETAIL: std::ops::Range<usize> = 48..176;
@@ -180,16 +198,9 @@ impl Definition {
             let word = |word: &[u8]| u64::from_ne_bytes(word.try_into().expect("chunks of 8"));
             Some(frames.chunks_exact(8).map(word).collect())
         };
-        let what = if kind == STACK {
-            What::Stack {
-                id: u32_at(12)?,
-                pid: u32_at(16)?,
-                frames: frames_at(STACK_HEADER, u16_at(20)?)?,
-                end: (u16_at(22)? as u8).into(),
-            }
-        } else if kind == STACK_COPY {
+        let copy = || {
             let length = usize::from(u16_at(22)?).min(COPY_BYTES);
-            What::StackCopy(StackCopy {
+            Some(StackCopy {
                 id: u32_at(12)?,
                 pid: u32_at(16)?,
                 frames: frames_at(COPY_HEADER + COPY_BYTES, u16_at(20)?)?,
@@ -198,7 +209,30 @@ impl Definition {
                 exact: u64_at(40)? != 0,
                 bytes: bytes.get(COPY_HEADER..COPY_HEADER + length)?.to_vec(),
             })
+        };
+        let what = if kind == STACK {
+            What::Stack {
+                id: u32_at(12)?,
+                pid: u32_at(16)?,
+                frames: frames_at(STACK_HEADER, u16_at(20)?)?,
+                end: (u16_at(22)? as u8).into(),
+            }
+        } else if kind == STACK_COPY {
+            What::StackCopy(copy()?)
+        } else if kind == PYTHON {
+            What::Python {
+                code: u32_at(12)?,
+                pid: u32_at(16)?,
+                function: python::Function::parse(bytes)?,
+            }
         } else {
+            #[cfg(test)]
+            if kind == STACK_PROOF {
+                return Some(Definition {
+                    ts,
+                    what: What::StackProof(copy()?),
+                });
+            }
             let (tid, pid, parent) = (u32_at(12)?, u32_at(16)?, u32_at(20)?);
             let status = u32_at(24)? as i32;
             let is_kernel = u32_at(28)? != 0;

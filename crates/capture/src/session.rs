@@ -139,6 +139,11 @@ pub(crate) struct Session {
 impl Session {
     /// Loads and attaches.
     pub(crate) fn start(options: &Options) -> Result<Session> {
+        Session::load(options, false)
+    }
+
+    /// The same, for the test that holds our unwinder against another if `prove` says so.
+    pub(crate) fn load(options: &Options, prove: bool) -> Result<Session> {
         let cpus = cpu_count()?;
         // The object must outlive everything that borrows from it; one per process, for its life.
         let storage: &'static mut MaybeUninit<OpenObject> =
@@ -152,6 +157,7 @@ impl Session {
             .expect("the programs have constants");
         rodata.slots_shift = shift;
         rodata.take_stacks = options.stacks;
+        rodata.prove = prove;
         open.maps
             .events
             .set_max_entries((cpus as u32) << shift)

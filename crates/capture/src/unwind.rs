@@ -16,6 +16,8 @@
 mod arrays;
 mod layout;
 mod library;
+#[cfg(test)]
+mod proof;
 
 use std::collections::{HashMap, HashSet};
 use std::os::fd::BorrowedFd;
@@ -30,7 +32,7 @@ use crate::population::Population;
 use crate::records::{Definition, StackCopy, What};
 use arrays::{ProcessCode, Shared};
 use layout::{Layouts, Range};
-use library::{Library, Rules};
+use library::{Code, Library, Rules};
 
 pub(crate) use arrays::MOST_RANGES;
 
@@ -203,7 +205,10 @@ impl Unwinder {
                 let code = self.library.code(mapping, *pid);
                 self.layouts.map(*pid, mapping, code);
             }
-            What::Rename { .. } | What::Stack { .. } | What::StackCopy(_) => {}
+            What::Rename { .. } | What::Stack { .. } | What::StackCopy(_) | What::Python { .. } => {
+            }
+            #[cfg(test)]
+            What::StackProof(_) => {}
         }
     }
 
@@ -214,7 +219,9 @@ impl Unwinder {
                 continue;
             };
             let library = &self.library;
-            let Some(block) = self.layouts.write(pid, |code| library.rows_word(code)) else {
+            let rows = |code| library.rows_word(code);
+            let interpreter = |code| library.interpreter(code);
+            let Some(block) = self.layouts.write(pid, rows, interpreter) else {
                 continue;
             };
             let slot = pid as usize % arrays::PROCESS_SLOTS;
@@ -251,6 +258,11 @@ impl Unwinder {
             let library = &self.library;
             self.layouts
                 .rewrite(&changed, |code| library.rows_word(code));
+            let has_interpreter = |code: &Code| library.interpreter(*code).is_some();
+            let interpreters = changed.iter().copied().filter(has_interpreter).collect();
+            if self.layouts.write_anew(&interpreters) {
+                self.publish();
+            }
         }
     }
 
@@ -272,11 +284,19 @@ impl Unwinder {
     /// `None` if rules that it needs are still being made.
     fn walk(&self, waiting: &Waiting, force: bool) -> Option<What> {
         let copy = &waiting.copy;
-        let mut missing = false;
+        let (mut missing, mut absent, mut hoped) = (false, false, false);
         let rule = |address| match layout::find(&waiting.code, address) {
             None => Rule::NONE,
             Some((code, offset)) => match self.library.rule(code, offset) {
-                Rules::Rule(rule) => rule,
+                Rules::Absent => {
+                    absent = true;
+                    Rule::NONE
+                }
+                // Assembly and code that a program brought along may keep frame pointers.
+                Rules::Rule(rule) => {
+                    hoped = rule == Rule::NONE;
+                    if hoped { Rule::FRAME_POINTER } else { rule }
+                }
                 Rules::Building => {
                     missing = true;
                     Rule::NONE
@@ -302,16 +322,22 @@ impl Unwinder {
         if missing && !force {
             return None;
         }
+        // What was only hoped to be a frame must lead to code.
+        let is_code = |address: u64| layout::find(&waiting.code, address - 1).is_some();
+        if hoped && frames.len() > at + 1 && !frames.last().is_some_and(|&last| is_code(last)) {
+            frames.pop();
+        }
         Some(What::Stack {
             id: copy.id,
             pid: copy.pid,
             frames,
             end: match end {
-                _ if missing => StackEnd::NotLoaded,
+                _ if missing || absent => StackEnd::NotLoaded,
                 End::Root => StackEnd::Root,
                 End::Depth => StackEnd::Depth,
                 End::NoRule => StackEnd::NoRule,
                 End::Unsupported => StackEnd::Unsupported,
+                End::Unreadable if hoped => StackEnd::NoRule,
                 End::Unreadable => StackEnd::Unreadable,
             },
         })

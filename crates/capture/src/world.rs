@@ -104,6 +104,13 @@ impl World {
         let defined = pending
             .definitions
             .partition_point(|definition| definition.ts < cutoff);
+        // Numbers of Python functions are never used again. A stack with an earlier time may have
+        // one, where two CPUs met the function at the same moment.
+        for definition in &pending.definitions {
+            if let What::Python { code, function, .. } = &definition.what {
+                self.code.python(*code, function, &mut self.tables);
+            }
+        }
         let mut definitions = pending.definitions.drain(..defined).peekable();
         for CpuEvent { cpu, event } in pending.events.drain(..ready) {
             while let Some(definition) = definitions.next_if(|d| d.ts <= event.ts) {
@@ -303,6 +310,10 @@ impl World {
             What::Map { pid, mapping } => self.map(ts, pid, &mapping),
             // It comes back as a stack when it has been walked.
             What::StackCopy(_) => {}
+            // Known since it came.
+            What::Python { .. } => {}
+            #[cfg(test)]
+            What::StackProof(_) => {}
         }
     }
 

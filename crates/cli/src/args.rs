@@ -84,7 +84,7 @@ pub struct RecordArgs {
     #[arg(long, value_name = "SIZE", default_value = "64M")]
     pub memory: Size,
     /// Memory for unwind tables, which all processes share
-    #[arg(long, value_name = "SIZE", default_value = "48M")]
+    #[arg(long, value_name = "SIZE", default_value = "64M")]
     pub unwind_memory: Size,
     /// Record bytes through pipes and eventfds too; costs a hook on every system call
     #[arg(long)]
@@ -101,7 +101,7 @@ pub struct FlightArgs {
     #[arg(long, value_name = "SIZE", default_value = "128M")]
     pub memory: Size,
     /// Memory for unwind tables, which all processes share
-    #[arg(long, value_name = "SIZE", default_value = "48M")]
+    #[arg(long, value_name = "SIZE", default_value = "64M")]
     pub unwind_memory: Size,
     /// Record no stacks: cheaper, and less can be explained
     #[arg(long)]

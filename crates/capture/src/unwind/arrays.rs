@@ -6,6 +6,7 @@ use std::os::fd::{AsRawFd, BorrowedFd};
 use std::ptr;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
+use super::layout::Block;
 use crate::error::{Error, Result};
 
 /// As `bpf/unwind.h` has it.
@@ -130,15 +131,11 @@ pub(super) fn replace(
 }
 
 /// Says which ranges the slot's process has in `epoch`.
-pub(super) fn point(
-    processes: &Shared<ProcessCode>,
-    slot: usize,
-    (first, count): (u32, u32),
-    epoch: u32,
-) {
+pub(super) fn point(processes: &Shared<ProcessCode>, slot: usize, block: Block, epoch: u32) {
     // SAFETY: as in `replace`.
     let ranges = unsafe { AtomicU64::from_ptr(&raw mut (*processes.at(slot)).ranges) };
-    let word = u64::from(first) | u64::from(count) << 24 | u64::from(epoch) << 40;
+    let place = u64::from(block.first) | u64::from(block.interpreter) << 23;
+    let word = place | u64::from(block.count) << 24 | u64::from(epoch) << 40;
     ranges.store(word, Ordering::Release);
 }
 

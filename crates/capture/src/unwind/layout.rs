@@ -31,8 +31,16 @@ struct Shape {
     ranges: Vec<Range>,
     /// How many processes have it; 0 for a free place.
     users: usize,
-    /// First range and how many, on the kernel side.
-    block: Option<(u32, u32)>,
+    block: Option<Block>,
+}
+
+/// Where a shape's ranges are on the kernel side.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Block {
+    pub first: u32,
+    pub count: u32,
+    /// One more follows, which says where a Python interpreter's state lies.
+    pub interpreter: bool,
 }
 
 struct Process {
@@ -173,16 +181,33 @@ impl Layouts {
     }
 
     /// Sees to it that the process's ranges are on the kernel side; where, if there is room.
-    pub(super) fn write(&mut self, pid: u32, rows: impl Fn(Code) -> u64) -> Option<(u32, u32)> {
+    /// `interpreter` says how far from its start a file has a Python interpreter's state.
+    pub(super) fn write(
+        &mut self,
+        pid: u32,
+        rows: impl Fn(Code) -> u64,
+        interpreter: impl Fn(Code) -> Option<u64>,
+    ) -> Option<Block> {
         let shape = &mut self.shapes[self.processes.get(&pid)?.shape];
         if shape.block.is_none() {
             let count = u32::try_from(shape.ranges.len())
                 .ok()
                 .filter(|&count| count <= u32::from(u16::MAX))?;
-            let first = match count {
+            let state = shape.ranges.iter().find_map(|range| {
+                let start = range.start.wrapping_sub(range.file_offset);
+                Some(start.wrapping_add(interpreter(range.code)?))
+            });
+            let first = match count + u32::from(state.is_some()) {
                 0 => 0,
                 count => self.runs.take(count)?,
             };
+            if let Some(start) = state {
+                let range = CodeRange {
+                    start,
+                    ..CodeRange::default()
+                };
+                self.ranges.set((first + count) as usize, range);
+            }
             for (at, range) in shape.ranges.iter().enumerate() {
                 let range = CodeRange {
                     start: range.start,
@@ -193,7 +218,11 @@ impl Layouts {
                 };
                 self.ranges.set(first as usize + at, range);
             }
-            shape.block = Some((first, count));
+            shape.block = Some(Block {
+                first,
+                count,
+                interpreter: state.is_some(),
+            });
         }
         shape.block
     }
@@ -201,7 +230,7 @@ impl Layouts {
     /// Writes the rules' places anew in every range of the `changed` code.
     pub(super) fn rewrite(&mut self, changed: &HashSet<Code>, rows: impl Fn(Code) -> u64) {
         for shape in &self.shapes {
-            let Some((first, _)) = shape.block else {
+            let Some(Block { first, .. }) = shape.block else {
                 continue;
             };
             for (at, range) in shape.ranges.iter().enumerate() {
@@ -215,6 +244,22 @@ impl Layouts {
         }
     }
 
+    /// Has the processes that have any of the `found` interpreters told of anew; whether there are
+    /// such.
+    pub(super) fn write_anew(&mut self, found: &HashSet<Code>) -> bool {
+        let mut affected = HashSet::new();
+        for (place, shape) in self.shapes.iter_mut().enumerate() {
+            if shape.ranges.iter().any(|range| found.contains(&range.code)) {
+                retire(&mut self.runs, shape.block.take());
+                affected.insert(place);
+            }
+        }
+        let has_it = |process: &Process| affected.contains(&process.shape);
+        let pids = self.processes.iter().filter(|(_, p)| has_it(p));
+        self.changed.extend(pids.map(|(&pid, _)| pid));
+        !affected.is_empty()
+    }
+
     /// When the rules of each code were last looked up, in the kernel side's units; code that no
     /// process has is not in it.
     pub(super) fn last_uses(&self) -> HashMap<Code, u64> {
@@ -223,7 +268,7 @@ impl Layouts {
             for (at, range) in shape.ranges.iter().enumerate() {
                 let used = shape
                     .block
-                    .map_or(0, |(first, _)| self.ranges.get(first as usize + at).used);
+                    .map_or(0, |block| self.ranges.get(block.first as usize + at).used);
                 let latest: &mut u64 = uses.entry(range.code).or_default();
                 *latest = used.max(*latest);
             }
@@ -274,11 +319,15 @@ impl Layouts {
         let shape = &mut self.shapes[place];
         shape.users -= 1;
         if shape.users == 0 {
-            if let Some((first, count)) = shape.block {
-                self.runs.retire(first, count);
-            }
+            retire(&mut self.runs, shape.block);
             *shape = Shape::default();
             self.free.push(place);
         }
+    }
+}
+
+fn retire(runs: &mut Runs, block: Option<Block>) {
+    if let Some(block) = block {
+        runs.retire(block.first, block.count + u32::from(block.interpreter));
     }
 }

@@ -8,7 +8,7 @@
 use std::collections::{HashMap, HashSet};
 use std::path::PathBuf;
 use std::sync::mpsc::{Receiver, Sender, channel};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use hangdog_trace::meta::Unwinding;
 use hangdog_unwind::{Error, Row, Rule, Table};
@@ -16,6 +16,7 @@ use hangdog_unwind::{Error, Row, Rule, Table};
 use super::arrays::{Runs, Shared};
 use super::layout::Layouts;
 use crate::procfs;
+use crate::python::Interpreter;
 use crate::records::RawMapping;
 
 /// What the rules of a piece of code are found by.
@@ -27,6 +28,8 @@ pub(super) enum Code {
     File(u32),
 }
 
+/// How long a table that had to make room is not built again.
+const REST: Duration = Duration::from_secs(10);
 /// As `bpf/unwind.h` has them.
 const ROWS_MISSING: u64 = 0;
 const ROWS_FRAME_POINTER: u64 = 1;
@@ -43,13 +46,16 @@ enum State {
     /// It could not be read, or is not what was mapped.
     Unreadable,
     /// It had to make room.
-    Evicted,
+    Evicted(Instant),
 }
 
 /// What is known of the rules at a place.
 pub(super) enum Rules {
     Rule(Rule),
+    /// They are being made.
     Building,
+    /// They cannot be had now.
+    Absent,
 }
 
 struct Request {
@@ -70,6 +76,7 @@ enum Found {
 struct Built {
     file: u32,
     found: Found,
+    interpreter: Option<Interpreter>,
 }
 
 pub(super) struct Library {
@@ -77,6 +84,8 @@ pub(super) struct Library {
     runs: Runs,
     by_name: HashMap<String, u32>,
     files: Vec<State>,
+    /// How far from its start a file has the state of a Python that can be read.
+    interpreters: HashMap<u32, u64>,
     requests: Sender<Request>,
     built: Receiver<Built>,
     building: usize,
@@ -100,6 +109,7 @@ impl Library {
             rows,
             by_name: HashMap::new(),
             files: Vec::new(),
+            interpreters: HashMap::new(),
             requests,
             built,
             building: 0,
@@ -157,8 +167,11 @@ impl Library {
             self.files.push(State::Building);
             true
         } else {
-            // One more process has it: worth another try.
-            matches!(self.files[file as usize], State::Evicted)
+            // One more process has it: worth another try, if not at once.
+            match self.files[file as usize] {
+                State::Evicted(since) => since.elapsed() >= REST,
+                _ => false,
+            }
         };
         if wanted {
             self.files[file as usize] = State::Building;
@@ -192,8 +205,20 @@ impl Library {
             0 => None,
             _ => self.built.recv_timeout(patience).ok(),
         };
-        while let Some(Built { file, found }) = next {
+        while let Some(Built {
+            file,
+            found,
+            interpreter,
+        }) = next
+        {
             self.building -= 1;
+            match interpreter {
+                Some(Interpreter::Known { state }) => {
+                    self.interpreters.insert(file, state);
+                }
+                Some(Interpreter::Unknown) => self.figures.unread_interpreters += 1,
+                None => {}
+            }
             match found {
                 Found::Table(table) if !table.rows().is_empty() => {
                     self.homeless.push((file, table));
@@ -211,12 +236,14 @@ impl Library {
         for (file, table) in std::mem::take(&mut self.homeless) {
             if let Some(state) = self.place(table.rows()) {
                 self.settle(file, state, &mut changed);
-            } else if self.runs.is_resting() || self.evict_one(layouts, &mut changed) {
+            } else if table.rows().len() <= self.rows.count()
+                && (self.runs.is_resting() || self.evict_one(layouts, &mut changed))
+            {
                 // What was evicted is free only when the kernel side has surely left it.
                 self.homeless.push((file, table));
             } else {
                 self.figures.evicted += 1;
-                self.settle(file, State::Evicted, &mut changed);
+                self.settle(file, State::Evicted(Instant::now()), &mut changed);
             }
         }
         changed
@@ -246,7 +273,7 @@ impl Library {
             self.figures.memory -= memory(count);
         }
         self.figures.evicted += 1;
-        self.settle(least, State::Evicted, changed);
+        self.settle(least, State::Evicted(Instant::now()), changed);
         true
     }
 
@@ -263,11 +290,19 @@ impl Library {
         match code {
             Code::Anonymous => ROWS_FRAME_POINTER,
             Code::File(file) => match self.files[file as usize] {
-                State::Building | State::Evicted => ROWS_MISSING,
+                State::Building | State::Evicted(_) => ROWS_MISSING,
                 State::Loaded { first, count } => u64::from(first) | u64::from(count) << 32,
                 State::FramePointers => ROWS_FRAME_POINTER,
                 State::Unreadable => ROWS_NONE,
             },
+        }
+    }
+
+    /// How far from its start `code` has the state of a Python that can be read.
+    pub(super) fn interpreter(&self, code: Code) -> Option<u64> {
+        match code {
+            Code::Anonymous => None,
+            Code::File(file) => self.interpreters.get(&file).copied(),
         }
     }
 
@@ -277,7 +312,7 @@ impl Library {
             Code::Anonymous => Rule::FRAME_POINTER,
             Code::File(file) => match self.files[file as usize] {
                 State::Building => return Rules::Building,
-                State::Evicted | State::Unreadable => Rule::NONE,
+                State::Evicted(_) | State::Unreadable => return Rules::Absent,
                 State::FramePointers => Rule::FRAME_POINTER,
                 State::Loaded { first, count } => {
                     let rows = self.rows.slice(first as usize, count as usize);
@@ -306,24 +341,29 @@ fn build_all(requests: Receiver<Request>, results: Sender<Built>) {
         build_id,
     } in requests
     {
-        let found = build(&places, &build_id);
-        if results.send(Built { file, found }).is_err() {
+        let (found, interpreter) = build(&places, &build_id);
+        let built = Built {
+            file,
+            found,
+            interpreter,
+        };
+        if results.send(built).is_err() {
             return;
         }
     }
 }
 
-/// The table of the first of `places` that is the file wanted.
-fn build(places: &[PathBuf], build_id: &str) -> Found {
+/// The table of the first of `places` that is the file wanted, and whether it is a Python.
+fn build(places: &[PathBuf], build_id: &str) -> (Found, Option<Interpreter>) {
     for place in places {
         if !build_id.is_empty() && procfs::build_id(place) != build_id {
             continue;
         }
         match Table::from_file(place) {
-            Ok(table) => return Found::Table(table),
+            Ok(table) => return (Found::Table(table), Interpreter::of_file(place)),
             Err(Error::Read(_)) => {}
-            Err(_) => return Found::NoTable,
+            Err(_) => return (Found::NoTable, None),
         }
     }
-    Found::Nothing
+    (Found::Nothing, None)
 }
