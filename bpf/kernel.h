@@ -99,6 +99,12 @@ struct mm_struct {
 	} context;
 };
 
+#if defined(__TARGET_ARCH_x86)
+struct thread_struct {
+	unsigned long fsbase;
+};
+#endif
+
 struct task_struct {
 	unsigned int flags;
 	int prio;
@@ -109,6 +115,10 @@ struct task_struct {
 	struct mm_struct *mm;
 	struct files_struct *files;
 	struct task_struct *real_parent;
+	u64 self_exec_id;
+#if defined(__TARGET_ARCH_x86)
+	struct thread_struct thread;
+#endif
 };
 
 // Since 6.18 a throttled task says so itself.

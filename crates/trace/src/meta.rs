@@ -76,6 +76,9 @@ pub struct Unwinding {
     pub evicted: u64,
     /// Stacks of code whose table was not loaded yet, which were copied and unwound afterwards.
     pub copied_stacks: u64,
+    /// Python interpreters of versions whose frames cannot be read: in their stacks stand functions
+    /// of the interpreter, not of Python.
+    pub unread_interpreters: u64,
 }
 
 /// A place in the kernel where hangdog listens.

@@ -6,13 +6,13 @@ use std::path::Path;
 use std::process::{Command, Output};
 
 /// A flight recorder on a socket of its own.
-struct Flight<'a> {
+pub struct Flight<'a> {
     machine: &'a Machine,
     process: Background,
 }
 
 impl Flight<'_> {
-    fn start<'a>(machine: &'a Machine, options: &[&str]) -> Flight<'a> {
+    pub fn start<'a>(machine: &'a Machine, options: &[&str]) -> Flight<'a> {
         let said = File::create(machine.path("said")).expect("a file");
         let process = on_socket(machine)
             .arg("flight")
@@ -44,7 +44,7 @@ fn snap(machine: &Machine, name: &str) -> Output {
     snap.expect("a run")
 }
 
-fn snapped(machine: &Machine, name: &str) -> serde_json::Value {
+pub fn snapped(machine: &Machine, name: &str) -> serde_json::Value {
     let output = snap(machine, name);
     let errors = String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(0), "{errors}");

@@ -8,5 +8,6 @@ mod facts;
 mod failures;
 mod flight;
 mod names;
+mod names_python;
 mod names_sources;
 mod support;

@@ -1,0 +1,192 @@
+//! Python's functions in the stacks of its interpreter, against a program that says which thread
+//! runs which.
+
+use crate::flight::{Flight, snapped};
+use crate::support::{Live, Machine, machine};
+use hangdog_trace::Calls;
+use hangdog_trace::ids::Utid;
+use hangdog_trace::stacks::StackTable;
+use hangdog_trace::tables::{Samples, Switches};
+use std::process::Command;
+
+const PROGRAM: &str = include_str!("programs/orchard.py");
+const FILE: &str = "orchard.py";
+/// For the program to wait until the recorder knows the interpreter, seconds.
+const START: &str = "1";
+
+/// Debian's first; any other will do.
+fn python() -> Option<&'static str> {
+    let found = ["/usr/bin/python3.11", "python3.11"]
+        .into_iter()
+        .find(|python| {
+            let version = Command::new(python).arg("--version").output();
+            version.is_ok_and(|output| output.status.success())
+        });
+    if found.is_none() {
+        eprintln!("NOT RUN: names_python: needs python3.11");
+    }
+    found
+}
+
+fn program(machine: &Machine) -> String {
+    let path = machine.path(FILE);
+    std::fs::write(&path, PROGRAM).expect("a program");
+    path.to_str().expect("plain text").to_owned()
+}
+
+/// Where a function begins that is written as `definition`.
+fn line(definition: &str) -> usize {
+    let mut lines = PROGRAM.lines();
+    lines
+        .position(|line| line.contains(definition))
+        .expect("a definition")
+        + 1
+}
+
+/// The functions of the program in a stack, innermost first, as `NAME LINE`.
+fn functions(stacks: &StackTable, stack: u32) -> Vec<String> {
+    let frames = stacks.stack(stack);
+    let own = frames.filter(|frame| frame.module == Some(FILE));
+    own.map(|frame| {
+        let (path, line) = frame.source.rsplit_once(':').expect("a line");
+        assert!(path.starts_with('/') && path.ends_with(FILE), "{path}");
+        format!("{} {line}", frame.function.expect("a name"))
+    })
+    .collect()
+}
+
+/// The threads that a task ran in, in the order in which they began.
+fn threads_of(live: &Live, task: &str) -> Vec<Utid> {
+    let facts = live.facts.iter().filter(|fact| fact["task"] == task);
+    facts.map(|fact| live.utid(&fact["tid"])).collect()
+}
+
+/// The functions in the stacks of a thread where it blocked in a system call.
+fn waits(live: &Live, stacks: &StackTable, thread: Utid, call: &str) -> Vec<Vec<String>> {
+    let calls = Calls::new(&live.trace.meta().arch);
+    let switches: Switches = live.table();
+    (0..switches.len())
+        .filter(|&i| switches.prev[i] == thread && switches.user_stack[i] != 0)
+        .filter(|&i| calls.name(switches.call[i]) == call)
+        .map(|i| functions(stacks, switches.user_stack[i]))
+        .collect()
+}
+
+/// Every thread of the program waits in the functions that it is in, named with the lines of their
+/// definitions, innermost first: in functions called by Python, by a generator, by a comprehension,
+/// by C; in a method; with a name that is not ASCII; in a process that was forked.
+#[test]
+fn python_functions_are_named_where_threads_wait() {
+    let Some(machine) = machine() else { return };
+    let Some(python) = python() else { return };
+    let live = machine.recorded(&[], &[python, &program(&machine), START]);
+    let stacks = StackTable::load(&live.trace).expect("stacks");
+    let work = ("work", "def work");
+    let chains: [(&str, &str, &[(&str, &str)]); 6] = [
+        (
+            "harvest",
+            "clock_nanosleep",
+            &[
+                ("pick", "def pick"),
+                ("climb", "def climb"),
+                ("harvest", "def harvest"),
+            ],
+        ),
+        ("turn", "futex", &[("Press.turn", "def turn")]),
+        (
+            "watch",
+            "clock_nanosleep",
+            &[("ripen", "def ripen"), ("watch", "def watch")],
+        ),
+        (
+            "water",
+            "clock_nanosleep",
+            &[
+                ("water.<locals>.<listcomp>", "return [time.sleep"),
+                ("water", "def water"),
+            ],
+        ),
+        (
+            "sort",
+            "clock_nanosleep",
+            &[("weigh", "def weigh"), ("sort", "def sort")],
+        ),
+        ("größer", "clock_nanosleep", &[("größer", "def größer")]),
+    ];
+    for (task, call, chain) in chains {
+        let expected: Vec<String> = chain
+            .iter()
+            .chain([&work])
+            .map(|(name, definition)| format!("{name} {}", line(definition)))
+            .collect();
+        let threads = threads_of(&live, task);
+        assert_eq!(threads.len(), if task == "harvest" { 2 } else { 1 });
+        for thread in threads {
+            let found = waits(&live, &stacks, thread, call);
+            // The child of the fork is in `main` still, and so has more callers.
+            let right = found.iter().filter(|names| names.starts_with(&expected));
+            let right = right.count();
+            if call == "futex" {
+                // A thread also waits for the interpreter's lock, anywhere.
+                assert!(right >= 1, "{task}: {found:?}");
+            } else {
+                assert!(
+                    right >= 20 && right == found.len(),
+                    "{task}: {right} {found:?}"
+                );
+            }
+        }
+    }
+}
+
+/// A snapshot of a flight names Python's functions too, though they were met before it was asked
+/// for.
+#[test]
+fn python_functions_are_named_in_a_snapshot() {
+    let Some(machine) = machine() else { return };
+    let Some(python) = python() else { return };
+    let _flight = Flight::start(&machine, &[]);
+    let program = program(&machine);
+    let output = Command::new(python).args([&program, START]).output();
+    let stdout = String::from_utf8(output.expect("a run").stdout).expect("UTF-8");
+    snapped(&machine, "python.hang");
+    let facts = stdout
+        .lines()
+        .map(|line| serde_json::from_str(line).expect("a fact"))
+        .collect();
+    let live = Live::open(&machine.path("python.hang"), facts);
+    let stacks = StackTable::load(&live.trace).expect("stacks");
+    let expected = format!("water {}", line("def water"));
+    let [thread] = threads_of(&live, "water")[..] else {
+        panic!("one thread: {:?}", live.facts)
+    };
+    let found = waits(&live, &stacks, thread, "clock_nanosleep");
+    let right = found.iter().filter(|names| names.contains(&expected));
+    let right = right.count();
+    assert!(right >= 20 && right == found.len(), "{right} {found:?}");
+}
+
+/// Samples of a thread that computes in a method name the method.
+#[test]
+fn python_functions_are_named_in_samples() {
+    let Some(machine) = machine() else { return };
+    let Some(python) = python() else { return };
+    let live = machine.recorded(&[], &[python, &program(&machine), START]);
+    let stacks = StackTable::load(&live.trace).expect("stacks");
+    let [thread] = threads_of(&live, "crush")[..] else {
+        panic!("one thread: {:?}", live.facts)
+    };
+    let samples: Samples = live.table();
+    let own: Vec<Vec<String>> = (0..samples.len())
+        .filter(|&i| samples.thread[i] == thread)
+        .map(|i| functions(&stacks, samples.user_stack[i]))
+        .collect();
+    let expected = [
+        format!("Press.crush {}", line("def crush")),
+        format!("work {}", line("def work")),
+    ];
+    let right = own.iter().filter(|names| **names == expected).count();
+    // 400 ms at 1 kHz; it begins and ends elsewhere.
+    assert!(own.len() >= 200, "{}", own.len());
+    assert!(right * 20 >= own.len() * 19, "{right} of {}", own.len());
+}
