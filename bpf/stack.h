@@ -22,21 +22,22 @@ struct {
 	__type(value, u32);
 } stack_ids SEC(".maps");
 
-#define CACHE_SLOTS 128
+// Of each CPU.
+#define STACK_CACHE_SHIFT 10
 
 struct cached_stack {
 	u64 hash;
 	u64 id;
 };
 
-struct stack_cache {
-	struct cached_stack slots[CACHE_SLOTS];
-};
-
-struct stack_cache stack_caches[MAX_CPUS];
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, u32);
+	__type(value, struct cached_stack);
+} stack_cache SEC(".maps");
 
 #define MEMO_FRAMES 36
-#define MEMO_WORDS 64
 
 // Where the return addresses lay in a walk: offsets from the stack pointer that it began at.
 struct memo {
@@ -81,12 +82,14 @@ static __always_inline u64 first_hash(u32 pid)
 static __always_inline u32 identify(struct stack_definition *walk, u64 hash, u64 ts, u32 cpu,
 				    u32 pid)
 {
-	struct cached_stack *cached =
-		&stack_caches[cpu & (MAX_CPUS - 1)].slots[hash & (CACHE_SLOTS - 1)];
+	u32 index = cpu << STACK_CACHE_SHIFT | (hash & ((1 << STACK_CACHE_SHIFT) - 1));
+	struct cached_stack *cached = bpf_map_lookup_elem(&stack_cache, &index);
 	// Read back from memory, of whose content the verifier knows nothing: otherwise it would
 	// follow the rest of the program once for every number of frames.
 	u32 *known, id, count = *(volatile u16 *)&walk->frame_count;
 
+	if (!cached)
+		return 0;
 	if (cached->hash == hash)
 		return (u32)cached->id;
 	known = bpf_map_lookup_elem(&stack_ids, &hash);

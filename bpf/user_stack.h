@@ -13,7 +13,7 @@
 
 #ifdef HAS_UNWIND_RULES
 
-#define MEMO_SHIFT 8
+#define MEMO_SHIFT 11
 
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);

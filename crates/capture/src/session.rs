@@ -53,7 +53,9 @@ const MOST_CPUS: usize = 512;
 /// Logarithm of the rule cache's entries for each CPU, as `bpf/unwind.h` has it.
 const RULE_CACHE_SHIFT: u32 = 12;
 /// Logarithm of the remembered walks for each CPU, as `bpf/user_stack.h` has it.
-const MEMO_SHIFT: u32 = 8;
+const MEMO_SHIFT: u32 = 11;
+/// Logarithm of the stacks whose ids each CPU has at hand, as `bpf/stack.h` has it.
+const STACK_CACHE_SHIFT: u32 = 10;
 /// Of the definitions ring, bytes a CPU; a power of two.
 const DEFINITIONS: u32 = 2 << 20;
 /// The most and the least of it for all CPUs.
@@ -185,6 +187,10 @@ impl Session {
             ),
             (&mut open.maps.rule_cache, (cpus as u32) << RULE_CACHE_SHIFT),
             (&mut open.maps.memos, (cpus as u32) << MEMO_SHIFT),
+            (
+                &mut open.maps.stack_cache,
+                (cpus as u32) << STACK_CACHE_SHIFT,
+            ),
         ] {
             map.set_max_entries(entries).map_err(|source| Error::Bpf {
                 doing: "size the unwind tables",
