@@ -73,3 +73,70 @@ impl Interpreter {
         })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::procfs;
+    use std::ffi::CString;
+    use std::os::unix::ffi::OsStrExt;
+    use std::path::PathBuf;
+    use std::process::Command;
+
+    /// A library with what `source` defines; its data does not lie as far from its code as in the
+    /// file.
+    fn library(dir: &Path, name: &str, source: &str) -> PathBuf {
+        let (path, from) = (dir.join(name), dir.join(format!("{name}.c")));
+        std::fs::write(&from, source).expect("a source");
+        let built = Command::new("cc")
+            .args(["-shared", "-fPIC", "-o"])
+            .args([&path, &from])
+            .status();
+        assert!(built.expect("a C compiler (cc)").success());
+        path
+    }
+
+    /// The state of a 3.11 is found where the loader puts it.
+    #[test]
+    fn the_state_is_where_the_loader_puts_it() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let source = "const unsigned long Py_Version = 0x030b02f0;
+            char _PyRuntime[166688]; int f(void) { return _PyRuntime[1]; }";
+        let path = library(dir.path(), "libsnake.so", source);
+        let Some(Interpreter::Known { state }) = Interpreter::of_file(&path) else {
+            panic!("not known");
+        };
+        let name = CString::new(path.as_os_str().as_bytes()).expect("a path");
+        // SAFETY: the library was made above and has nothing that runs when it is loaded.
+        let address = unsafe {
+            let library = libc::dlopen(name.as_ptr(), libc::RTLD_NOW);
+            assert!(!library.is_null());
+            libc::dlsym(library, c"_PyRuntime".as_ptr()) as u64
+        };
+        let mappings = procfs::mappings(std::process::id());
+        let code = mappings
+            .iter()
+            .find(|mapping| Path::new(&mapping.path) == path)
+            .expect("its code");
+        assert_eq!((code.start - code.file_offset).wrapping_add(state), address);
+    }
+
+    /// Another version, or one that does not say which it is, is an interpreter that is not known;
+    /// a library without the state is none, nor is what is no ELF file.
+    #[test]
+    fn others_are_told_apart() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let of = |name: &str, source: &str| {
+            let path = library(dir.path(), name, source);
+            Interpreter::of_file(&path)
+        };
+        let newer = "const unsigned long Py_Version = 0x030c01f0; char _PyRuntime[166688];";
+        assert_eq!(of("newer.so", newer), Some(Interpreter::Unknown));
+        let older = "char _PyRuntime[166688];";
+        assert_eq!(of("older.so", older), Some(Interpreter::Unknown));
+        let small = "char _PyRuntime[8]; const unsigned long Py_Version = 0x030b02f0;";
+        assert_eq!(of("small.so", small), None);
+        assert_eq!(Interpreter::of_file(&dir.path().join("small.so.c")), None);
+        assert_eq!(Interpreter::of_file(&dir.path().join("absent")), None);
+    }
+}

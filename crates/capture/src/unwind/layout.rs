@@ -331,3 +331,59 @@ fn retire(runs: &mut Runs, block: Option<Block>) {
         runs.retire(block.first, block.count + u32::from(block.interpreter));
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::fd::{AsFd, FromRawFd, OwnedFd};
+
+    /// Layouts on memory of their own.
+    fn layouts() -> (Layouts, Shared<CodeRange>) {
+        let size = 100 * size_of::<CodeRange>();
+        // SAFETY: plain calls; the descriptor is fresh and nobody else's.
+        let memory = unsafe {
+            let fd = libc::memfd_create(c"ranges".as_ptr(), 0);
+            assert!(fd >= 0 && libc::ftruncate(fd, size as libc::off_t) == 0);
+            OwnedFd::from_raw_fd(fd)
+        };
+        let map = || Shared::map(memory.as_fd(), 100).expect("a mapping");
+        (Layouts::new(map()), map())
+    }
+
+    fn mapping(start: u64, file_offset: u64) -> RawMapping {
+        RawMapping {
+            start,
+            end: start + 0x1000,
+            file_offset,
+            path: String::new(),
+            build_id: String::new(),
+        }
+    }
+
+    /// A process has no interpreter until its file is found to be one; then its ranges are told
+    /// anew, and behind them where the state lies: as far from offset 0 as the file says.
+    #[test]
+    fn an_interpreter_found_late_is_told() {
+        let (mut layouts, told) = layouts();
+        let python = Code::File(1);
+        for pid in [10, 11] {
+            layouts.begin(pid, 1, 0);
+        }
+        layouts.map(10, &mapping(0x5000, 0), Code::File(0));
+        layouts.map(10, &mapping(0x9000, 0x2000), python);
+        layouts.map(11, &mapping(0x5000, 0), Code::File(0));
+        layouts.take_changed();
+        let before = layouts.write(10, |_| 7, |_| None).expect("room");
+        assert_eq!((before.count, before.interpreter), (2, false));
+
+        assert!(layouts.write_anew(&HashSet::from([python])));
+        assert_eq!(layouts.take_changed(), HashSet::from([10]));
+        let state = |code| (code == python).then_some(0x30_0000);
+        let after = layouts.write(10, |_| 7, state).expect("room");
+        assert_eq!((after.count, after.interpreter), (2, true));
+        assert!(after.first >= before.first + before.count);
+        // 0x9000 - 0x2000 + 0x300000
+        assert_eq!(told.get(after.first as usize + 2).start, 0x30_7000);
+        assert!(!layouts.write_anew(&HashSet::from([Code::File(9)])));
+    }
+}

@@ -2,11 +2,12 @@
 //! runs which.
 
 use crate::flight::{Flight, snapped};
-use crate::support::{Live, Machine, machine};
+use crate::support::{Live, Machine, machine, text};
 use hangdog_trace::Calls;
 use hangdog_trace::ids::Utid;
 use hangdog_trace::stacks::StackTable;
-use hangdog_trace::tables::{Samples, Switches};
+use hangdog_trace::tables::{Frames, Modules, Samples, Switches};
+use hangdog_trace::words::ModuleKind;
 use std::process::Command;
 
 const PROGRAM: &str = include_str!("programs/orchard.py");
@@ -28,9 +29,9 @@ fn python() -> Option<&'static str> {
     found
 }
 
-fn program(machine: &Machine) -> String {
-    let path = machine.path(FILE);
-    std::fs::write(&path, PROGRAM).expect("a program");
+fn program(machine: &Machine, file: &str, text: &str) -> String {
+    let path = machine.path(file);
+    std::fs::write(&path, text).expect("a program");
     path.to_str().expect("plain text").to_owned()
 }
 
@@ -61,15 +62,21 @@ fn threads_of(live: &Live, task: &str) -> Vec<Utid> {
     facts.map(|fact| live.utid(&fact["tid"])).collect()
 }
 
-/// The functions in the stacks of a thread where it blocked in a system call.
-fn waits(live: &Live, stacks: &StackTable, thread: Utid, call: &str) -> Vec<Vec<String>> {
+/// The stacks of a thread where it blocked in a system call.
+fn waits(live: &Live, thread: Utid, call: &str) -> Vec<u32> {
     let calls = Calls::new(&live.trace.meta().arch);
     let switches: Switches = live.table();
     (0..switches.len())
         .filter(|&i| switches.prev[i] == thread && switches.user_stack[i] != 0)
         .filter(|&i| calls.name(switches.call[i]) == call)
-        .map(|i| functions(stacks, switches.user_stack[i]))
+        .map(|i| switches.user_stack[i])
         .collect()
+}
+
+/// The program's functions in them.
+fn named_waits(live: &Live, stacks: &StackTable, thread: Utid, call: &str) -> Vec<Vec<String>> {
+    let waits = waits(live, thread, call).into_iter();
+    waits.map(|stack| functions(stacks, stack)).collect()
 }
 
 /// Every thread of the program waits in the functions that it is in, named with the lines of their
@@ -79,7 +86,7 @@ fn waits(live: &Live, stacks: &StackTable, thread: Utid, call: &str) -> Vec<Vec<
 fn python_functions_are_named_where_threads_wait() {
     let Some(machine) = machine() else { return };
     let Some(python) = python() else { return };
-    let live = machine.recorded(&[], &[python, &program(&machine), START]);
+    let live = machine.recorded(&[], &[python, &program(&machine, FILE, PROGRAM), START]);
     let stacks = StackTable::load(&live.trace).expect("stacks");
     let work = ("work", "def work");
     let chains: [(&str, &str, &[(&str, &str)]); 6] = [
@@ -122,7 +129,7 @@ fn python_functions_are_named_where_threads_wait() {
         let threads = threads_of(&live, task);
         assert_eq!(threads.len(), if task == "harvest" { 2 } else { 1 });
         for thread in threads {
-            let found = waits(&live, &stacks, thread, call);
+            let found = named_waits(&live, &stacks, thread, call);
             // The child of the fork is in `main` still, and so has more callers.
             let right = found.iter().filter(|names| names.starts_with(&expected));
             let right = right.count();
@@ -146,7 +153,7 @@ fn python_functions_are_named_in_a_snapshot() {
     let Some(machine) = machine() else { return };
     let Some(python) = python() else { return };
     let _flight = Flight::start(&machine, &[]);
-    let program = program(&machine);
+    let program = program(&machine, FILE, PROGRAM);
     let output = Command::new(python).args([&program, START]).output();
     let stdout = String::from_utf8(output.expect("a run").stdout).expect("UTF-8");
     snapped(&machine, "python.hang");
@@ -160,7 +167,7 @@ fn python_functions_are_named_in_a_snapshot() {
     let [thread] = threads_of(&live, "water")[..] else {
         panic!("one thread: {:?}", live.facts)
     };
-    let found = waits(&live, &stacks, thread, "clock_nanosleep");
+    let found = named_waits(&live, &stacks, thread, "clock_nanosleep");
     let right = found.iter().filter(|names| names.contains(&expected));
     let right = right.count();
     assert!(right >= 20 && right == found.len(), "{right} {found:?}");
@@ -171,7 +178,7 @@ fn python_functions_are_named_in_a_snapshot() {
 fn python_functions_are_named_in_samples() {
     let Some(machine) = machine() else { return };
     let Some(python) = python() else { return };
-    let live = machine.recorded(&[], &[python, &program(&machine), START]);
+    let live = machine.recorded(&[], &[python, &program(&machine, FILE, PROGRAM), START]);
     let stacks = StackTable::load(&live.trace).expect("stacks");
     let [thread] = threads_of(&live, "crush")[..] else {
         panic!("one thread: {:?}", live.facts)
@@ -189,4 +196,42 @@ fn python_functions_are_named_in_samples() {
     // 400 ms at 1 kHz; it begins and ends elsewhere.
     assert!(own.len() >= 200, "{}", own.len());
     assert!(right * 20 >= own.len() * 19, "{right} of {}", own.len());
+}
+
+/// In 400 random chains of calls, between Python and C to and fro, the Python frames of the thread's
+/// stack are those that Python itself sees: all of them, in their order, none besides.
+#[test]
+fn python_frames_are_those_that_python_sees() {
+    let Some(machine) = machine() else { return };
+    let Some(python) = python() else { return };
+    let program = program(&machine, "maze.py", include_str!("programs/maze.py"));
+    let live = machine.recorded(&[], &[python, &program, START]);
+    let fact = &live.facts[0];
+    let stacks = StackTable::load(&live.trace).expect("stacks");
+    let (frames, modules): (Frames, Modules) = (live.table(), live.table());
+    let is_script = |frame: &u32| {
+        let row = frames.frame.iter().position(|id| id == frame);
+        let module = frames.module[row.expect("a frame")];
+        let row = modules.module.iter().position(|&id| id == module);
+        row.is_some_and(|row| modules.kind[row] == u8::from(ModuleKind::Script))
+    };
+    let chain = |stack: u32| -> Vec<String> {
+        let scripts = stacks.frame_ids(stack).iter().filter(|id| is_script(id));
+        let named = scripts.flat_map(|&frame| stacks.frame(frame));
+        named
+            .map(|frame| format!("{} {}", frame.function.expect("a name"), frame.source))
+            .collect()
+    };
+    let found: Vec<Vec<String>> = waits(&live, live.utid(&fact["tid"]), "clock_nanosleep")
+        .into_iter()
+        // The first is in front of all chains.
+        .skip(1)
+        .map(chain)
+        .collect();
+    let chains = fact["chains"].as_array().expect("chains");
+    assert_eq!(found.len(), chains.len());
+    for (found, chain) in found.iter().zip(chains) {
+        let expected: Vec<&str> = chain.as_array().expect("names").iter().map(text).collect();
+        assert_eq!(*found, expected);
+    }
 }
