@@ -75,13 +75,20 @@ class Truth:
     process: str
     threads: tuple
     root_class: str
-    function: str | None
-    knot: tuple
-    blame: dict | None
+    knot: tuple = ()
+    blame: dict | None = None
+    # In which of its functions the victim waits; where they are known.
+    victim_in: str | None = None
+    # By thread: the function of the program in which the root ran or waited.
+    functions: dict = dataclasses.field(default_factory=dict)
+    inlined_into: str | None = None
+    # Functions that ran, with the least share of the samples that have them.
+    ran: tuple = ()
 
     def __str__(self):
         name = f"{self.root_class} {self.process}/{'|'.join(self.threads)}"
-        return f"{name} in {self.function}" if self.function else name
+        functions = "|".join(dict.fromkeys(self.functions.values()))
+        return f"{name} in {functions}" if functions else name
 
 
 def _overlay(below, above):
@@ -110,18 +117,27 @@ def make_truth(table, params):
         table = _fill(table, params)
         root, expect = table["root"], table.get("expect", {})
         threads = root["thread"]
+        threads = (threads,) if isinstance(threads, str) else tuple(threads)
+        functions = root.get("function", {})
+        if isinstance(functions, str):
+            functions = {thread: functions for thread in threads}
         truth = Truth(
             why=table["why"],
             victim=table["problem"]["thread"],
             process=root["process"],
-            threads=(threads,) if isinstance(threads, str) else tuple(threads),
+            threads=threads,
             root_class=root["class"],
-            function=root.get("function"),
             knot=tuple(expect.get("knot", ())),
             blame=expect.get("blame"),
+            victim_in=table["problem"].get("function"),
+            functions=functions,
+            inlined_into=root.get("inlined_into"),
+            ran=tuple(expect.get("ran", ())),
         )
     except KeyError as error:
         raise TruthError(f"the truth lacks {error} for the parameters {params}") from None
+    if not set(truth.functions) <= set(truth.threads):
+        raise TruthError(f"functions of {', '.join(truth.functions)}, who are not all roots")
     if truth.root_class not in CLASSES:
         raise TruthError(f"'{truth.root_class}' is no class: {', '.join(CLASSES)}")
     return truth

@@ -64,11 +64,28 @@ def compare(truth, run, verdict, trace_start_ns):
         root["class"] == truth.root_class,
         f"the class is {truth.root_class}, not {root['class']}",
     )
-    if truth.function is not None:
+    function = truth.functions.get(root["thread"])
+    if function is not None:
         demand(
-            root["function"] == truth.function,
-            f"the function is {truth.function}, not {root['function']}",
+            root["function"] == function,
+            f"the function is {function}, not {root['function']}",
         )
+    if truth.inlined_into is not None:
+        demand(
+            root["inlined_into"] == truth.inlined_into,
+            f"it is inlined into {truth.inlined_into}, not {root['inlined_into']}",
+        )
+    if truth.victim_in is not None:
+        stack = verdict["path"][0]["stack"] if verdict["path"] else []
+        demand(
+            truth.victim_in in stack,
+            f"the victim waits in {truth.victim_in}, not in {' < '.join(stack) or 'nothing'}",
+        )
+    for expected in truth.ran:
+        name, least = expected["function"], expected["total"]
+        functions = verdict["ran"]["functions"] if verdict["ran"] else []
+        share = sum(part["total"] for part in functions if part["function"] == name)
+        demand(share >= least, f"{name} is on {share:.0%} of the samples, not on {least:.0%}")
     if truth.knot:
         knot = {member["thread"] for member in verdict["knot"] or ()}
         demand(

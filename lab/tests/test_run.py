@@ -42,6 +42,7 @@ print(json.dumps({{
     "root": {{"class": "LongRunning", "process": "queue", "function": "expensive_job",
              "thread": "queue" if how == "wrong" else "worker" + worker}},
     "blame": [{{"kind": "run", "ns": end - begin}}],
+    "path": [{{"stack": ["futex_wait", "wait_for_result", "main"]}}],
     "knot": None,
 }}))
 '''

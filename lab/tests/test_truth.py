@@ -38,9 +38,19 @@ class MakeTruth(unittest.TestCase):
         made = truth.make_truth(CHAIN, {"ending": "compute", "depth": "4"})
         self.assertEqual(made.threads, ("link4",))
         self.assertEqual(made.why, "link4 does it")
-        self.assertEqual((made.root_class, made.function), ("LongRunning", "crunch"))
+        self.assertEqual(made.root_class, "LongRunning")
+        self.assertEqual(made.functions, {"link4": "crunch"})
         made = truth.make_truth(CHAIN, {"ending": "sleep", "depth": "1"})
-        self.assertEqual((made.root_class, made.function), ("LongWait", None))
+        self.assertEqual((made.root_class, made.functions), ("LongWait", {}))
+
+    def test_functions_by_thread(self):
+        """Where several threads may be named, each can have a function of its own, and no other."""
+        root = {"process": "p", "thread": ["a", "b"], "class": "Circular"}
+        table = CHAIN | {"variant": [], "root": root | {"function": {"b": "wait"}}}
+        self.assertEqual(truth.make_truth(table, {"depth": "1"}).functions, {"b": "wait"})
+        table = CHAIN | {"variant": [], "root": root | {"function": {"c": "wait"}}}
+        with self.assertRaises(truth.TruthError):
+            truth.make_truth(table, {"depth": "1"})
 
     def test_a_gap_is_an_error(self):
         """A parameter that no variant knows, or that a template lacks, is an error."""

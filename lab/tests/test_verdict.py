@@ -12,15 +12,26 @@ TRUTH = truth.Truth(
     process="prog",
     threads=("main", "other"),
     root_class="Circular",
-    function="hold",
     knot=("main", "other"),
     blame={"kind": "lock", "share": 0.8},
+    victim_in="take_lock",
+    functions={"other": "hold"},
+    inlined_into="keep",
+    ran=({"function": "count", "total": 0.9},),
 )
 # The trace starts at 10,000 by the monotonic clock; the hang is 1,000 long.
 RUN = truth.Run({}, 10_500, 11_500)
 RIGHT = {
     "problem": {"thread": "main", "start_ns": 500, "duration_ns": 1000},
-    "root": {"class": "Circular", "process": "prog", "thread": "other", "function": "hold"},
+    "root": {
+        "class": "Circular",
+        "process": "prog",
+        "thread": "other",
+        "function": "hold",
+        "inlined_into": "keep",
+    },
+    "path": [{"stack": ["pthread_mutex_lock", "take_lock", "main"]}, {"stack": []}],
+    "ran": {"functions": [{"function": "count", "total": 0.9}, {"function": "sum", "total": 1.0}]},
     "blame": [
         {"kind": "lock", "ns": 950},
         {"kind": "unknown", "ns": 50},
@@ -48,6 +59,10 @@ class Compare(unittest.TestCase):
             "root": lambda v: v["root"].update(thread="third"),
             "class": lambda v: v["root"].update({"class": "LongWait"}),
             "function": lambda v: v["root"].update(function=None),
+            "inlined": lambda v: v["root"].update(inlined_into=None),
+            "waits in take_lock": lambda v: v["path"][0].update(stack=["main"]),
+            "count is on 89%": lambda v: v["ran"]["functions"][0].update(total=0.89),
+            "count is on 0%": lambda v: v.update(ran=None),
             "knot": lambda v: v.update(knot=None),
             "adds up": lambda v: v["blame"].append({"kind": "disk", "ns": 1}),
             "lock has": lambda v: v.update(
@@ -61,6 +76,10 @@ class Compare(unittest.TestCase):
             found = faults(change)
             self.assertEqual(len(found), 1, (word, found))
             self.assertIn(word, found[0])
+
+    def test_the_other_root(self):
+        """A thread that may be named without a function is right in any."""
+        self.assertEqual(faults(lambda v: v["root"].update(thread="main", function="x")), ())
 
     def test_same_thread_name_in_another_process(self):
         """A root of the right name in the wrong process is wrong."""
