@@ -18,8 +18,9 @@ use crate::judge::who;
 use crate::stretch::wake_of;
 use crate::verdict::Begun;
 
-/// A wait within the work takes no longer than this.
-const MOMENT_NS: u64 = 1_000_000;
+/// A wait within the work takes no longer than this: whoever has what it takes a moment to get
+/// may be off its CPU.
+const MOMENT_NS: u64 = 10_000_000;
 /// What was delivered is taken no later than this after the thread came on a CPU for it.
 const DELIVERY_NS: u64 = 1_000_000;
 

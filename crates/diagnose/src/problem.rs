@@ -6,6 +6,7 @@
 //! sleeps 10 ms. What remains is weighted by how likely it is that somebody waited for it: a
 //! program's main thread stands for its user; a worker that waits for work does what it is for.
 
+use hangdog_graph::evidence::Site;
 use hangdog_graph::{Evidence, Wait, WaitKind};
 use hangdog_timeline::{Cause, Interval, State};
 use hangdog_trace::Thread;
@@ -195,11 +196,11 @@ enum Doing {
     Busy,
 }
 
-struct Candidate {
+struct Candidate<'e> {
     window: Range<u64>,
     doing: Doing,
-    /// Where waits of the same kind are counted: call and user stack.
-    site: Option<(i16, u32)>,
+    /// Where waits of the same kind are counted.
+    site: Option<Site<'e>>,
     wait: Option<Wait>,
 }
 
@@ -260,10 +261,10 @@ fn unattended(wait: &Wait, life: &Range<u64>) -> f64 {
 }
 
 #[derive(Default)]
-struct Finder {
-    candidates: Vec<Candidate>,
+struct Finder<'e> {
+    candidates: Vec<Candidate<'e>>,
     /// Lengths of waits by site, as counts by power of two.
-    lengths: HashMap<(i16, u32), [u32; 64]>,
+    lengths: HashMap<Site<'e>, [u32; 64]>,
     busy: Option<Busy>,
     series: Option<Series>,
 }
@@ -322,8 +323,8 @@ struct Busy {
 const PAUSE_NS: u64 = 1_000_000;
 const PAUSE_SHARE: u64 = 10;
 
-impl Finder {
-    fn wait(&mut self, evidence: &Evidence<'_>, waiting: &Waiting) {
+impl<'e> Finder<'e> {
+    fn wait(&mut self, evidence: &'e Evidence<'_>, waiting: &Waiting) {
         let length = waiting.to - waiting.from;
         if let Some(busy) = &self.busy
             && (length > PAUSE_NS || length > busy.busy / PAUSE_SHARE)
@@ -331,12 +332,7 @@ impl Finder {
             self.end_busy();
         }
         self.add_up(waiting);
-        let site = waiting.wait.row.map(|row| {
-            (
-                evidence.switches.call[row],
-                evidence.switches.user_stack[row],
-            )
-        });
+        let site = waiting.wait.row.map(|row| evidence.site(row));
         if let Some(site) = site {
             self.count_length(site, length);
         }
@@ -351,7 +347,7 @@ impl Finder {
         }
     }
 
-    fn count_length(&mut self, site: (i16, u32), length: u64) {
+    fn count_length(&mut self, site: Site<'e>, length: u64) {
         let bucket = length.max(1).ilog2() as usize;
         self.lengths.entry(site).or_insert([0; 64])[bucket] += 1;
     }
@@ -397,7 +393,7 @@ impl Finder {
         };
         let length = series.window.end - series.window.start;
         // No call has such a number: all series of a kind are one site.
-        let site = (i16::MIN + series.kind as i16, 0);
+        let site = (i16::MIN + series.kind as i16, [].as_slice());
         self.count_length(site, length);
         if length >= SHORTEST_NS {
             self.candidates.push(Candidate {
@@ -456,7 +452,7 @@ impl Finder {
 
     /// What waits at a site usually take, where there are enough to say: the lower bound of the
     /// median's power of two.
-    fn usual(&self) -> HashMap<(i16, u32), u64> {
+    fn usual(&self) -> HashMap<Site<'e>, u64> {
         const ENOUGH: u32 = 3;
         self.lengths
             .iter()

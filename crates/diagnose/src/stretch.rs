@@ -157,19 +157,15 @@ impl Joiner<'_, '_> {
         else {
             return false;
         };
-        let switches = self.evidence.switches;
-        let site = |row: u32| {
-            let row = row as usize;
-            (switches.call[row], switches.user_stack[row])
-        };
-        let object = |row: u32| Object(switches.object[row as usize]);
+        let (before, now) = (before as usize, now as usize);
+        let object = |row: usize| Object(self.evidence.switches.object[row]);
         let same_object = match (object(before), object(now)) {
             (a, b) if a.kind() == ObjectKind::Futex && b.kind() == ObjectKind::Futex => {
                 a.value().abs_diff(b.value()) < CONDITION_BYTES
             }
             (a, b) => a == b,
         };
-        site(before) == site(now)
+        self.evidence.site(before) == self.evidence.site(now)
             && same_object
             && self.caused_nothing(last.whole.end, part.whole.start)
     }

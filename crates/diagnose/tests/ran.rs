@@ -343,7 +343,7 @@ fn waits_within_the_work() {
         ),
         (
             "sleeping nanosleep arg=1 stack=nanosleep;work;main",
-            "14ms",
+            "25ms",
             "timer",
         ),
         (

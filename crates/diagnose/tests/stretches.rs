@@ -117,6 +117,21 @@ fn another_place_is_another_wait() {
     }
 }
 
+/// Stacks of the same frames are one place, also where they have different ids because one was
+/// taken before its code was known.
+#[test]
+fn same_frames_are_one_place() {
+    let text = format!(
+        "{PEOPLE}1ms cpu0 switch main -> idle {WAIT}\n{}
+        10.05ms cpu0 switch main -> idle {WAIT};!root\n{}end 60ms",
+        wake("decoy", 2, 10_000),
+        wake("culprit", 1, 50_000)
+    );
+    let verdict = explain(&record(&text), "main", 1_000..50_000);
+    assert_eq!(of_thread(&verdict, 102, "run"), 0);
+    assert_eq!(of_thread(&verdict, 101, "run"), 49_000);
+}
+
 /// A condition variable uses several futexes in turn: they are one place.
 #[test]
 fn futexes_of_one_condition() {

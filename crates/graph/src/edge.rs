@@ -471,13 +471,7 @@ fn earlier_wakers(evidence: &Evidence<'_>, wait: &Wait) -> impl Iterator<Item = 
     let thread = wait.thread;
     let intervals = evidence.timeline.intervals(thread);
     let here = intervals.index_at(wait.start).unwrap_or(0);
-    let site = |row: usize| {
-        (
-            evidence.switches.call[row],
-            evidence.switches.user_stack[row],
-        )
-    };
-    let site_here = wait.row.map(site);
+    let site_here = wait.row.map(|row| evidence.site(row));
     (here.saturating_sub(MEMORY)..here)
         .rev()
         .filter_map(move |at| {
@@ -485,7 +479,7 @@ fn earlier_wakers(evidence: &Evidence<'_>, wait: &Wait) -> impl Iterator<Item = 
             let Cause::Switch(row) = before.cause else {
                 return None;
             };
-            if before.state != State::Blocked || Some(site(row as usize)) != site_here {
+            if before.state != State::Blocked || Some(evidence.site(row as usize)) != site_here {
                 return None;
             }
             let Cause::Wake(wake) = intervals.get(at + 1)?.cause else {

@@ -3,7 +3,7 @@
 use hangdog_timeline::Timeline;
 use hangdog_trace::Threads;
 use hangdog_trace::calls::{Call, Calls};
-use hangdog_trace::ids::{NO_STACK, StackId, Utid};
+use hangdog_trace::ids::{FrameId, NO_STACK, StackId, Utid};
 use hangdog_trace::stacks::StackTable;
 use hangdog_trace::tables::{Samples, Switches, Transfers, Wakes};
 
@@ -33,7 +33,17 @@ pub(crate) fn rows_between(ts: &[u64], from: u64, to: u64) -> std::ops::Range<us
     first..first + ts[first..].partition_point(|&t| t < to)
 }
 
+/// Where a thread waits: its call and the frames of its user stack, innermost first. Two stacks of
+/// the same frames can have different ids: which code was known when they were taken differed.
+pub type Site<'a> = (i16, &'a [FrameId]);
+
 impl Evidence<'_> {
+    /// Where the thread waits that leaves its CPU by a row of `switches`.
+    pub fn site(&self, row: usize) -> Site<'_> {
+        let stack = self.switches.user_stack[row];
+        (self.switches.call[row], self.stacks.frame_ids(stack))
+    }
+
     /// A thread as reports name it: its name, and its process's in front where that differs.
     pub fn name(&self, thread: Utid) -> String {
         let known = self.threads.thread(thread);
