@@ -309,6 +309,35 @@ mod tests {
         assert_eq!(tables.stacks.len(), 2);
     }
 
+    /// A Python function in a stack is a frame of its file, named at once, and the same wherever it
+    /// is met; one that could not be told is left out. In the kernel no word stands for one.
+    #[test]
+    fn python_functions_are_frames_of_their_file() {
+        let (mut code, mut tables) = (Code::default(), Tables::default());
+        let space = AddressSpace::default();
+        let function = python::Function {
+            name: "Worker.serve".into(),
+            file: "/shop.py".into(),
+            line: 12,
+        };
+        code.python(1, &function, &mut tables);
+        code.python(2, &function, &mut tables);
+        assert_eq!(tables.modules.path, ["/shop.py"]);
+        assert_eq!(tables.modules.kind, [u8::from(ModuleKind::Script)]);
+        assert_eq!(tables.frames.offset[0] as u32, 12);
+        assert_eq!(tables.symbols.function, ["Worker.serve"]);
+        assert_eq!(tables.symbols.source, ["/shop.py:12"]);
+
+        let word = |code: u64| 1 << 62 | code;
+        let addresses = [0x50, word(2), word(0), word(1), 0x61];
+        code.stack(1, Some(&space), &addresses, StackEnd::Root, &mut tables);
+        assert_eq!(tables.stacks.frames[0], [1, 0, 0, 2]);
+        assert_eq!(tables.frames.offset[1..], [0x50, 0x60]);
+        code.stack(0, None, &[word(1)], StackEnd::Root, &mut tables);
+        assert_eq!(tables.stacks.frames[1], [3]);
+        assert_eq!(tables.frames.offset[3], word(1));
+    }
+
     /// A mapping hides those that it overlaps.
     #[test]
     fn a_later_mapping_wins() {

@@ -241,6 +241,10 @@ fn unwinding(taken: &Unwinding) -> String {
         let count = format::things(taken.unreadable_files, "file", "files");
         text.push_str(&format!("; {count} could not be read"));
     }
+    if taken.unread_interpreters > 0 {
+        let count = format::things(taken.unread_interpreters, "Python", "Pythons");
+        text.push_str(&format!("; {count} whose functions have no names (not 3.11)"));
+    }
     text
 }
 
