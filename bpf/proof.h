@@ -21,6 +21,7 @@ static __always_inline void send_proof(struct stack_copy *copy, struct pt_regs *
 	copy->frame_count = 1;
 	copy->fp = REGS_FRAME_POINTER(regs);
 	copy->exact = 1;
+	copy->link = 0;
 	copy->frames[0] = REGS_IP(regs);
 	for (u32 piece = 0; piece < PROOF_PIECES; piece++) {
 		if (!state->copies_left)

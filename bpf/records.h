@@ -15,23 +15,24 @@ enum event_kind {
 	EVENT_IO = 4,
 	EVENT_TRANSFER = 5,
 	EVENT_SAMPLE = 6,
+	EVENT_COUNTERS = 7,
 };
 
 // One event, in a slot of its CPU's ring. `lap` is written last and tells a reader that the slot is
 // whole: it is 1 + (position / slots), and 0 while the slot is being written.
 //
-//             switch           wake              interrupt  io         transfer  sample
-// ts          when             when              begin      issue      when      when
-// tid         prev             waker             running    issuer     who       running
-// flags       word Left        new                                     sent
-// a           next tid         wakee tid                    device     bytes     user stack
-// b           user stack       user stack                   bytes                kernel stack
-// c           kernel stack     kernel stack
-// call        system call      system call
-// x           next's priority  context           kind       operation
-// vector                       of the interrupt  number
-// object      waits on         works on                     sector     this end
-// arg         by call          by call           duration   duration   peer
+//        switch          wake             interrupt  io         transfer  sample       counters
+// ts     when            when             begin      issue      when      when         when
+// tid    prev            waker            running    issuer     who       running      who ran
+// flags  word Left       new                                    sent
+// a      next tid        wakee tid                   device     bytes     user stack   cache misses
+// b      user stack      user stack                  bytes                kernel stack TLB misses
+// c      kernel stack    kernel stack
+// call   system call     system call
+// x      next's priority context          kind       operation
+// vector                 of the interrupt number
+// object waits on        works on                    sector     this end               cycles
+// arg    by call         by call          duration   duration   peer                   instructions
 // The futex holder's tid is in the upper half of a switch's arg, the vector of a wake in `vector`.
 struct event {
 	u64 ts;
@@ -97,6 +98,7 @@ struct stack_copy {
 	u64 sp;
 	u64 fp;
 	u64 exact;
+	u64 link;
 	u8 bytes[COPY_BYTES];
 	u64 frames[MAX_FRAMES];
 };

@@ -29,8 +29,8 @@ struct process_code {
 };
 
 #define FIRST_RANGE 0x7fffff
-// The code range behind the process's last is none: it begins where the state of a Python that
-// python.h can read lies.
+// The code range behind the process's last is none: it begins where the state of a Python lies that
+// python.h can read, and ends with its version: 11 for 3.11.
 #define HAS_INTERPRETER (1 << 23)
 
 struct {
@@ -175,6 +175,7 @@ struct cursor {
 	u64 ip;
 	u64 sp;
 	u64 fp;
+	u64 link; // the return address where it is in a register and no rule can say so; else 0
 	u64 ranges;
 	u32 epoch;
 	u32 cpu;
@@ -280,6 +281,9 @@ __noinline u32 step(struct cursor *at)
 		cfa = at->sp + cfa * 8;
 		break;
 	case RULE_FP:
+		// So the ABI marks the outermost frame.
+		if (!at->fp)
+			return STACK_ROOT;
 		cfa = at->fp + cfa * 8;
 		break;
 	case RULE_PLT:
@@ -304,11 +308,17 @@ __noinline u32 step(struct cursor *at)
 		return STACK_MISSING;
 	case RULE_NONE:
 		// Assembly and code that a program brought along may keep frame pointers.
+		if (!at->fp)
+			return STACK_ROOT;
 		cfa = at->fp + 16;
 		saved = 2;
 		break;
 	default:
-		return STACK_UNSUPPORTED;
+		if (!at->exact || !at->link)
+			return STACK_UNSUPPORTED;
+		at->ip = at->link;
+		at->exact = 0;
+		return STACK_UNKNOWN;
 	}
 	// Callers lie above.
 	if (cfa <= at->sp)

@@ -8,6 +8,7 @@
 // walk: each frame's code says where the next address lies.
 #pragma once
 
+#include "calls.h"
 #include "proof.h"
 #include "python.h"
 
@@ -69,6 +70,7 @@ static __always_inline u32 send_copy(struct stack_scratch *space, const struct c
 	copy->frame_count = count;
 	copy->fp = at->fp;
 	copy->exact = at->exact;
+	copy->link = at->link;
 	bpf_probe_read_kernel(copy->frames, count * sizeof(u64), space->walk.frames);
 	if (bpf_ringbuf_output(&definitions, copy,
 			       __builtin_offsetof(struct stack_copy, frames) + count * sizeof(u64),
@@ -116,7 +118,7 @@ __noinline u32 walk_user_stack(struct cursor *at, u64 ts, u64 place, u32 scratch
 			}
 			// Instead of the interpreter's loop come the functions that it runs.
 			if (at->python && !at->exact && python_leave(scratch, below, at->sp)) {
-				frame = python_next(scratch, ts, pid);
+				frame = python_next(scratch);
 				if (frame) {
 					walk->frames[i - 1] = frame;
 					hash = mix(hash, frame);
@@ -124,7 +126,7 @@ __noinline u32 walk_user_stack(struct cursor *at, u64 ts, u64 place, u32 scratch
 			}
 		}
 		if (at->python)
-			frame = python_next(scratch, ts, pid);
+			frame = python_next(scratch);
 		if (!frame)
 			frame = at->ip;
 		walk->frames[i] = frame;
@@ -171,6 +173,8 @@ static __always_inline u32 user_stack_id(struct task_struct *task, struct pt_reg
 	at.ip = REGS_IP(regs);
 	at.sp = REGS_SP(regs);
 	at.fp = REGS_FRAME_POINTER(regs);
+	// The C library's vfork takes the return address off the stack, for the child will use it.
+	at.link = REGS_CALL(regs) == CALL_VFORK ? REGS_ARG0(regs) : 0;
 	at.cpu = cpu;
 	at.exact = 1;
 	at.window = cpu * 2 + scratch;
@@ -179,7 +183,7 @@ static __always_inline u32 user_stack_id(struct task_struct *task, struct pt_reg
 	at.ranges = *(volatile u64 *)&code->ranges;
 	if ((u32)identity != pid || (at.ranges >> 40) != (at.epoch & 0xffffff))
 		at.ranges = 0;
-	at.python = !prove && at.ranges & HAS_INTERPRETER ? python_begin(scratch, at.ranges) : 0;
+	at.python = !prove && at.ranges & HAS_INTERPRETER ? python_begin(scratch, at.ranges, ts, pid) : 0;
 	// Different Python functions have the same return addresses.
 	if (scratch == SCRATCH_SCHED && !(at.sp & 7) && !at.python) {
 		struct memo *memo;

@@ -15,6 +15,7 @@ pub(crate) mod event_kind {
     pub const IO: u8 = 4;
     pub const TRANSFER: u8 = 5;
     pub const SAMPLE: u8 = 6;
+    pub const COUNTERS: u8 = 7;
 }
 
 /// One slot of a CPU's ring; `bpf/records.h` has the meaning of each field by kind.
@@ -141,6 +142,8 @@ pub(crate) struct StackCopy {
     pub fp: u64,
     /// The last frame's address is no return address.
     pub exact: bool,
+    /// Where that address is returned to while its rule cannot say so; 0 for none.
+    pub link: u64,
     pub bytes: Vec<u8>,
 }
 
@@ -176,7 +179,7 @@ const NAME: std::ops::Range<usize> = 32..48;
 const DETAIL: std::ops::Range<usize> = 48..176;
 const VDSO: usize = 176;
 const STACK_HEADER: usize = 24;
-const COPY_HEADER: usize = 48;
+const COPY_HEADER: usize = 56;
 const COPY_BYTES: usize = 4096;
 
 impl Definition {
@@ -207,6 +210,7 @@ impl Definition {
                 sp: u64_at(24)?,
                 fp: u64_at(32)?,
                 exact: u64_at(40)? != 0,
+                link: u64_at(48)?,
                 bytes: bytes.get(COPY_HEADER..COPY_HEADER + length)?.to_vec(),
             })
         };

@@ -285,7 +285,7 @@ impl Unwinder {
     fn walk(&self, waiting: &Waiting, force: bool) -> Option<What> {
         let copy = &waiting.copy;
         let (mut missing, mut absent, mut hoped) = (false, false, false);
-        let rule = |address| match layout::find(&waiting.code, address) {
+        let mut rule = |address| match layout::find(&waiting.code, address) {
             None => Rule::NONE,
             Some((code, offset)) => match self.library.rule(code, offset) {
                 Rules::Absent => {
@@ -303,22 +303,28 @@ impl Unwinder {
                 }
             },
         };
-        let memory = |address: u64| {
+        let mut memory = |address: u64| {
             let at = usize::try_from(address.checked_sub(copy.sp)?).ok()?;
             let word = copy.bytes.get(at..at.checked_add(8)?)?;
             Some(u64::from_ne_bytes(word.try_into().ok()?))
         };
         let mut frames = copy.frames.clone();
         let ip = frames.pop()?;
-        let registers = Registers {
+        let mut registers = Registers {
             ip: if copy.exact { ip } else { ip.wrapping_sub(1) },
             sp: copy.sp,
             fp: copy.fp,
         };
         let most = MOST_FRAMES - frames.len();
-        let at = frames.len();
-        let end = hangdog_unwind::walk(registers, rule, memory, most, &mut frames);
+        let mut at = frames.len();
+        let mut end = hangdog_unwind::walk(registers, &mut rule, &mut memory, most, &mut frames);
         frames[at] = ip;
+        if end == End::Unsupported && frames.len() == at + 1 && copy.exact && copy.link != 0 {
+            at += 1;
+            registers.ip = copy.link - 1;
+            end = hangdog_unwind::walk(registers, &mut rule, &mut memory, most - 1, &mut frames);
+            frames[at] = copy.link;
+        }
         if missing && !force {
             return None;
         }

@@ -64,6 +64,8 @@ pub fn walk(
             Kind::None => return End::NoRule,
             Kind::Unsupported => return End::Unsupported,
             Kind::End => return End::Root,
+            // So the ABI marks the outermost frame.
+            Kind::Fp if registers.fp == 0 => return End::Root,
             _ => {}
         }
         let Some(caller) = registers.caller(rule, &mut memory) else {

@@ -100,7 +100,8 @@ fn through_a_signal() {
 }
 
 /// Each reason to end is told: an undefined return address, a place that nothing covers, one whose
-/// rule says nothing, a word that is not there.
+/// rule says nothing, a word that is not there; a frame pointer of 0, by
+/// which the ABI marks the outermost frame.
 #[test]
 fn ends() {
     let end = |rule| walked(at(0x5000, SP, 0), &[(0x5000, rule)], &[], 9);
@@ -108,6 +109,11 @@ fn ends() {
     assert_eq!(end(Rule::NONE), (vec![0x5000], End::NoRule));
     assert_eq!(end(Rule::UNSUPPORTED), (vec![0x5000], End::Unsupported));
     assert_eq!(end(rule(Kind::Sp, 1, 0)), (vec![0x5000], End::Unreadable));
+    assert_eq!(
+        end(rule(Kind::Fp, 2, 2)),
+        (vec![0x5000], End::Root),
+        "fp is 0"
+    );
 }
 
 /// Return addresses in the first page are none; the first after it is one.

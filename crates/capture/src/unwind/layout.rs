@@ -8,6 +8,7 @@ use std::collections::{HashMap, HashSet};
 
 use super::arrays::{CodeRange, Runs, Shared};
 use super::library::Code;
+use crate::python::Known;
 use crate::records::RawMapping;
 
 /// Executable memory and where its rules are found.
@@ -39,7 +40,7 @@ struct Shape {
 pub(super) struct Block {
     pub first: u32,
     pub count: u32,
-    /// One more follows, which says where a Python interpreter's state lies.
+    /// One more follows, which says where a Python's state lies, and its version.
     pub interpreter: bool,
 }
 
@@ -181,32 +182,33 @@ impl Layouts {
     }
 
     /// Sees to it that the process's ranges are on the kernel side; where, if there is room.
-    /// `interpreter` says how far from its start a file has a Python interpreter's state.
+    /// `interpreter` says which Python a file is.
     pub(super) fn write(
         &mut self,
         pid: u32,
         rows: impl Fn(Code) -> u64,
-        interpreter: impl Fn(Code) -> Option<u64>,
+        interpreter: impl Fn(Code) -> Option<Known>,
     ) -> Option<Block> {
         let shape = &mut self.shapes[self.processes.get(&pid)?.shape];
         if shape.block.is_none() {
             let count = u32::try_from(shape.ranges.len())
                 .ok()
                 .filter(|&count| count <= u32::from(u16::MAX))?;
-            let state = shape.ranges.iter().find_map(|range| {
+            let python = shape.ranges.iter().find_map(|range| {
+                let known = interpreter(range.code)?;
                 let start = range.start.wrapping_sub(range.file_offset);
-                Some(start.wrapping_add(interpreter(range.code)?))
+                Some(CodeRange {
+                    start: start.wrapping_add(known.state),
+                    end: known.version,
+                    ..CodeRange::default()
+                })
             });
-            let first = match count + u32::from(state.is_some()) {
+            let first = match count + u32::from(python.is_some()) {
                 0 => 0,
                 count => self.runs.take(count)?,
             };
-            if let Some(start) = state {
-                let range = CodeRange {
-                    start,
-                    ..CodeRange::default()
-                };
-                self.ranges.set((first + count) as usize, range);
+            if let Some(python) = python {
+                self.ranges.set((first + count) as usize, python);
             }
             for (at, range) in shape.ranges.iter().enumerate() {
                 let range = CodeRange {
@@ -221,7 +223,7 @@ impl Layouts {
             shape.block = Some(Block {
                 first,
                 count,
-                interpreter: state.is_some(),
+                interpreter: python.is_some(),
             });
         }
         shape.block
@@ -378,12 +380,17 @@ mod tests {
 
         assert!(layouts.write_anew(&HashSet::from([python])));
         assert_eq!(layouts.take_changed(), HashSet::from([10]));
-        let state = |code| (code == python).then_some(0x30_0000);
-        let after = layouts.write(10, |_| 7, state).expect("room");
+        let known = Known {
+            state: 0x30_0000,
+            version: 12,
+        };
+        let known = |code| (code == python).then_some(known);
+        let after = layouts.write(10, |_| 7, known).expect("room");
         assert_eq!((after.count, after.interpreter), (2, true));
         assert!(after.first >= before.first + before.count);
         // 0x9000 - 0x2000 + 0x300000
-        assert_eq!(told.get(after.first as usize + 2).start, 0x30_7000);
+        let there = told.get(after.first as usize + 2);
+        assert_eq!((there.start, there.end), (0x30_7000, 12));
         assert!(!layouts.write_anew(&HashSet::from([Code::File(9)])));
     }
 }

@@ -2,8 +2,7 @@
 //! processes that map the file.
 //!
 //! The rows live in the kernel side's array alone, which is what bounds them: where a new table
-//! finds no room, those that were looked up longest ago make it, those of code that no process has
-//! first.
+//! finds no room, neighbours that were used longest ago make it.
 
 use std::collections::{HashMap, HashSet};
 use std::path::PathBuf;
@@ -16,8 +15,9 @@ use hangdog_unwind::{Error, Row, Rule, Table};
 use super::arrays::{Runs, Shared};
 use super::layout::Layouts;
 use crate::procfs;
-use crate::python::Interpreter;
+use crate::python::{Interpreter, Known};
 use crate::records::RawMapping;
+use crate::system::monotonic_ns;
 
 /// What the rules of a piece of code are found by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -84,8 +84,10 @@ pub(super) struct Library {
     runs: Runs,
     by_name: HashMap<String, u32>,
     files: Vec<State>,
-    /// How far from its start a file has the state of a Python that can be read.
-    interpreters: HashMap<u32, u64>,
+    /// When each file was last mapped or its rules looked up, ns of CLOCK_MONOTONIC.
+    last_used: Vec<u64>,
+    /// The Pythons that can be read.
+    interpreters: HashMap<u32, Known>,
     requests: Sender<Request>,
     built: Receiver<Built>,
     building: usize,
@@ -109,6 +111,7 @@ impl Library {
             rows,
             by_name: HashMap::new(),
             files: Vec::new(),
+            last_used: Vec::new(),
             interpreters: HashMap::new(),
             requests,
             built,
@@ -130,6 +133,7 @@ impl Library {
         };
         let file = self.files.len() as u32;
         self.files.push(State::Building);
+        self.last_used.push(u64::MAX);
         if let Some(state) = self.place(table.rows()) {
             self.files[file as usize] = state;
             self.vdso = Some((Code::File(file), image.len() as u64));
@@ -165,6 +169,7 @@ impl Library {
         let file = *self.by_name.entry(name).or_insert(next);
         let wanted = if file == next {
             self.files.push(State::Building);
+            self.last_used.push(0);
             true
         } else {
             // One more process has it: worth another try, if not at once.
@@ -173,6 +178,7 @@ impl Library {
                 _ => false,
             }
         };
+        self.last_used[file as usize] = monotonic_ns();
         if wanted {
             self.files[file as usize] = State::Building;
             let request = Request {
@@ -213,8 +219,8 @@ impl Library {
         {
             self.building -= 1;
             match interpreter {
-                Some(Interpreter::Known { state }) => {
-                    self.interpreters.insert(file, state);
+                Some(Interpreter::Known(known)) => {
+                    self.interpreters.insert(file, known);
                 }
                 Some(Interpreter::Unknown) => self.figures.unread_interpreters += 1,
                 None => {}
@@ -237,7 +243,8 @@ impl Library {
             if let Some(state) = self.place(table.rows()) {
                 self.settle(file, state, &mut changed);
             } else if table.rows().len() <= self.rows.count()
-                && (self.runs.is_resting() || self.evict_one(layouts, &mut changed))
+                && (self.runs.is_resting()
+                    || self.make_room(table.rows().len(), layouts, &mut changed))
             {
                 // What was evicted is free only when the kernel side has surely left it.
                 self.homeless.push((file, table));
@@ -263,26 +270,63 @@ impl Library {
         Some(State::Loaded { first, count })
     }
 
-    /// Has the table that was least used make room; `false` if there is none left.
-    fn evict_one(&mut self, layouts: &Layouts, changed: &mut HashSet<Code>) -> bool {
-        let Some(least) = self.least_used(&layouts.last_uses()) else {
+    /// Has neighbours make room for `count` rows: those of which the one used last was used longest
+    /// ago. `false` if there are none.
+    fn make_room(&mut self, count: usize, layouts: &Layouts, changed: &mut HashSet<Code>) -> bool {
+        for (code, used) in layouts.last_uses() {
+            if let Code::File(file) = code {
+                let last = &mut self.last_used[file as usize];
+                *last = used.max(*last);
+            }
+        }
+        let Some(evicted) = self.cheapest_neighbours(count) else {
             return false;
         };
-        if let State::Loaded { first, count } = self.files[least as usize] {
-            self.runs.retire(first, count);
-            self.figures.memory -= memory(count);
+        for file in evicted {
+            if let State::Loaded { first, count } = self.files[file as usize] {
+                self.runs.retire(first, count);
+                self.figures.memory -= memory(count);
+            }
+            self.figures.evicted += 1;
+            self.settle(file, State::Evicted(Instant::now()), changed);
         }
-        self.figures.evicted += 1;
-        self.settle(least, State::Evicted(Instant::now()), changed);
         true
     }
 
-    /// The loaded file that can best be done without.
-    fn least_used(&self, uses: &HashMap<Code, u64>) -> Option<u32> {
-        (0..self.files.len() as u32)
-            .filter(|&file| matches!(self.files[file as usize], State::Loaded { .. }))
-            .filter(|&file| self.vdso.is_none_or(|(code, _)| code != Code::File(file)))
-            .min_by_key(|&file| uses.get(&Code::File(file)).map_or(0, |&used| used + 1))
+    /// Files that lie side by side and leave room for `count` rows when they go.
+    fn cheapest_neighbours(&self, count: usize) -> Option<Vec<u32>> {
+        let mut loaded: Vec<(u32, u32, u32)> = self
+            .files
+            .iter()
+            .zip(0..)
+            .filter_map(|(state, file)| match *state {
+                State::Loaded { first, count } => Some((first, count, file)),
+                _ => None,
+            })
+            .collect();
+        loaded.sort_unstable();
+        let used = |at: usize| self.last_used[loaded[at].2 as usize];
+        let (mut best, mut best_used) = (None, u64::MAX);
+        for from in 0..loaded.len() {
+            let begin = match from {
+                0 => 0,
+                _ => loaded[from - 1].0 + loaded[from - 1].1,
+            };
+            let mut latest = 0;
+            for to in from..loaded.len() {
+                latest = used(to).max(latest);
+                let end = loaded
+                    .get(to + 1)
+                    .map_or(self.rows.count() as u32, |next| next.0);
+                if latest >= best_used || (end - begin) as usize >= count {
+                    if latest < best_used {
+                        (best, best_used) = (Some(from..to + 1), latest);
+                    }
+                    break;
+                }
+            }
+        }
+        Some(loaded[best?].iter().map(|&(_, _, file)| file).collect())
     }
 
     /// How the kernel side finds the rules of `code`.
@@ -298,8 +342,8 @@ impl Library {
         }
     }
 
-    /// How far from its start `code` has the state of a Python that can be read.
-    pub(super) fn interpreter(&self, code: Code) -> Option<u64> {
+    /// The Python that `code` is, if it can be read.
+    pub(super) fn interpreter(&self, code: Code) -> Option<Known> {
         match code {
             Code::Anonymous => None,
             Code::File(file) => self.interpreters.get(&file).copied(),
