@@ -225,7 +225,8 @@ fn of_thread(evidence: &Evidence<'_>, family: &Family, thread: Utid) -> Vec<Prob
                 .unwrap_or(0);
             let excess = length.saturating_sub(usual) as f64;
             let mut weight = family.weight(evidence, thread, candidate.doing);
-            weight *= candidate.wait.map_or(1.0, |wait| unattended(&wait, &life));
+            let is_first = family.first.contains(&thread);
+            weight *= (candidate.wait).map_or(1.0, |wait| unattended(&wait, &life, is_first));
             Problem {
                 thread,
                 window: candidate.window,
@@ -250,11 +251,12 @@ fn of_thread(evidence: &Evidence<'_>, family: &Family, thread: Utid) -> Vec<Prob
 
 /// Less for waits that are nearly all of a thread's life: a shell that waits for its command, a
 /// worker for which there was no work; and for those of which the trace saw no beginning. Unless
-/// it names who keeps it waiting.
-fn unattended(wait: &Wait, life: &Range<u64>) -> f64 {
+/// it names who keeps it waiting, or is what the user's command did with its life.
+fn unattended(wait: &Wait, life: &Range<u64>, is_first: bool) -> f64 {
     let whole_life = wait.duration() as f64 >= 0.9 * (life.end - life.start) as f64;
+    let of_command = is_first && wait.kind != WaitKind::Child;
     let unseen = wait.row.is_none();
-    match whole_life || unseen {
+    match whole_life && !of_command || unseen {
         true if wait.holder.is_none() => 0.05,
         _ => 1.0,
     }

@@ -236,6 +236,21 @@ fn waits_of_a_whole_life() {
     assert!(unnamed < named / 10.0, "{unnamed} {named}");
 }
 
+/// A command whose main thread waits for a worker nearly all of its life was held up by it; a
+/// program that was there before may do nothing else but wait.
+#[test]
+fn a_command_that_only_waits() {
+    let events = "0 cpu0 switch idle -> main
+        0 cpu1 switch idle -> worker
+        1ms cpu0 switch main -> idle sleeping futex op=wait object=futex:0x20 stack=pthread_cond_wait;ask
+        98ms cpu1 wake worker -> main futex op=wake object=futex:0x20 stack=pthread_cond_signal;give
+        98ms cpu0 switch idle -> main
+        end 100ms";
+    let worst = |command_tid| found(events, command_tid)[0].clone();
+    assert_eq!(worst(Some(100)), ("app".into(), 1_000..98_000));
+    assert_eq!(worst(None).0, "app/worker");
+}
+
 /// A damaged trace in which two processes are each other's parents is no endless search.
 #[test]
 fn parents_in_a_circle() {
