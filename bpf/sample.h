@@ -2,6 +2,7 @@
 // The Monte Carlo profiler: what a CPU runs when the sampling clock fires.
 #pragma once
 
+#include "counters.h"
 #include "user_stack.h"
 
 SEC("perf_event")
@@ -37,5 +38,6 @@ int on_sample(void *ctx)
 	event->object = 0;
 	event->arg = 0;
 	commit(event, lap);
+	count(tid, cpu, ts);
 	return 0;
 }

@@ -5,6 +5,7 @@
 #include <bpf/bpf_tracing.h>
 
 #include "call.h"
+#include "counters.h"
 #include "user_stack.h"
 
 static __always_inline u8 how_it_left(bool blocks, bool preempt, struct task_struct *prev,
@@ -79,6 +80,7 @@ int BPF_PROG(on_switch, bool preempt, struct task_struct *prev, struct task_stru
 	event->object = call->object;
 	event->arg = call->arg;
 	commit(event, lap);
+	count(tid, cpu, ts);
 	return 0;
 }
 

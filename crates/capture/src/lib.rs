@@ -14,6 +14,7 @@
 
 mod code;
 mod command;
+mod counters;
 pub mod doctor;
 pub mod error;
 pub mod flight;

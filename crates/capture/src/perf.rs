@@ -1,4 +1,4 @@
-//! perf events: the sampling clock, and the kernel's word on mappings.
+//! perf events: the sampling clock, counters, and the kernel's word on mappings.
 //!
 //! A mapping cannot be had from a typed tracepoint, and polling /proc misses programs that live
 //! for milliseconds. A dummy event per CPU with `mmap2` and `comm_exec` tells of every executable
@@ -56,7 +56,7 @@ const FLAG_COMM_EXEC: u64 = 1 << 24;
 const FLAG_USE_CLOCKID: u64 = 1 << 25;
 const FLAG_BUILD_ID: u64 = 1 << 34;
 
-fn open(attributes: &Attributes, cpu: usize, doing: &str) -> Result<OwnedFd> {
+fn open(attributes: &Attributes, cpu: usize) -> std::io::Result<OwnedFd> {
     // SAFETY: `attributes` is a live perf_event_attr whose `size` field is its true size, and the
     // call keeps no pointer to it.
     let fd = unsafe {
@@ -70,7 +70,7 @@ fn open(attributes: &Attributes, cpu: usize, doing: &str) -> Result<OwnedFd> {
         )
     };
     if fd < 0 {
-        return Err(Error::last_os(doing));
+        return Err(std::io::Error::last_os_error());
     }
     // SAFETY: the kernel has just given us this descriptor and nobody else owns it.
     Ok(unsafe { OwnedFd::from_raw_fd(fd as i32) })
@@ -86,7 +86,18 @@ pub(crate) fn sampling_clock(cpu: usize, hz: u32) -> Result<OwnedFd> {
         flags: FLAG_FREQUENCY | FLAG_DISABLED,
         ..Attributes::default()
     };
-    open(&attributes, cpu, "open the sampling clock")
+    open(&attributes, cpu).map_err(|source| Error::system("open the sampling clock", source))
+}
+
+/// An event that counts all that one CPU does; `class` and `config` say what.
+pub(crate) fn counter(cpu: usize, class: u32, config: u64) -> std::io::Result<OwnedFd> {
+    let attributes = Attributes {
+        kind: class,
+        size: size_of::<Attributes>() as u32,
+        config,
+        ..Attributes::default()
+    };
+    open(&attributes, cpu)
 }
 
 /// Data pages of a mapping ring: 256 KiB a CPU, some 2,000 mappings.
@@ -126,11 +137,13 @@ impl MappingEvents {
             ..Attributes::default()
         };
         let doing = "listen to mappings";
-        let fd = open(&attributes, cpu, doing).or_else(|_| {
-            // Kernels without build-ids in the event.
-            attributes.flags &= !FLAG_BUILD_ID;
-            open(&attributes, cpu, doing)
-        })?;
+        let fd = open(&attributes, cpu)
+            .or_else(|_| {
+                // Kernels without build-ids in the event.
+                attributes.flags &= !FLAG_BUILD_ID;
+                open(&attributes, cpu)
+            })
+            .map_err(|source| Error::system(doing, source))?;
         // SAFETY: sysconf has no preconditions.
         let page = unsafe { libc::sysconf(libc::_SC_PAGESIZE) } as usize;
         // SAFETY: a fresh mapping of a descriptor that we own; the result is checked.

@@ -9,6 +9,7 @@ use libbpf_rs::btf::{Btf, types::Typedef};
 use libbpf_rs::skel::{OpenSkel, Skel, SkelBuilder};
 use libbpf_rs::{Link, MapCore, OpenObject, RingBufferBuilder};
 
+use crate::counters::{self, Counters, KINDS};
 use crate::error::{Error, Result};
 use crate::perf::{MappingEvents, sampling_clock};
 use crate::population::Population;
@@ -39,10 +40,27 @@ pub struct Options {
     pub stacks: bool,
     /// Memory for the unwind tables of all code, bytes; they are shared by all processes.
     pub unwind_memory: u64,
-    /// Samples a second on each CPU; 0 for none.
+    /// Samples a second on each CPU; 0 for none, and for no hardware counters either.
     pub sample_hz: u32,
     /// Record bytes through pipes and eventfds too, which hooks every system call.
     pub transfers: bool,
+}
+
+/// What only tests want otherwise.
+pub(crate) struct Trial {
+    /// Send what walks begin at, for the test that holds our unwinder against another.
+    pub prove: bool,
+    /// What the counters count.
+    pub counted: [counters::Kind; KINDS],
+}
+
+impl Default for Trial {
+    fn default() -> Trial {
+        Trial {
+            prove: false,
+            counted: counters::HARDWARE,
+        }
+    }
 }
 
 /// The tracepoints without which there is nothing to record.
@@ -141,12 +159,17 @@ pub(crate) struct Session {
 impl Session {
     /// Loads and attaches.
     pub(crate) fn start(options: &Options) -> Result<Session> {
-        Session::load(options, false)
+        Session::load(options, &Trial::default())
     }
 
-    /// The same, for the test that holds our unwinder against another if `prove` says so.
-    pub(crate) fn load(options: &Options, prove: bool) -> Result<Session> {
+    /// The same as a test wants it.
+    pub(crate) fn load(options: &Options, trial: &Trial) -> Result<Session> {
         let cpus = cpu_count()?;
+        let online = || (0..cpus).filter(|&cpu| is_online(cpu));
+        let mut counters = match (options.sample_hz, online().next()) {
+            (1.., Some(cpu)) => Counters::probe(trial.counted, cpu),
+            _ => Counters::none(trial.counted, "not asked for (--sample)"),
+        };
         // The object must outlive everything that borrows from it; one per process, for its life.
         let storage: &'static mut MaybeUninit<OpenObject> =
             Box::leak(Box::new(MaybeUninit::uninit()));
@@ -159,7 +182,8 @@ impl Session {
             .expect("the programs have constants");
         rodata.slots_shift = shift;
         rodata.take_stacks = options.stacks;
-        rodata.prove = prove;
+        rodata.prove = trial.prove;
+        rodata.counters = counters.mask();
         open.maps
             .events
             .set_max_entries((cpus as u32) << shift)
@@ -186,6 +210,7 @@ impl Session {
                 rows.clamp(1, u32::MAX.into()) as u32,
             ),
             (&mut open.maps.rule_cache, (cpus as u32) << RULE_CACHE_SHIFT),
+            (&mut open.maps.counter_events, (cpus * KINDS) as u32),
             (&mut open.maps.memos, (cpus as u32) << MEMO_SHIFT),
             (
                 &mut open.maps.stack_cache,
@@ -193,7 +218,7 @@ impl Session {
             ),
         ] {
             map.set_max_entries(entries).map_err(|source| Error::Bpf {
-                doing: "size the unwind tables",
+                doing: "size the tables",
                 source,
             })?;
         }
@@ -231,6 +256,8 @@ impl Session {
             doing: "load the BPF programs",
             source,
         })?;
+        counters.open(&skeleton.maps.counter_events, online())?;
+        hooks.extend(counters.hooks());
         let states: *const CpuState = skeleton
             .maps
             .bss_data
@@ -249,8 +276,7 @@ impl Session {
             shift,
             states,
         )?;
-        let mappings = (0..cpus)
-            .filter(|&cpu| is_online(cpu))
+        let mappings = online()
             .map(MappingEvents::open)
             .collect::<Result<Vec<_>>>()?;
         let last_epoch = &raw mut skeleton

@@ -6,7 +6,7 @@
 
 use hangdog_trace::Tables;
 use hangdog_trace::ids::{IDLE, KERNEL_PROCESS, NO_STACK, NONE, StackId, Upid, Utid};
-use hangdog_trace::tables::{Interrupt, Io, LifecycleEvent, Sample, Switch, Transfer, Wake};
+use hangdog_trace::tables::{Count, Interrupt, Io, LifecycleEvent, Sample, Switch, Transfer, Wake};
 use hangdog_trace::words::{IoOperation, LifecycleKind};
 use std::collections::HashMap;
 
@@ -438,6 +438,15 @@ impl World {
                 thread,
                 user_stack: self.stack(event.a),
                 kernel_stack: self.stack(event.b),
+            }),
+            event_kind::COUNTERS => self.tables.counters.push(Count {
+                ts,
+                cpu,
+                thread,
+                cycles: event.object,
+                instructions: event.arg,
+                cache_misses: event.a,
+                tlb_misses: event.b,
             }),
             _ => {}
         }

@@ -51,6 +51,8 @@ all_tables! {
     transfers: Transfers,
     /// What CPUs were running when sampled.
     samples: Samples,
+    /// What threads ran by the hardware's counters.
+    counters: Counters,
     /// Steps of threads' lives.
     lifecycle: Lifecycle,
     /// Stacks.

@@ -327,6 +327,24 @@ tables! {
         kernel_stack: u32,
     }
 
+    /// What a thread ran by the hardware's counters, since it came on the CPU or was last counted there. Only where there are such counters: see hooks in meta.json.
+    Counters of Count as "counters" {
+        /// When the counters were read, ns since the trace's start; ascending.
+        ts: u64,
+        /// Whose counters.
+        cpu: u16,
+        /// The thread that ran (utid); never idle.
+        thread: u32,
+        /// Cycles of the CPU in which it was not halted; u64::MAX not known: not counted, or not all the time.
+        cycles: u64 = u64::MAX,
+        /// Instructions that it retired; u64::MAX not known.
+        instructions: u64 = u64::MAX,
+        /// Misses of the last cache; u32::MAX not known, one less for any number beyond.
+        cache_misses: u32 = u32::MAX,
+        /// Reads that missed the data TLB; u32::MAX not known, one less for any number beyond.
+        tlb_misses: u32 = u32::MAX,
+    }
+
     /// The steps of threads' lives, from which threads and processes are known.
     Lifecycle of LifecycleEvent as "lifecycle" {
         /// When, ns since the trace's start; ascending; 0 for what was there before.

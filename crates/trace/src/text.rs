@@ -15,6 +15,7 @@
 //! 3ms   cpu0 irq 20us hard 33 main    # duration, hard|soft|timer, vector, interrupted thread
 //! 4ms   io 5ms main read 4096         # duration, thread, operation, bytes; device=8:1 sector=64
 //! 4ms   cpu0 sample worker stack=a;b
+//! 4ms   cpu0 counters worker cycles=4000 instructions=6000 cache-misses=3 tlb-misses=1
 //! 5ms   fork main -> child app 105    # new thread, process, tid
 //! 5ms   exec main /bin/other
 //! 5ms   rename worker novice          # the text goes on calling it worker
@@ -26,8 +27,8 @@
 //!
 //! Times are a number and `ns`, `us`, `ms` or `s`, or a bare 0. Calls go by their x86-64 name, or
 //! `fault`; left out, the thread is in none. `op=` is a futex
-//! operation, `arg=` a number, a time in ns or `none`. Stacks are function names, innermost first,
-//! each with its source as `name@file:line` if wanted; `a^b` is one frame, of b with a inlined
+//! operation, `arg=` a number, a time in ns or `none`. A counter that is left out is not known.
+//! Stacks are function names, innermost first, each with its source as `name@file:line` if wanted; `a^b` is one frame, of b with a inlined
 //! into it, and a last `!WORD` says why the stack ends there (words::StackEnd). Threads have utids from 1 in the order
 //! in which they are named, processes upids from 1.
 

@@ -98,6 +98,7 @@ fn others() {
         "1ms cpu2 irq 20us soft 3 main
          2ms io 5ms worker write 4096 device=8:1 sector=64
          3ms cpu1 sample main stack=x
+         3ms cpu1 counters main cycles=4000 instructions=6000 tlb-misses=1
          4ms transfer main received 20 object=unix:5 peer=unix:6
          5ms cpu1 lost 9 definitions",
     )
@@ -131,6 +132,16 @@ fn others() {
         kernel_stack: 0,
     };
     assert_eq!(story.samples.row(0), row);
+    let row = Count {
+        ts: 3_000_000,
+        cpu: 1,
+        thread: 1,
+        cycles: 4_000,
+        instructions: 6_000,
+        cache_misses: u32::MAX,
+        tlb_misses: 1,
+    };
+    assert_eq!(story.counters.row(0), row);
     let (object, peer) = (
         Object::new(ObjectKind::Unix, 5).0,
         Object::new(ObjectKind::Unix, 6).0,

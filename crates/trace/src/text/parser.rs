@@ -8,7 +8,9 @@ use super::values::{argument, device, integer, object, time, word_of};
 use super::{ARCH, Parsed, TextTrace};
 use crate::calls::{Calls, KERNEL_THREAD, NO_CALL};
 use crate::ids::{IDLE, KERNEL_PROCESS, NO_STACK, NONE, StackId, Upid, Utid};
-use crate::tables::{Interrupt, Io, LifecycleEvent, Loss, Sample, Stored, Switch, Transfer, Wake};
+use crate::tables::{
+    Count, Interrupt, Io, LifecycleEvent, Loss, Sample, Stored, Switch, Transfer, Wake,
+};
 use crate::words::*;
 
 /// What a running thread's priority is if the text does not say: nice 0.
@@ -169,6 +171,28 @@ impl Parser {
                     thread,
                     user_stack,
                     kernel_stack,
+                });
+                Ok(())
+            }
+            "counters" => {
+                let cpu = on_cpu()?;
+                let thread = self.thread(words)?;
+                let known = ["cycles", "instructions", "cache-misses", "tlb-misses"];
+                let options = words.options(&known)?;
+                self.trace.tables.counters.push(Count {
+                    ts,
+                    cpu,
+                    thread,
+                    cycles: options.get("cycles").map_or(Ok(u64::MAX), |n| integer(n))?,
+                    instructions: options
+                        .get("instructions")
+                        .map_or(Ok(u64::MAX), |n| integer(n))?,
+                    cache_misses: options
+                        .get("cache-misses")
+                        .map_or(Ok(u32::MAX), |n| integer(n))?,
+                    tlb_misses: options
+                        .get("tlb-misses")
+                        .map_or(Ok(u32::MAX), |n| integer(n))?,
                 });
                 Ok(())
             }
@@ -408,6 +432,7 @@ impl Parser {
         tables.ios.sort();
         tables.transfers.sort();
         tables.samples.sort();
+        tables.counters.sort();
         tables.lifecycle.sort();
         tables.losses.sort();
         trace.end = self.end.unwrap_or(self.last);
