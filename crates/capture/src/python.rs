@@ -8,7 +8,7 @@
 mod interpreter;
 mod text;
 
-pub(crate) use interpreter::Interpreter;
+pub(crate) use interpreter::{Interpreter, Known};
 
 /// What begins the words that stand for Python functions: no address does.
 const FRAME: u64 = 1 << 62;

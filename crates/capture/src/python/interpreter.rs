@@ -4,6 +4,7 @@
 //! also its version, `Py_Version`: the file's name does not matter.
 
 use std::fs::File;
+use std::ops::RangeInclusive;
 use std::path::Path;
 
 use object::Endianness;
@@ -13,20 +14,30 @@ use object::read::{ReadCache, ReadRef};
 
 const STATE: &[u8] = b"_PyRuntime";
 const VERSION: &[u8] = b"Py_Version";
+/// `bpf/python.h` has their layouts: 3.11 to 3.13.
+const VERSIONS: RangeInclusive<u64> = 11..=13;
+/// Where 3.13's state says whether it was built without the interpreter's lock.
+const FREE_THREADED: u64 = 16;
 /// The state is 160 KB: names need not be looked at in a library of small things.
 const LEAST_STATE: u64 = 4096;
 
 /// A Python interpreter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Interpreter {
-    /// `bpf/python.h` knows how it keeps its frames; its state lies so far from where offset 0 of
-    /// the file would be mapped with the code.
-    Known {
-        /// Wraps around.
-        state: u64,
-    },
+    /// `bpf/python.h` knows how it keeps its frames.
+    Known(Known),
     /// It keeps its frames in another way.
     Unknown,
+}
+
+/// An interpreter whose frames can be read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Known {
+    /// How far its state lies from where offset 0 of the file would be mapped with the code; wraps
+    /// around.
+    pub state: u64,
+    /// 11 for 3.11.
+    pub version: u64,
 }
 
 impl Interpreter {
@@ -45,32 +56,31 @@ impl Interpreter {
         };
         let state = find(STATE, LEAST_STATE)?.st_value(endian);
         let headers = file.elf_program_headers();
-        let mut loaded = headers.iter().filter(|h| h.p_type(endian) == PT_LOAD);
-        let version = find(VERSION, 0).and_then(|symbol| {
-            let address = symbol.st_value(endian);
-            let offset = headers
-                .iter()
-                .filter(|header| header.p_type(endian) == PT_LOAD)
-                .find_map(|header| {
-                    let within = address.checked_sub(header.p_vaddr(endian))?;
-                    let there = within < header.p_filesz(endian);
-                    header
-                        .p_offset(endian)
-                        .checked_add(within)
-                        .filter(|_| there)
-                })?;
-            let bytes = (&cache).read_bytes_at(offset, 4).ok()?;
-            Some(u32::from_le_bytes(bytes.try_into().ok()?))
-        });
+        let loaded = || headers.iter().filter(|h| h.p_type(endian) == PT_LOAD);
+        let word = |address: u64| {
+            let offset = loaded().find_map(|header| {
+                let within = address.checked_sub(header.p_vaddr(endian))?;
+                let offset = header.p_offset(endian).checked_add(within);
+                offset.filter(|_| within < header.p_filesz(endian))
+            })?;
+            let bytes = (&cache).read_bytes_at(offset, 8).ok()?;
+            Some(u64::from_le_bytes(bytes.try_into().ok()?))
+        };
+        let version = find(VERSION, 0).and_then(|symbol| word(symbol.st_value(endian)));
+        let version = version.unwrap_or(0);
         // 0x030b02f0 is 3.11.2.
-        if version.map(|version| version >> 16) != Some(0x030b) {
+        let minor = version >> 16 & 0xff;
+        // Without its lock all objects are larger; since 3.13 the state says so.
+        let free_threaded = || word(state.wrapping_add(FREE_THREADED)) != Some(0);
+        if version >> 24 != 3 || !VERSIONS.contains(&minor) || minor >= 13 && free_threaded() {
             return Some(Interpreter::Unknown);
         }
-        let code = loaded.find(|header| header.p_flags(endian).0 & PF_X.0 != 0)?;
+        let code = loaded().find(|header| header.p_flags(endian).0 & PF_X.0 != 0)?;
         let mapped = code.p_vaddr(endian).wrapping_sub(code.p_offset(endian));
-        Some(Interpreter::Known {
+        Some(Interpreter::Known(Known {
             state: state.wrapping_sub(mapped),
-        })
+            version: minor,
+        }))
     }
 }
 
@@ -103,9 +113,10 @@ mod tests {
         let source = "const unsigned long Py_Version = 0x030b02f0;
             char _PyRuntime[166688]; int f(void) { return _PyRuntime[1]; }";
         let path = library(dir.path(), "libsnake.so", source);
-        let Some(Interpreter::Known { state }) = Interpreter::of_file(&path) else {
+        let Some(Interpreter::Known(known)) = Interpreter::of_file(&path) else {
             panic!("not known");
         };
+        assert_eq!(known.version, 11);
         let name = CString::new(path.as_os_str().as_bytes()).expect("a path");
         // SAFETY: the library was made above and has nothing that runs when it is loaded.
         let address = unsafe {
@@ -118,7 +129,8 @@ mod tests {
             .iter()
             .find(|mapping| Path::new(&mapping.path) == path)
             .expect("its code");
-        assert_eq!((code.start - code.file_offset).wrapping_add(state), address);
+        let start = code.start - code.file_offset;
+        assert_eq!(start.wrapping_add(known.state), address);
     }
 
     /// Another version, or one that does not say which it is, is an interpreter that is not known;
@@ -130,8 +142,19 @@ mod tests {
             let path = library(dir.path(), name, source);
             Interpreter::of_file(&path)
         };
-        let newer = "const unsigned long Py_Version = 0x030c01f0; char _PyRuntime[166688];";
-        assert_eq!(of("newer.so", newer), Some(Interpreter::Unknown));
+        let version = |hex: &str, state: &str| {
+            format!("const unsigned long Py_Version = {hex}; long _PyRuntime[20000]{state};")
+        };
+        let newest = version("0x030e00f0", " = {7}");
+        assert_eq!(of("newest.so", &newest), Some(Interpreter::Unknown));
+        let without_lock = version("0x030d00f0", " = {7, 7, 1}");
+        assert_eq!(of("without.so", &without_lock), Some(Interpreter::Unknown));
+        let with_lock = version("0x030d00f0", " = {7, 7, 0}");
+        let known = of("with.so", &with_lock);
+        assert!(
+            matches!(known, Some(Interpreter::Known(Known { version: 13, .. }))),
+            "{known:?}"
+        );
         let older = "char _PyRuntime[166688];";
         assert_eq!(of("older.so", older), Some(Interpreter::Unknown));
         let small = "char _PyRuntime[8]; const unsigned long Py_Version = 0x030b02f0;";

@@ -12,21 +12,36 @@ use std::process::Command;
 
 const PROGRAM: &str = include_str!("programs/orchard.py");
 const FILE: &str = "orchard.py";
+/// A name, and how its definition is written.
+type Function = (&'static str, &'static str);
 /// For the program to wait until the recorder knows the interpreter, seconds.
 const START: &str = "1";
 
-/// Debian's first; any other will do.
-fn python() -> Option<&'static str> {
-    let found = ["/usr/bin/python3.11", "python3.11"]
-        .into_iter()
-        .find(|python| {
-            let version = Command::new(python).arg("--version").output();
-            version.is_ok_and(|output| output.status.success())
-        });
-    if found.is_none() {
-        eprintln!("NOT RUN: names_python: needs python3.11");
+/// The interpreters of a version that there are: Debian's, one in the path, and those that the
+/// variable PYTHONS names, with colons between them.
+fn pythons(version: &str) -> Vec<String> {
+    let named = std::env::var("PYTHONS").unwrap_or_default();
+    let found: Vec<String> = [
+        format!("/usr/bin/python{version}"),
+        format!("python{version}"),
+    ]
+    .into_iter()
+    .chain(named.split(':').map(str::to_owned))
+    .filter(|python| {
+        let answer = Command::new(python).arg("--version").output();
+        answer.is_ok_and(|output| {
+            String::from_utf8_lossy(&output.stdout).starts_with(&format!("Python {version}."))
+        })
+    })
+    .collect();
+    if found.is_empty() {
+        eprintln!("NOT RUN: names_python: needs python{version}");
     }
     found
+}
+
+fn python() -> Option<String> {
+    pythons("3.11").into_iter().next()
 }
 
 fn program(machine: &Machine, file: &str, text: &str) -> String {
@@ -86,10 +101,11 @@ fn named_waits(live: &Live, stacks: &StackTable, thread: Utid, call: &str) -> Ve
 fn python_functions_are_named_where_threads_wait() {
     let Some(machine) = machine() else { return };
     let Some(python) = python() else { return };
-    let live = machine.recorded(&[], &[python, &program(&machine, FILE, PROGRAM), START]);
+    let live = machine.recorded(&[], &[&python, &program(&machine, FILE, PROGRAM), START]);
     let stacks = StackTable::load(&live.trace).expect("stacks");
     let work = ("work", "def work");
-    let chains: [(&str, &str, &[(&str, &str)]); 6] = [
+    // Task, call that it waits in, functions with how their definitions are written.
+    let chains: [(&str, &str, &[Function]); 6] = [
         (
             "harvest",
             "clock_nanosleep",
@@ -178,7 +194,7 @@ fn python_functions_are_named_in_a_snapshot() {
 fn python_functions_are_named_in_samples() {
     let Some(machine) = machine() else { return };
     let Some(python) = python() else { return };
-    let live = machine.recorded(&[], &[python, &program(&machine, FILE, PROGRAM), START]);
+    let live = machine.recorded(&[], &[&python, &program(&machine, FILE, PROGRAM), START]);
     let stacks = StackTable::load(&live.trace).expect("stacks");
     let [thread] = threads_of(&live, "crush")[..] else {
         panic!("one thread: {:?}", live.facts)
@@ -202,8 +218,13 @@ fn python_functions_are_named_in_samples() {
 /// stack are those that Python itself sees: all of them, in their order, none besides.
 #[test]
 fn python_frames_are_those_that_python_sees() {
+    for version in ["3.11", "3.12", "3.13"] {
+        pythons(version).iter().for_each(|python| walk_maze(python));
+    }
+}
+
+fn walk_maze(python: &str) {
     let Some(machine) = machine() else { return };
-    let Some(python) = python() else { return };
     let program = program(&machine, "maze.py", include_str!("programs/maze.py"));
     let live = machine.recorded(&[], &[python, &program, START]);
     let fact = &live.facts[0];
@@ -229,9 +250,9 @@ fn python_frames_are_those_that_python_sees() {
         .map(chain)
         .collect();
     let chains = fact["chains"].as_array().expect("chains");
-    assert_eq!(found.len(), chains.len());
+    assert_eq!(found.len(), chains.len(), "{python}");
     for (found, chain) in found.iter().zip(chains) {
         let expected: Vec<&str> = chain.as_array().expect("names").iter().map(text).collect();
-        assert_eq!(*found, expected);
+        assert_eq!(*found, expected, "{python}");
     }
 }

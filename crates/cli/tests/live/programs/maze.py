@@ -114,6 +114,15 @@ def by_index(depth):
     Quiet(depth)[depth]
 
 
+class Beginning:
+    def __init__(self, depth):
+        descend(depth)
+
+
+def by_beginning(depth):
+    Beginning(depth)
+
+
 def by_end(depth):
     Thing(depth)
 
