@@ -170,8 +170,10 @@ struct cpu_state {
 	u32 padding;
 	// Where the scheduler's programs put the call that they look at; interrupts are off.
 	struct call call;
-	u64 copies_left; // stacks that may be copied until user space allows more
-	u64 more_padding[4];
+	u64 copies_left;    // stacks that may be copied until user space allows more
+	u64 transfers_left; // the same of transfers
+	u64 transfers_refused;
+	u64 more_padding[2];
 };
 
 enum context {

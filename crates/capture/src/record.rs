@@ -126,6 +126,7 @@ fn rfc3339(unix_ns: u64) -> String {
 #[derive(Default)]
 pub(crate) struct Losses {
     definitions: Vec<u64>,
+    transfers: Vec<u64>,
     mappings: u64,
     skipped: u64,
     pub total: u64,
@@ -157,6 +158,11 @@ impl Losses {
         for (cpu, now) in session.rings.lost_definitions().enumerate() {
             let new = now - std::mem::replace(&mut self.definitions[cpu], now);
             self.note(world, ts, cpu as u16, LossKind::Definitions, new);
+        }
+        self.transfers.resize(session.cpus, 0);
+        for (cpu, now) in session.rings.refused_transfers().enumerate() {
+            let new = now - std::mem::replace(&mut self.transfers[cpu], now);
+            self.note(world, ts, cpu as u16, LossKind::Transfers, new);
         }
         let new = session.lost_mappings() - self.mappings;
         self.mappings += new;

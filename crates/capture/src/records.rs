@@ -50,7 +50,9 @@ pub(crate) struct CpuEvent {
 pub(crate) struct CpuState {
     pub head: u64,
     pub lost_definitions: u64,
-    rest: [u64; 14],
+    rest: [u64; 11],
+    pub transfers_refused: u64,
+    padding: [u64; 2],
 }
 
 /// Something that events refer to, or a step in a thread's life, at a time of CLOCK_MONOTONIC.

@@ -82,6 +82,14 @@ impl Rings {
         })
     }
 
+    /// Transfers that were not recorded because there were too many, by CPU, since the start.
+    pub(crate) fn refused_transfers(&self) -> impl Iterator<Item = u64> + '_ {
+        (0..self.cpus).map(|cpu| {
+            // SAFETY: as in `head`.
+            unsafe { ptr::read_volatile(&raw const (*self.states.add(cpu)).transfers_refused) }
+        })
+    }
+
     /// A cursor at the oldest record that is still there.
     pub(crate) fn oldest(&self) -> Cursor {
         let slots = 1u64 << self.shift;

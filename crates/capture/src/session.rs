@@ -42,7 +42,8 @@ pub struct Options {
     pub unwind_memory: u64,
     /// Samples a second on each CPU; 0 for none, and for no hardware counters either.
     pub sample_hz: u32,
-    /// Record bytes through pipes and eventfds too, which hooks every system call.
+    /// Record bytes through pipes and eventfds too, which hooks every system call, and do not stop
+    /// where there are very many.
     pub transfers: bool,
 }
 
@@ -81,6 +82,9 @@ const DEFINITIONS_MOST: u32 = 64 << 20;
 const DEFINITIONS_LEAST: u32 = 4 << 20;
 /// What a copied stack takes of it at most (`bpf/records.h`).
 const COPY_SIZE: u32 = 5184;
+/// Transfers a CPU records between two looks at the definitions, which are 20 ms apart: 50,000 a
+/// second.
+const TRANSFERS: u64 = 1000;
 const SECTION: &str = "tp_btf/";
 
 /// Whether the running kernel has the tracepoint with type information.
@@ -149,6 +153,8 @@ pub(crate) struct Session {
     pub cpus: usize,
     mappings: Vec<MappingEvents>,
     lost_mappings: u64,
+    /// So many a CPU are recorded between two looks at the definitions.
+    transfers: u64,
     /// Where stacks are taken and need rules.
     unwinder: Option<Unwinder>,
     /// Programs are attached as long as these live.
@@ -302,11 +308,16 @@ impl Session {
             cpus,
             mappings,
             lost_mappings: 0,
+            transfers: if options.transfers {
+                u64::MAX
+            } else {
+                TRANSFERS
+            },
             unwinder,
             links: Vec::new(),
             skeleton,
         };
-        session.allow_copies();
+        session.allow_more();
         session.attach(options)?;
         Ok(session)
     }
@@ -398,7 +409,7 @@ impl Session {
         let ring = builder.build().map_err(failed)?;
         ring.consume().map_err(failed)?;
         drop(ring);
-        self.allow_copies();
+        self.allow_more();
         if let Some(unwinder) = &mut self.unwinder {
             let mut new = into.split_off(from);
             unwinder.follow(&mut new, now, last);
@@ -418,8 +429,8 @@ impl Session {
         self.unwinder.as_ref().map(Unwinder::figures)
     }
 
-    /// The kernel side may copy stacks again.
-    fn allow_copies(&mut self) {
+    /// The kernel side may copy stacks and record transfers again.
+    fn allow_more(&mut self) {
         // Half of the ring is for them.
         let copies = definitions_size(self.cpus) / 2 / COPY_SIZE / self.cpus as u32;
         let state = self
@@ -430,6 +441,7 @@ impl Session {
             .expect("the programs have state");
         for cpu in &mut state.cpus[..self.cpus] {
             cpu.copies_left = copies.into();
+            cpu.transfers_left = self.transfers;
         }
     }
 

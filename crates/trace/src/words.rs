@@ -167,5 +167,7 @@ word! {
         Recursion = 2 "recursion",
         /// Mapping events that the perf buffer had no room for.
         Mappings = 3 "mappings",
+        /// Transfers beyond some 50,000 a second on a CPU, which were counted and not recorded.
+        Transfers = 4 "transfers",
     }
 }
