@@ -28,7 +28,7 @@ def measure(hangdog, directory, events):
     """Records, asks a few times, and gives what was measured."""
     trace = directory / "large.hang"
     record(hangdog, trace, events)
-    info = recorders.Hangdog(hangdog, True).info(trace)
+    info = recorders.Hangdog(hangdog, "stacks").info(trace)
     runs = []
     for _ in range(TIMES):
         begin = time.monotonic()

@@ -7,11 +7,11 @@ and over. What is timed is from the end of the recording to the end of hangdog.
 
 import contextlib
 import json
+import os
 import pathlib
 import shutil
 import signal
 import subprocess
-import sys
 import time
 
 import recorders
@@ -105,8 +105,6 @@ def desktop(directory):
 
 def signal_group(process):
     """Ends a program with all that it has started."""
-    import os
-
     os.killpg(process.pid, signal.SIGKILL)
 
 
@@ -119,7 +117,7 @@ def measure(hangdog, directory, seconds):
         process = subprocess.Popen(words, stderr=subprocess.DEVNULL)
         cpu_s, peak = recorders.wait(process, "desktop")
         wall_s = time.monotonic() - begin
-    info = recorders.Hangdog(hangdog, True).info(trace)
+    info = recorders.Hangdog(hangdog, "stacks").info(trace)
     rows = json.loads(
         subprocess.run(
             [hangdog, "info", "--json", str(trace)], capture_output=True, text=True, check=True
@@ -152,7 +150,3 @@ def show(found):
         f"own CPU {found['recorder_cpu_s']:.1f} s, {found['peak_bytes'] / 1e9:.2f} GB"
     )
 
-
-if __name__ == "__main__":
-    with recorders.empty(pathlib.Path("/tmp/hangdog-desktop")) as place:
-        show(measure(sys.argv[1], place, float(sys.argv[2])))

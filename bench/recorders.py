@@ -69,10 +69,16 @@ class Recorder:
 class Hangdog(Recorder):
     """What the forms of hangdog have in common."""
 
-    def __init__(self, hangdog, stacks):
+    FORMS = {
+        "no stacks": ["--no-stacks"],
+        "stacks, no samples": ["--sample", "0"],
+        "stacks": [],
+    }
+
+    def __init__(self, hangdog, form):
         self.hangdog = hangdog
-        self.options = [] if stacks else ["--no-stacks"]
-        self.name = f"{type(self).__name__.lower()}, {'stacks' if stacks else 'no stacks'}"
+        self.options = self.FORMS[form]
+        self.name = f"{type(self).__name__.lower()}, {form}"
 
     def info(self, trace):
         """What the trace holds."""
@@ -164,8 +170,8 @@ class Perf(Recorder):
 def recorders(hangdog, peers):
     """All of them, the unrecorded run first."""
     found = [Recorder()]
-    for form in (Flight, Record):
-        found += [form(hangdog, stacks) for stacks in (False, True)]
+    found += [Flight(hangdog, form) for form in ("no stacks", "stacks")]
+    found += [Record(hangdog, form) for form in Hangdog.FORMS]
     if peers:
         found.append(Perf())
     return found

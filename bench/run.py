@@ -18,11 +18,12 @@ import statistics
 import sys
 
 import answer
+import desktop
 import recorders
 import workloads
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-QUICK = {"rounds": 2, "scale": 0.25, "events": 1_000_000}
+QUICK = {"rounds": 2, "scale": 0.25, "events": 1_000_000, "seconds": 10}
 
 
 def machine():
@@ -120,7 +121,7 @@ HEADER = (
     "lost",
     "switches/s",
 )
-FORMAT = "{:<21} {:<18} {:<17} {:<17} {:>9} {:>10} {:>11} {:>8} {:>11}"
+FORMAT = "{:<21} {:<26} {:<17} {:<17} {:>9} {:>10} {:>11} {:>8} {:>11}"
 
 
 def print_summary(summary):
@@ -147,7 +148,9 @@ def parse_arguments():
     parser.add_argument("--quick", action="store_true", help="two short rounds, a short trace")
     parser.add_argument("--peers", action="store_true", help="perf record beside hangdog")
     parser.add_argument(
-        "--only", choices=("cost", "why"), help="only what recording costs, or only the answer"
+        "--only",
+        choices=("cost", "why", "save"),
+        help="only what recording costs, only the answer, or only the saving of a desktop's trace",
     )
     parser.add_argument("--json", default=str(ROOT / "target/bench.json"), metavar="FILE")
     return parser.parse_args()
@@ -155,9 +158,10 @@ def parse_arguments():
 
 def main():
     args = parse_arguments()
-    scale, events = 1.0, 10_000_000
+    scale, events, seconds = 1.0, 10_000_000, desktop.SECONDS
     if args.quick:
         args.rounds, scale, events = QUICK["rounds"], QUICK["scale"], QUICK["events"]
+        seconds = QUICK["seconds"]
     hangdog = shutil.which(args.hangdog)
     if hangdog is None:
         sys.exit(f"bench: cannot find '{args.hangdog}': cargo build --release, or --hangdog PATH")
@@ -165,7 +169,7 @@ def main():
     result = {"machine": machine(), "failures": []}
     try:
         with recorders.empty(directory):
-            if args.only != "why":
+            if args.only in (None, "cost"):
                 works = workloads.workloads(directory, scale, (os.cpu_count() or 1) - 1)
                 forms = recorders.recorders(hangdog, args.peers)
                 result["runs"], result["failures"] = measure(
@@ -173,9 +177,12 @@ def main():
                 )
                 result["summary"] = summarise(result["runs"])
                 print_summary(result["summary"])
-            if args.only != "cost":
+            if args.only in (None, "why"):
                 result["why"] = answer.measure(hangdog, directory, events)
                 answer.show(result["why"])
+            if args.only in (None, "save"):
+                result["save"] = desktop.measure(hangdog, directory, seconds)
+                desktop.show(result["save"])
     except recorders.Failure as failure:
         result["failures"].append(str(failure))
     pathlib.Path(args.json).write_text(json.dumps(result, indent=1))

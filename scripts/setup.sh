@@ -34,7 +34,9 @@ need xvfb has Xvfb
 need zenity has zenity
 need zlib1g-dev library zlib
 if [[ ${1-} == bench ]]; then
+    need chromium has chromium
     need linux-perf has perf
+    need mousepad has mousepad
 fi
 
 install_packages() {
