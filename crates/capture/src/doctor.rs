@@ -3,6 +3,9 @@
 use std::fs;
 use std::path::Path;
 
+use hangdog_trace::meta::Hook;
+
+use crate::counters::{Counters, HARDWARE};
 use crate::session;
 use crate::system::{effective_capabilities, machine};
 
@@ -35,6 +38,7 @@ pub fn examine() -> Vec<Check> {
     let mut checks = vec![kernel(), types(), privileges(), lockdown(), kernel_names()];
     checks.extend(tracepoints());
     checks.push(sampling());
+    checks.push(counters());
     checks
 }
 
@@ -195,4 +199,21 @@ fn sampling() -> Check {
             check("sampling clock", Finding::Limited, why.to_string(), fix)
         }
     }
+}
+
+fn counters() -> Check {
+    let name = "hardware counters";
+    let (attached, absent): (Vec<_>, Vec<_>) = Counters::probe(HARDWARE, session::first_cpu())
+        .hooks()
+        .partition(|hook| hook.attached);
+    let names = |hooks: Vec<Hook>| {
+        let names: Vec<_> = hooks.into_iter().map(|hook| hook.name).collect();
+        names.join(", ")
+    };
+    let Some(first) = absent.first() else {
+        return check(name, Finding::Good, names(attached), "");
+    };
+    let why = first.reason.clone();
+    let more = format!("more with them: {}, for each thread", names(absent));
+    check(name, Finding::Limited, why, &more)
 }

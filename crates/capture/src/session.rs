@@ -172,9 +172,9 @@ impl Session {
     pub(crate) fn load(options: &Options, trial: &Trial) -> Result<Session> {
         let cpus = cpu_count()?;
         let online = || (0..cpus).filter(|&cpu| is_online(cpu));
-        let mut counters = match (options.sample_hz, online().next()) {
-            (1.., Some(cpu)) => Counters::probe(trial.counted, cpu),
-            _ => Counters::none(trial.counted, "not asked for (--sample)"),
+        let mut counters = match options.sample_hz {
+            1.. => Counters::probe(trial.counted, first_cpu()),
+            0 => Counters::none(trial.counted, "not asked for (--sample)"),
         };
         // The object must outlive everything that borrows from it; one per process, for its life.
         let storage: &'static mut MaybeUninit<OpenObject> =
@@ -499,6 +499,11 @@ fn is_online(cpu: usize) -> bool {
     // The boot CPU has no such file on many machines.
     std::fs::read_to_string(format!("/sys/devices/system/cpu/cpu{cpu}/online"))
         .map_or(true, |text| text.trim() != "0")
+}
+
+/// A CPU that is online.
+pub(crate) fn first_cpu() -> usize {
+    (0..MOST_CPUS).find(|&cpu| is_online(cpu)).unwrap_or(0)
 }
 
 /// Bytes of the definitions ring, a power of two.

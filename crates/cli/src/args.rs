@@ -77,7 +77,7 @@ pub struct RecordArgs {
     /// Record no stacks: cheaper, and less can be explained
     #[arg(long)]
     pub no_stacks: bool,
-    /// Samples a second of what each CPU runs; 0 turns sampling off
+    /// Samples a second of what each CPU runs; 0 turns that and hardware counters off
     #[arg(long, value_name = "HZ", default_value_t = 1000, value_parser = clap::value_parser!(u32).range(..=20_000))]
     pub sample: u32,
     /// Memory for the rings of all CPUs together
@@ -107,7 +107,7 @@ pub struct FlightArgs {
     /// Record no stacks: cheaper, and less can be explained
     #[arg(long)]
     pub no_stacks: bool,
-    /// Samples a second of what each CPU runs; 0 turns sampling off
+    /// Samples a second of what each CPU runs; 0 turns that and hardware counters off
     #[arg(long, value_name = "HZ", default_value_t = 100, value_parser = clap::value_parser!(u32).range(..=20_000))]
     pub sample: u32,
 }

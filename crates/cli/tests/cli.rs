@@ -51,6 +51,16 @@ impl Fixture {
                     attached: false,
                     reason: "this kernel has no such tracepoint".into(),
                 },
+                Hook {
+                    name: "cycles".into(),
+                    attached: false,
+                    reason: "this machine has no PMU".into(),
+                },
+                Hook {
+                    name: "block_rq_complete".into(),
+                    attached: false,
+                    reason: "this kernel has no such tracepoint".into(),
+                },
             ],
             ..Meta::default()
         };
@@ -138,6 +148,22 @@ fn story_json() {
 fn threads() {
     let text = Fixture::new("handover").text(&["threads", "t.hang"]);
     assert_golden("handover.threads.txt", &text);
+}
+
+/// Where the hardware was counted, two columns more, empty where it was not.
+#[test]
+fn threads_that_were_counted() {
+    let fixture = Fixture::new("counted");
+    assert_golden("counted.threads.txt", &fixture.text(&["threads", "t.hang"]));
+    let answer = fixture.json(&["threads", "t.hang", "--thread", "slow"]);
+    let expected = json!({
+        "instructions_per_cycle": 0.25,
+        "cache_misses_per_1000_instructions": 40.0,
+        "tlb_misses_per_1000_instructions": 2.0,
+    });
+    assert_eq!(answer["threads"][0]["counters"], expected);
+    let answer = fixture.json(&["threads", "t.hang", "--thread", "asleep"]);
+    assert_eq!(answer["threads"][0].get("counters"), None);
 }
 
 /// The worst problem of a trace: what a person can act on, with the evidence and the loss.

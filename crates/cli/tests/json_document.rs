@@ -19,6 +19,7 @@ thread main app 100
 3ms cpu0 irq 10us hard 33 child
 4ms cpu0 wake child -> main futex op=wake object=futex:0x10 stack=a kstack=b
 4ms cpu0 sample child stack=compute
+4ms cpu0 counters child cycles=1000 instructions=2000 cache-misses=2 tlb-misses=1
 5ms cpu0 switch child -> main preempted
 6ms cpu0 lost 2 events
 end 7ms

@@ -8,9 +8,11 @@
 //! - [`timeline`]: the intervals of all threads, and their building.
 //! - [`occupancy`]: the other view: which thread each CPU ran when.
 //! - [`summary`]: times and shares by thread.
+//! - [`counters`]: what the hardware's counters say of each thread.
 //!
 //! The rules by which one thread's events become states are in `lane`.
 
+pub mod counters;
 mod events;
 mod lane;
 pub mod occupancy;

@@ -8,7 +8,7 @@ use anyhow::Result;
 use comfy_table::{CellAlignment, Table, presets};
 use hangdog_trace::meta::{Hook, Meta, Mode, RecordingState, Unwinding};
 use hangdog_trace::tables::{
-    Interrupts, Ios, Lifecycle, Losses, Samples, Switches, Transfers, Wakes,
+    Counters, Interrupts, Ios, Lifecycle, Losses, Samples, Switches, Transfers, Wakes,
 };
 use hangdog_trace::{TableInfo, Threads, Trace};
 use serde::Serialize;
@@ -16,13 +16,14 @@ use std::io::Write;
 use std::path::Path;
 
 /// Tables whose rows are events; of the others, a row is a definition or a loss.
-const EVENTS: [&str; 7] = [
+const EVENTS: [&str; 8] = [
     Switches::NAME,
     Wakes::NAME,
     Interrupts::NAME,
     Ios::NAME,
     Transfers::NAME,
     Samples::NAME,
+    Counters::NAME,
     Lifecycle::NAME,
 ];
 
@@ -147,8 +148,8 @@ fn print(answer: &Answer<'_>) -> Result<()> {
     let absent: Vec<&Hook> = meta.hooks.iter().filter(|hook| !hook.attached).collect();
     let attached = meta.hooks.len() - absent.len();
     line("hooks", &format!("{attached} of {}", meta.hooks.len()))?;
-    for hook in absent {
-        line("", &format!("without {}: {}", hook.name, hook.reason))?;
+    for (reason, names) in by_reason(&absent) {
+        line("", &format!("without {}: {reason}", names.join(", ")))?;
     }
     for (title, kinds) in [
         ("events", &answer.events),
@@ -172,6 +173,21 @@ fn print(answer: &Answer<'_>) -> Result<()> {
         }
     }
     Ok(out.flush()?)
+}
+
+/// The hooks of each reason, in the order in which they first come.
+fn by_reason<'a>(absent: &[&'a Hook]) -> Vec<(&'a str, Vec<&'a str>)> {
+    let mut reasons: Vec<(&str, Vec<&str>)> = Vec::new();
+    for hook in absent {
+        match reasons
+            .iter_mut()
+            .find(|(reason, _)| *reason == hook.reason)
+        {
+            Some((_, names)) => names.push(&hook.name),
+            None => reasons.push((&hook.reason, vec![&hook.name])),
+        }
+    }
+    reasons
 }
 
 fn recorded(answer: &Answer<'_>) -> String {

@@ -8,9 +8,11 @@ use crate::output::{self, Colour, Paint};
 use crate::select::{self, NothingFound, Who, Window};
 use anyhow::Result;
 use comfy_table::{Attribute, Cell, CellAlignment, Table, presets};
+use hangdog_timeline::counters::{self, Rate, Rates};
 use hangdog_timeline::summary::{Summary, summaries};
 use hangdog_timeline::{Interval, State};
 use hangdog_trace::ids::Utid;
+use hangdog_trace::tables::Counters;
 use serde::{Serialize, Serializer};
 use std::cmp::Reverse;
 use std::io::Write;
@@ -38,16 +40,20 @@ struct Row<'a> {
     switches: u64,
     #[serde(serialize_with = "wait")]
     longest_wait: Option<Interval>,
+    /// None where the thread was not counted.
+    #[serde(serialize_with = "rates", skip_serializing_if = "Option::is_none")]
+    counters: Option<Rates>,
 }
 
 impl<'a> Row<'a> {
-    fn new(who: Who<'a>, summary: Summary) -> Row<'a> {
+    fn new(who: Who<'a>, summary: Summary, counters: Option<Rates>) -> Row<'a> {
         Row {
             who,
             time_ns: summary.total(),
             states: summary,
             switches: summary.switches,
             longest_wait: summary.longest_wait,
+            counters,
         }
     }
 
@@ -85,13 +91,35 @@ fn wait<S: Serializer>(wait: &Option<Interval>, to: S) -> Result<S::Ok, S::Error
     .serialize(to)
 }
 
+fn rates<S: Serializer>(rates: &Option<Rates>, to: S) -> Result<S::Ok, S::Error> {
+    #[derive(Serialize)]
+    struct Counted {
+        instructions_per_cycle: Option<f64>,
+        cache_misses_per_1000_instructions: Option<f64>,
+        tlb_misses_per_1000_instructions: Option<f64>,
+    }
+    let per_1000 = |rate: Rate| rate.value().map(|each| each * 1000.0);
+    rates
+        .map(|rates| Counted {
+            instructions_per_cycle: rates.instructions.value(),
+            cache_misses_per_1000_instructions: per_1000(rates.cache_misses),
+            tlb_misses_per_1000_instructions: per_1000(rates.tlb_misses),
+        })
+        .serialize(to)
+}
+
 /// Shows the threads.
 pub fn run(args: &ThreadsArgs) -> Result<()> {
     let recording = Recording::load(&args.trace)?;
     let window = Window::new(args.window, recording.timeline.end())?;
+    let counters: Counters = recording.trace.read()?;
+    let rates = counters::rates(&counters, window.from, window.to);
     let mut rows: Vec<Row<'_>> = chosen(&recording, window, args)?
         .into_iter()
-        .map(|(utid, summary)| Row::new(Who::new(&recording.threads, utid), summary))
+        .map(|(utid, summary)| {
+            let who = Who::new(&recording.threads, utid);
+            Row::new(who, summary, rates.get(&utid).copied())
+        })
         .collect();
     if rows.is_empty() {
         return Err(NothingFound::new("no such thread lives within the window").into());
@@ -155,7 +183,8 @@ fn print(loss: &Loss, window: Window, rows: &[Row<'_>]) -> Result<()> {
     if !paint.is_on() {
         table.force_no_tty();
     }
-    let headings = [
+    let counted = rows.iter().any(|row| row.counters.is_some());
+    let mut headings = vec![
         "process",
         "pid",
         "thread",
@@ -169,7 +198,11 @@ fn print(loss: &Loss, window: Window, rows: &[Row<'_>]) -> Result<()> {
         "switches",
         "longest wait",
     ];
-    table.set_header(headings.map(|text| Cell::new(text).add_attribute(Attribute::Bold)));
+    if counted {
+        headings.extend(["instr/cycle", "cache misses/1000 instr"]);
+    }
+    let bold = |text| Cell::new(text).add_attribute(Attribute::Bold);
+    table.set_header(headings.into_iter().map(bold));
     for row in rows {
         let mut cells = vec![
             format::printable(row.who.process).into(),
@@ -198,6 +231,12 @@ fn print(loss: &Loss, window: Window, rows: &[Row<'_>]) -> Result<()> {
                 format::moment(wait.start)
             )
         }));
+        if counted {
+            let figure = |value: Option<f64>| value.map_or(String::new(), |v| format!("{v:.2}"));
+            let rates = row.counters.unwrap_or_default();
+            cells.push(figure(rates.instructions.value()));
+            cells.push(figure(rates.cache_misses.value().map(|each| each * 1000.0)));
+        }
         table.add_row(cells);
     }
     for (i, column) in table.column_iter_mut().enumerate() {
