@@ -20,8 +20,8 @@ const LOOK_NS: u64 = 300_000;
 /// Where there were many looks before, one of them may have been held up, by the machine rather
 /// than by what the thread did: then it takes no longer than this.
 const LONGEST_LOOK_NS: u64 = 5_000_000;
-/// To look, a thread may have to get a lock back first, and whoever has it may be off its CPU: a
-/// wait for a lock up to this long.
+/// To look, a thread may have to get a lock back first, and whoever has it may be off its CPU.
+/// Where the stack does not tell that it is that lock, it is taken for it up to this long.
 const RELOCK_NS: u64 = 10_000_000;
 
 /// A condition variable has several futexes, which it uses in turn; it is no larger than this.
@@ -147,8 +147,11 @@ impl Joiner<'_, '_> {
     /// Whether this may be the lock that goes with a condition, which a thread that was woken in
     /// vain must get before it looks.
     fn may_be_relock(&self, part: &Part) -> bool {
-        part.whole.duration() <= RELOCK_NS
-            && Wait::new(self.evidence, self.thread, &part.whole).kind == WaitKind::Lock
+        let wait = Wait::new(self.evidence, self.thread, &part.whole);
+        let stack = wait.user_stack(self.evidence);
+        wait.kind == WaitKind::Lock
+            && (part.whole.duration() <= RELOCK_NS
+                || self.evidence.is_within(stack, names::CONDITION_WAIT))
     }
 
     /// Whether `part` is the same wait as `last`, taken up again after a look.

@@ -21,6 +21,15 @@ pub const LOCK_WAIT: &[&str] = &[
     "__pthread_rwlock_wrlock",
 ];
 
+/// A condition is being waited for; where that is a wait for a lock, it is the condition's own,
+/// which the thread gets back before it looks.
+pub const CONDITION_WAIT: &[&str] = &[
+    "pthread_mutex_cond_lock",
+    "pthread_cond_wait",
+    "pthread_cond_timedwait",
+    "pthread_cond_clockwait",
+];
+
 /// A mutex is being given back.
 pub const UNLOCK: &[&str] = &[
     "__lll_lock_wake",
