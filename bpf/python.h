@@ -253,48 +253,59 @@ __noinline u32 python_collect(u32 scratch, u32 version, u64 ts, u32 pid)
 	return 1;
 }
 
-// Reads the Python functions that the current thread is in. Returns whether there are any.
+// The interpreter's state of the thread whose fs base is `self`; 0 if there is none.
+static __always_inline u64 python_state(const struct python_layout *layout, u64 runtime, u64 self)
+{
+	u64 at = self + PTHREAD_FIRST_VALUES, state;
+	struct py_key key;
+
+	// Memory that was not touched yet cannot be read, which is as good as not set.
+	if (bpf_probe_read_user(&key, sizeof(key), (void *)(runtime + layout->key)) || !key.is_set)
+		return 0;
+	if (key.key >= VALUES_OF_BLOCK &&
+	    bpf_probe_read_user(&at, sizeof(at),
+				(void *)(self + PTHREAD_VALUES + key.key / VALUES_OF_BLOCK * 8)))
+		return 0;
+	// A value lies behind the number of its key's use.
+	at += key.key % VALUES_OF_BLOCK * 16 + 8;
+	return bpf_probe_read_user(&state, sizeof(state), (void *)at) ? 0 : state;
+}
+
+// Reads the Python functions that the current thread is in. Returns 0 if it has nothing to do with
+// Python.
 __noinline u32 python_begin(u32 scratch, u64 ranges, u64 ts, u32 pid)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
 	u32 index = (ranges & FIRST_RANGE) + (ranges >> 24 & 0xffff), version;
 	struct code_range *interpreter = bpf_map_lookup_elem(&code_ranges, &index);
 	struct python_walk *walk = python_walk_of(scratch);
-	u64 self = task->thread.fsbase, at = self + PTHREAD_FIRST_VALUES, state;
 	const struct python_layout *layout;
-	struct py_key key;
+	u64 state;
 
-	if (!interpreter || !walk || !self)
+	if (!interpreter || !walk)
 		return 0;
 	version = interpreter->end;
 	layout = python_layout_of(version);
-	if (bpf_probe_read_user(&key, sizeof(key), (void *)(interpreter->start + layout->key)) ||
-	    !key.is_set)
+	state = python_state(layout, interpreter->start, task->thread.fsbase);
+	if (!state)
 		return 0;
-	// A value lies behind the number of its key's use.
-	if (key.key >= VALUES_OF_BLOCK &&
-	    bpf_probe_read_user(&at, sizeof(at),
-				(void *)(self + PTHREAD_VALUES + key.key / VALUES_OF_BLOCK * 8)))
-		return 0;
-	at += key.key % VALUES_OF_BLOCK * 16 + 8;
-	if (bpf_probe_read_user(&state, sizeof(state), (void *)at) || !state)
-		return 0;
+	walk->words[0] = 0;
+	walk->next = 0;
+	walk->inside = 0;
 	if (bpf_probe_read_user(walk->piece, PY_THREAD_WORDS * 8, (void *)state) ||
-	    walk->piece[layout->thread_id & 31] != self)
-		return 0;
+	    walk->piece[layout->thread_id & 31] != task->thread.fsbase)
+		return 1;
 	walk->frame = walk->piece[layout->thread_head & 15];
 	walk->cframe = 0;
 	if (layout->has_cframes) {
 		walk->cframe = walk->frame;
 		if (bpf_probe_read_user(walk->piece, PY_CFRAME_WORDS * 8, (void *)walk->cframe))
-			return 0;
+			return 1;
 		walk->frame = walk->piece[layout->cframe_frame & 1];
 	}
 	walk->words[0] = walk->cframe;
 	walk->call = 0;
 	walk->count = 1;
-	walk->next = 0;
-	walk->inside = 0;
 	for (u32 i = 0; i < PYTHON_WORDS; i++) {
 		if (!python_collect(scratch, version, ts, pid))
 			break;

@@ -37,7 +37,8 @@ struct {
 	__type(value, struct cached_stack);
 } stack_cache SEC(".maps");
 
-#define MEMO_FRAMES 36
+// A power of two.
+#define MEMO_FRAMES 32
 
 // Where the return addresses lay in a walk: offsets from the stack pointer that it began at.
 struct memo {
@@ -57,6 +58,7 @@ struct stack_scratch {
 	struct stack_definition walk;
 	struct stack_copy copy;
 	struct memo memo;
+	u64 hash;
 	u64 remember;
 };
 

@@ -81,6 +81,51 @@ static __always_inline u32 send_copy(struct stack_scratch *space, const struct c
 	return id;
 }
 
+// Adds the frame after frame `i` - 1 to a walk that began at the stack pointer `sp`. Returns
+// whether there may be more. All that changes is in memory, whose content the verifier does not
+// follow, so that it looks at this once and not once for each frame.
+__noinline u32 add_frame(struct cursor *at, u32 scratch, u32 i, u64 sp)
+{
+	struct stack_scratch *space = bpf_map_lookup_elem(&stack_scratch, &scratch);
+	struct stack_definition *walk;
+	u64 offset, frame = 0;
+
+	if (!space || !at || !i || i >= MAX_FRAMES)
+		return 0;
+	walk = &space->walk;
+	if (!at->python || !python_inside(scratch)) {
+		u64 below = at->sp;
+		u32 end = at->ranges ? step(at) : STACK_MISSING;
+
+		if (end != STACK_UNKNOWN) {
+			walk->end = end;
+			return 0;
+		}
+		// Instead of the interpreter's loop come the functions that it runs.
+		if (at->python && !at->exact && python_leave(scratch, below, at->sp)) {
+			frame = python_next(scratch);
+			if (frame) {
+				walk->frames[i - 1] = frame;
+				space->hash = mix(space->hash, frame);
+			}
+		}
+	}
+	if (at->python)
+		frame = python_next(scratch);
+	if (!frame)
+		frame = at->ip;
+	walk->frames[i] = frame;
+	space->hash = mix(space->hash, frame);
+	walk->frame_count = i + 1;
+	offset = at->sp - sizeof(u64) - sp;
+	if (i <= MEMO_FRAMES)
+		space->memo.offsets[(i - 1) & (MEMO_FRAMES - 1)] = offset;
+	// Not where a signal's handler returns to: that has other registers to look at.
+	if (offset >= WINDOW_BYTES || at->exact)
+		space->remember = 0;
+	return 1;
+}
+
 // Walks from the registers. `place` is what the memo is to be known by, 0 for none: a sample
 // interrupts any place, and may interrupt whoever looks at the memos. A function that the verifier
 // looks at by itself: inlined, it would be looked at for every path to it.
@@ -100,45 +145,15 @@ __noinline u32 walk_user_stack(struct cursor *at, u64 ts, u64 place, u32 scratch
 	walk->frames[0] = at->ip;
 	cpu = at->cpu;
 	sp = at->sp;
-	hash = mix(first_hash(pid), at->ip);
-
-	// What changes in the loop is kept in memory, whose content the verifier does not follow:
-	// all iterations look the same to it.
+	space->hash = mix(first_hash(pid), at->ip);
 	space->remember = place != 0;
 	walk->end = STACK_DEPTH;
-	*(volatile u16 *)&walk->frame_count = 1;
+	walk->frame_count = 1;
 	for (u32 i = 1; i < MAX_FRAMES; i++) {
-		u64 offset, below = at->sp, frame = 0;
-
-		if (!at->python || !python_inside(scratch)) {
-			end = at->ranges ? step(at) : STACK_MISSING;
-			if (end != STACK_UNKNOWN) {
-				*(volatile u16 *)&walk->end = end;
-				break;
-			}
-			// Instead of the interpreter's loop come the functions that it runs.
-			if (at->python && !at->exact && python_leave(scratch, below, at->sp)) {
-				frame = python_next(scratch);
-				if (frame) {
-					walk->frames[i - 1] = frame;
-					hash = mix(hash, frame);
-				}
-			}
-		}
-		if (at->python)
-			frame = python_next(scratch);
-		if (!frame)
-			frame = at->ip;
-		walk->frames[i] = frame;
-		hash = mix(hash, frame);
-		*(volatile u16 *)&walk->frame_count = i + 1;
-		offset = at->sp - sizeof(u64) - sp;
-		if (i <= MEMO_FRAMES)
-			space->memo.offsets[i - 1] = offset;
-		// Not where a signal's handler returns to: that has other registers to look at.
-		if (offset >= WINDOW_BYTES || at->exact)
-			*(volatile u64 *)&space->remember = 0;
+		if (!add_frame(at, scratch, i, sp))
+			break;
 	}
+	hash = *(volatile u64 *)&space->hash;
 	end = *(volatile u16 *)&walk->end;
 	count = *(volatile u16 *)&walk->frame_count;
 	if (end == STACK_MISSING) {
@@ -183,9 +198,7 @@ static __always_inline u32 user_stack_id(struct task_struct *task, struct pt_reg
 	at.ranges = *(volatile u64 *)&code->ranges;
 	if ((u32)identity != pid || (at.ranges >> 40) != (at.epoch & 0xffffff))
 		at.ranges = 0;
-	at.python = !prove && at.ranges & HAS_INTERPRETER ? python_begin(scratch, at.ranges, ts, pid) : 0;
-	// Different Python functions have the same return addresses.
-	if (scratch == SCRATCH_SCHED && !(at.sp & 7) && !at.python) {
+	if (scratch == SCRATCH_SCHED && !(at.sp & 7)) {
 		struct memo *memo;
 
 		hash = mix(first_hash(pid), at.ip);
@@ -197,7 +210,13 @@ static __always_inline u32 user_stack_id(struct task_struct *task, struct pt_reg
 				goto known;
 		}
 	}
-	id = walk_user_stack(&at, ts, place, scratch);
+	// Different Python functions have the same return addresses: such a walk is not remembered.
+	// One that is remembered has no interpreter's loop among its callers, and no Python
+	// function then.
+	at.python = 0;
+	if (!prove && at.ranges & HAS_INTERPRETER)
+		at.python = python_begin(scratch, at.ranges, ts, pid);
+	id = walk_user_stack(&at, ts, at.python ? 0 : place, scratch);
 known:
 	if (prove && id) {
 		u32 key = scratch;
