@@ -377,14 +377,20 @@ fn memory(rows: u32) -> u64 {
     u64::from(rows) * size_of::<Row>() as u64
 }
 
-/// Builds tables until nobody wants any.
+/// Builds tables until nobody wants any; first what was mapped last, which runs now: what was there
+/// at the start may be much, and may be idle.
 fn build_all(requests: Receiver<Request>, results: Sender<Built>) {
-    for Request {
-        file,
-        places,
-        build_id,
-    } in requests
-    {
+    let mut wanted = Vec::new();
+    loop {
+        wanted.extend(requests.try_iter());
+        let Some(Request {
+            file,
+            places,
+            build_id,
+        }) = wanted.pop().or_else(|| requests.recv().ok())
+        else {
+            return;
+        };
         let (found, interpreter) = build(&places, &build_id);
         let built = Built {
             file,
