@@ -1,8 +1,8 @@
 //! Any bytes, taken for an ELF file: no panic, no endless loop, no memory without bound, and a
-//! table that keeps its word.
+//! table and functions that keep their word.
 #![no_main]
 
-use hangdog_unwind::{Registers, Rule, Table, walk};
+use hangdog_unwind::{Functions, Registers, Rule, Table, walk};
 use libfuzzer_sys::fuzz_target;
 
 const DEPTH: usize = 127;
@@ -12,7 +12,22 @@ fuzz_target!(|bytes: &[u8]| {
         let Ok(table) = table else { continue };
         check(&table, bytes);
     }
+    if let Ok(functions) = Functions::from_elf(bytes) {
+        check_functions(&functions, bytes.len() as u64);
+    }
 });
+
+/// They lie in the file, have a byte at least, and all bytes of one lead to it.
+fn check_functions(functions: &Functions, size: u64) {
+    assert_eq!(functions.find(size), None);
+    for offset in 0..size {
+        if let Some((start, end)) = functions.find(offset) {
+            assert!((start..end).contains(&offset) && end <= size);
+            assert_eq!(functions.find(start), Some((start, end)));
+            assert_eq!(functions.find(end - 1), Some((start, end)));
+        }
+    }
+}
 
 fn check(table: &Table, bytes: &[u8]) {
     let rows = table.rows();

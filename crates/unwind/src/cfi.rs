@@ -48,9 +48,9 @@ pub(crate) struct Rows {
 }
 
 /// Where an FDE is, and where its code.
-struct Place {
-    start: u32,
-    end: u32,
+pub(crate) struct Place {
+    pub(crate) start: u32,
+    pub(crate) end: u32,
     entry: usize,
 }
 
@@ -69,34 +69,49 @@ impl<'data, S: UnwindSection<Bytes<'data>>> Cfi<'_, 'data, S> {
     pub(crate) fn rows(&self, code: impl Fn(u64) -> Option<(u32, u32)>) -> Rows {
         let mut rows = Rows::default();
         let mut cies = HashMap::new();
-        let mut places = self.places(&mut cies, &mut rows.skipped, code);
-        places.sort_unstable_by_key(|place| (place.start, place.entry));
-        let all = places.len();
-        places.dedup_by_key(|place| place.start);
-        rows.skipped += (all - places.len()) as u64;
+        let places = self.places(&mut cies, &mut rows.skipped, code);
 
         let mut context = UnwindContext::new_in();
         for (i, place) in places.iter().enumerate() {
             let next = places.get(i + 1).map_or(u32::MAX, |next| next.start);
-            let end = place.end.min(next);
             let before = rows.rows.len();
-            if self
-                .fde(&cies, place, end, &mut context, &mut rows)
-                .is_err()
-            {
+            if self.fde(&cies, place, &mut context, &mut rows).is_err() {
                 rows.rows.truncate(before);
                 rows.push(place.start, Rule::NONE);
                 rows.skipped += 1;
             }
-            if end < next {
-                rows.push(end, Rule::NONE);
+            if place.end < next {
+                rows.push(place.end, Rule::NONE);
             }
         }
         rows
     }
 
-    /// Finds the code of each FDE.
+    /// Where the code of each FDE is, sorted; no two overlap. `code` is as for `rows`.
+    pub(crate) fn functions(&self, code: impl Fn(u64) -> Option<(u32, u32)>) -> Vec<Place> {
+        self.places(&mut HashMap::new(), &mut 0, code)
+    }
+
     fn places(
+        &self,
+        cies: &mut HashMap<usize, Cie<'data>>,
+        skipped: &mut u64,
+        code: impl Fn(u64) -> Option<(u32, u32)>,
+    ) -> Vec<Place> {
+        let mut places = self.unsorted_places(cies, skipped, code);
+        places.sort_unstable_by_key(|place| (place.start, place.entry));
+        let all = places.len();
+        places.dedup_by_key(|place| place.start);
+        *skipped += (all - places.len()) as u64;
+        let mut next = u32::MAX;
+        for place in places.iter_mut().rev() {
+            place.end = place.end.min(next);
+            next = place.start;
+        }
+        places
+    }
+
+    fn unsorted_places(
         &self,
         cies: &mut HashMap<usize, Cie<'data>>,
         skipped: &mut u64,
@@ -148,12 +163,11 @@ impl<'data, S: UnwindSection<Bytes<'data>>> Cfi<'_, 'data, S> {
         places
     }
 
-    /// Adds what the FDE at `place` says, up to `end`.
+    /// Adds what the FDE at `place` says.
     fn fde(
         &self,
         cies: &HashMap<usize, Cie<'data>>,
         place: &Place,
-        end: u32,
         context: &mut UnwindContext<usize, Storage>,
         rows: &mut Rows,
     ) -> gimli::Result<()> {
@@ -172,7 +186,7 @@ impl<'data, S: UnwindSection<Bytes<'data>>> Cfi<'_, 'data, S> {
                 return Err(gimli::Error::InvalidCfiSetLoc(row.start_address()));
             }
             last = distance;
-            if distance >= u64::from(end - place.start) {
+            if distance >= u64::from(place.end - place.start) {
                 break;
             }
             let pc = place.start + distance as u32;
