@@ -2,7 +2,8 @@
 //!
 //! Who knows a name depends on the module: an ELF file, or the debug information that was split
 //! off it ([`files`], [`elf`]), the kernel ([`kernel`]), the just-in-time compiler of a process
-//! ([`jit`]). What nobody knows for certain stays without a name: module and offset remain.
+//! ([`jit`]). Of a function that nobody names, its place tells it from others ([`stripped`]). What
+//! nobody knows for certain stays without a name: module and offset remain.
 
 mod debuginfod;
 mod elf;
@@ -14,6 +15,7 @@ mod kernel;
 mod name;
 mod perf_map;
 mod spans;
+mod stripped;
 
 use std::collections::HashMap;
 use std::num::NonZero;
@@ -26,7 +28,7 @@ use hangdog_trace::tables::{Frames, Modules, Symbol, Symbols};
 use hangdog_trace::words::ModuleKind;
 
 use debuginfod::Debuginfod;
-use files::Wanted;
+use files::{Layout, Wanted};
 use jit::Jit;
 use kernel::Kernel;
 use name::Names;
@@ -224,11 +226,7 @@ fn work<'a>(
                 loop {
                     let job = jobs.lock().unwrap_or_else(PoisonError::into_inner).pop();
                     let Some(job) = job else { break };
-                    let found = files::find(&job.wanted, debuginfod);
-                    let names = match found {
-                        Some(found) => elf::name(&found, &job.offsets),
-                        None => vec![Names::new(); job.offsets.len()],
-                    };
+                    let names = name_in_file(&job, debuginfod);
                     // Nobody listens only if the calling thread has panicked.
                     let _ = results.send((job, names));
                 }
@@ -237,6 +235,17 @@ fn work<'a>(
         drop(results);
         incoming.iter().for_each(|(job, names)| done(job, names));
     });
+}
+
+fn name_in_file(job: &Job<'_>, debuginfod: &Debuginfod) -> Vec<Names> {
+    let Some(found) = files::find(&job.wanted, debuginfod) else {
+        return vec![Names::new(); job.offsets.len()];
+    };
+    let mut names = elf::name(&found, &job.offsets);
+    if let Layout::Of(module) = &found.layout {
+        stripped::name_rest(job.wanted.path, &module.path, &job.offsets, &mut names);
+    }
+    names
 }
 
 /// Reading the rings may not wait, naming may: a thread of the recorder that does not inherit its
