@@ -76,10 +76,10 @@ const MEMO_SHIFT: u32 = 11;
 /// Logarithm of the stacks whose ids each CPU has at hand, as `bpf/stack.h` has it.
 const STACK_CACHE_SHIFT: u32 = 10;
 /// Of the definitions ring, bytes a CPU; a power of two.
-const DEFINITIONS: u32 = 2 << 20;
+const DEFINITIONS: u32 = 8 << 20;
 /// The most and the least of it for all CPUs.
 const DEFINITIONS_MOST: u32 = 64 << 20;
-const DEFINITIONS_LEAST: u32 = 4 << 20;
+const DEFINITIONS_LEAST: u32 = 8 << 20;
 /// What a copied stack takes of it at most (`bpf/records.h`).
 const COPY_SIZE: u32 = 5184;
 /// Transfers a CPU records between two looks at the definitions, which are 20 ms apart: 50,000 a
