@@ -56,7 +56,8 @@ pub struct Snapshot {
 
 /// How often definitions are read: what has been executed since has no unwind rules until then.
 const PERIOD: Duration = Duration::from_millis(20);
-/// So many stacks are kept; beyond it those that are no longer met are forgotten.
+/// So many stacks and Python functions are kept; beyond it those that are no longer met are
+/// forgotten.
 const MOST_STACKS: usize = 300_000;
 /// How long a client may take to write its line.
 const CLIENT_PATIENCE: Duration = Duration::from_secs(2);
@@ -303,8 +304,9 @@ impl Flight {
             }
             self.forgotten_at = 0;
         }
-        if self.forgotten_at == 0 && self.stacks.values().map(Vec::len).sum::<usize>() > MOST_STACKS
-        {
+        let stacks: usize = self.stacks.values().map(Vec::len).sum();
+        let functions: usize = self.functions.values().map(Vec::len).sum();
+        if self.forgotten_at == 0 && stacks + functions > MOST_STACKS {
             self.forgotten_at = monotonic_ns();
             self.session.forget_stacks();
         }
