@@ -215,7 +215,8 @@ fn python_functions_are_named_in_samples() {
 }
 
 /// In 400 random chains of calls, between Python and C to and fro, the Python frames of the thread's
-/// stack are those that Python itself sees: all of them, in their order, none besides.
+/// stack are those that Python itself sees: all of them, in their order, none besides. C functions
+/// stand between two of them where one calls the other by C, and nowhere else.
 #[test]
 fn python_frames_are_those_that_python_sees() {
     for version in ["3.11", "3.12", "3.13"] {
@@ -236,12 +237,21 @@ fn walk_maze(python: &str) {
         let row = modules.module.iter().position(|&id| id == module);
         row.is_some_and(|row| modules.kind[row] == u8::from(ModuleKind::Script))
     };
+    let name = |&frame: &u32| {
+        let frame = stacks.frame(frame).next().expect("a frame");
+        format!("{} {}", frame.function.expect("a name"), frame.source)
+    };
     let chain = |stack: u32| -> Vec<String> {
-        let scripts = stacks.frame_ids(stack).iter().filter(|id| is_script(id));
-        let named = scripts.flat_map(|&frame| stacks.frame(frame));
-        named
-            .map(|frame| format!("{} {}", frame.function.expect("a name"), frame.source))
-            .collect()
+        let ids = stacks.frame_ids(stack);
+        for pair in ids.windows(2).filter(|pair| is_script(&pair[1])) {
+            let caller = name(&pair[1]);
+            match caller.split(' ').next() {
+                Some("plainly" | "by_exception") => assert!(is_script(&pair[0]), "{caller}"),
+                Some("by_sorting" | "by_reducing") => assert!(!is_script(&pair[0]), "{caller}"),
+                _ => {}
+            }
+        }
+        ids.iter().filter(|id| is_script(id)).map(name).collect()
     };
     let found: Vec<Vec<String>> = waits(&live, live.utid(&fact["tid"]), "clock_nanosleep")
         .into_iter()
@@ -250,9 +260,13 @@ fn walk_maze(python: &str) {
         .map(chain)
         .collect();
     let chains = fact["chains"].as_array().expect("chains");
-    assert_eq!(found.len(), chains.len(), "{python}");
-    for (found, chain) in found.iter().zip(chains) {
-        let expected: Vec<&str> = chain.as_array().expect("names").iter().map(text).collect();
-        assert_eq!(*found, expected, "{python}");
+    // On a busy machine a sleep may be over before its thread is off the CPU.
+    assert!(found.len() * 20 >= chains.len() * 19, "{}", found.len());
+    let mut chains = chains.iter().map(|chain| -> Vec<&str> {
+        let names = chain.as_array().expect("names").iter();
+        names.map(text).collect()
+    });
+    for found in found {
+        assert!(chains.any(|chain| chain == found), "{python}: {found:?}");
     }
 }
