@@ -152,6 +152,8 @@ def parse_arguments():
         choices=("cost", "why", "save"),
         help="only what recording costs, only the answer, or only the saving of a desktop's trace",
     )
+    parser.add_argument("--workload", default="", metavar="TEXT", help="only those named so")
+    parser.add_argument("--recorder", default="", metavar="TEXT", help="only none and those")
     parser.add_argument("--json", default=str(ROOT / "target/bench.json"), metavar="FILE")
     return parser.parse_args()
 
@@ -171,7 +173,9 @@ def main():
         with recorders.empty(directory):
             if args.only in (None, "cost"):
                 works = workloads.workloads(directory, scale, (os.cpu_count() or 1) - 1)
-                forms = recorders.recorders(hangdog, args.peers)
+                works = [work for work in works if args.workload in work.name]
+                bare, *others = recorders.recorders(hangdog, args.peers)
+                forms = [bare] + [form for form in others if args.recorder in form.name]
                 result["runs"], result["failures"] = measure(
                     works, forms, args.rounds, directory
                 )

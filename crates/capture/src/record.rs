@@ -142,7 +142,10 @@ impl Losses {
         count: u64,
     ) {
         if count > 0 {
-            self.total += count;
+            // Transfers beyond the limit are left out on purpose.
+            if kind != LossKind::Transfers {
+                self.total += count;
+            }
             world.tables.losses.push(Loss {
                 ts,
                 cpu,

@@ -17,6 +17,10 @@ pub struct Loss {
     pub cut_short: bool,
     /// By kind and CPU.
     pub by: Vec<LossOf>,
+    /// Transfers that were counted and, for there were so many, not recorded, if there were any; no
+    /// loss, and not in the total.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub unrecorded_transfers: Option<u64>,
     /// Switches that the others show to be missing, counted as lost or not; none if they were
     /// not looked at.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -43,7 +47,12 @@ impl Loss {
 
     fn new(rows: &Losses, cut_short: bool) -> Loss {
         let mut sums = BTreeMap::new();
+        let mut unrecorded_transfers = 0u64;
         for i in 0..rows.len() {
+            if LossKind::from(rows.kind[i]) == LossKind::Transfers {
+                unrecorded_transfers = unrecorded_transfers.saturating_add(rows.count[i]);
+                continue;
+            }
             let sum: &mut u64 = sums.entry((rows.kind[i], rows.cpu[i])).or_default();
             *sum = sum.saturating_add(rows.count[i]);
         }
@@ -61,6 +70,7 @@ impl Loss {
                 .fold(0, |sum, loss| sum.saturating_add(loss.count)),
             cut_short,
             by,
+            unrecorded_transfers: (unrecorded_transfers > 0).then_some(unrecorded_transfers),
             missing_switches: None,
         }
     }
@@ -87,10 +97,15 @@ impl Loss {
         if self.cut_short {
             parts.push("the end (the recording was cut short or still runs)".into());
         }
-        match parts.len() {
+        let mut text = match parts.len() {
             0 => "none".into(),
             _ => parts.join(", "),
+        };
+        if let Some(count) = self.unrecorded_transfers {
+            let count = format::things(count, "transfer", "transfers");
+            text.push_str(&format!("; {count} counted only (--transfers records all)"));
         }
+        text
     }
 }
 
@@ -114,6 +129,21 @@ mod tests {
         let loss = Loss::new(&Losses::default(), false);
         assert!(loss.is_none());
         assert_eq!(loss.text(), "none");
+    }
+
+    /// Transfers that were left out on purpose are told and are no loss.
+    #[test]
+    fn unrecorded_transfers() {
+        let rows = [
+            row(0, LossKind::Transfers, 1_000),
+            row(1, LossKind::Transfers, 500),
+        ];
+        let loss = Loss::new(&Losses::from_iter(rows), false);
+        assert!(loss.is_none());
+        assert_eq!(
+            loss.text(),
+            "none; 1,500 transfers counted only (--transfers records all)"
+        );
     }
 
     /// Rows of one kind and CPU are one; a loss that belongs to no CPU names none.

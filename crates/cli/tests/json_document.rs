@@ -22,6 +22,7 @@ thread main app 100
 4ms cpu0 counters child cycles=1000 instructions=2000 cache-misses=2 tlb-misses=1
 5ms cpu0 switch child -> main preempted
 6ms cpu0 lost 2 events
+6.5ms cpu0 lost 2 transfers
 end 7ms
 ";
 

@@ -259,7 +259,9 @@ fn unwinding(taken: &Unwinding) -> String {
     }
     if taken.unread_interpreters > 0 {
         let count = format::things(taken.unread_interpreters, "Python", "Pythons");
-        text.push_str(&format!("; {count} whose functions have no names (not 3.11 to 3.13)"));
+        text.push_str(&format!(
+            "; {count} whose functions have no names (not 3.11 to 3.13)"
+        ));
     }
     text
 }
