@@ -2,7 +2,7 @@
 
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, AsRawFd, IntoRawFd};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use hangdog_trace::meta::{Hook, Unwinding};
 use libbpf_rs::btf::{Btf, types::Typedef};
@@ -85,6 +85,11 @@ const COPY_SIZE: u32 = 5184;
 /// Transfers a CPU records between two looks at the definitions, which are 20 ms apart: 50,000 a
 /// second.
 const TRANSFERS: u64 = 1000;
+/// Where so many more than that come between two looks, even to refuse them costs too much (a hook
+/// that does nothing takes some 30 ns of an operation of 400): the hooks are taken away for a while.
+const TRANSFERS_TOO_MANY: u64 = 4000;
+const TRANSFERS_REST: Duration = Duration::from_secs(1);
+const TRANSFER_HOOKS: [&str; 2] = ["sock_send_length", "sock_recv_length"];
 const SECTION: &str = "tp_btf/";
 
 /// Whether the running kernel has the tracepoint with type information.
@@ -159,6 +164,11 @@ pub(crate) struct Session {
     unwinder: Option<Unwinder>,
     /// Programs are attached as long as these live.
     links: Vec<Link>,
+    /// The same of those that record sockets' transfers.
+    transfer_links: Vec<Link>,
+    /// When these are attached again, and what they had refused when they were last looked at.
+    transfers_rest: Option<Instant>,
+    transfers_refused: u64,
     skeleton: HangdogSkel<'static>,
 }
 
@@ -315,6 +325,9 @@ impl Session {
             },
             unwinder,
             links: Vec::new(),
+            transfer_links: Vec::new(),
+            transfers_rest: None,
+            transfers_refused: 0,
             skeleton,
         };
         session.allow_more();
@@ -323,7 +336,7 @@ impl Session {
     }
 
     fn attach(&mut self, options: &Options) -> Result<()> {
-        let mut links = Vec::new();
+        let (mut links, mut transfer_links) = (Vec::new(), Vec::new());
         let mut absent = Vec::new();
         for program in self.skeleton.object_mut().progs_mut() {
             if !program.autoload() {
@@ -333,6 +346,7 @@ impl Session {
             let section = program.section().to_string_lossy().into_owned();
             if let Some(name) = section.strip_prefix(SECTION) {
                 match program.attach_trace() {
+                    Ok(link) if TRANSFER_HOOKS.contains(&name) => transfer_links.push(link),
                     Ok(link) => links.push(link),
                     Err(source) if REQUIRED.contains(&name) => {
                         return Err(Error::Bpf { doing, source });
@@ -366,12 +380,15 @@ impl Session {
             });
         }
         self.links = links;
+        self.transfer_links = transfer_links;
         Ok(())
     }
 
     /// Detaches everything: what the rings hold then is all there will be.
     pub(crate) fn detach(&mut self) {
         self.links.clear();
+        self.transfer_links.clear();
+        self.transfers_rest = None;
     }
 
     /// Takes over who is alive: what they run can be unwound from then on. Waits up to `patience`
@@ -409,6 +426,7 @@ impl Session {
         let ring = builder.build().map_err(failed)?;
         ring.consume().map_err(failed)?;
         drop(ring);
+        self.rest_transfers();
         self.allow_more();
         if let Some(unwinder) = &mut self.unwinder {
             let mut new = into.split_off(from);
@@ -427,6 +445,37 @@ impl Session {
     /// What unwinding took so far; nothing where no stacks are taken.
     pub(crate) fn unwinding(&self) -> Option<Unwinding> {
         self.unwinder.as_ref().map(Unwinder::figures)
+    }
+
+    /// Takes the hooks of transfers away where they are called too often, and back after a while.
+    fn rest_transfers(&mut self) {
+        if self.transfers == u64::MAX {
+            return;
+        }
+        let refused = self.rings.refused_transfers().sum::<u64>();
+        let new = refused - std::mem::replace(&mut self.transfers_refused, refused);
+        match self.transfers_rest {
+            None if new > TRANSFERS_TOO_MANY && !self.transfer_links.is_empty() => {
+                self.transfer_links.clear();
+                self.transfers_rest = Some(Instant::now() + TRANSFERS_REST);
+            }
+            Some(end) if Instant::now() >= end => {
+                self.transfers_rest = None;
+                self.transfer_links = self
+                    .skeleton
+                    .object_mut()
+                    .progs_mut()
+                    .filter(|program| {
+                        let section = program.section().to_string_lossy().into_owned();
+                        section
+                            .strip_prefix(SECTION)
+                            .is_some_and(|name| TRANSFER_HOOKS.contains(&name))
+                    })
+                    .filter_map(|program| program.attach_trace().ok())
+                    .collect();
+            }
+            _ => {}
+        }
     }
 
     /// The kernel side may copy stacks and record transfers again.

@@ -17,8 +17,8 @@ pub struct Loss {
     pub cut_short: bool,
     /// By kind and CPU.
     pub by: Vec<LossOf>,
-    /// Transfers that were counted and, for there were so many, not recorded, if there were any; no
-    /// loss, and not in the total.
+    /// Transfers that were not recorded because there were so many, as far as they were counted; none
+    /// if there were none. No loss, and not in the total.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub unrecorded_transfers: Option<u64>,
     /// Switches that the others show to be missing, counted as lost or not; none if they were
@@ -103,7 +103,9 @@ impl Loss {
         };
         if let Some(count) = self.unrecorded_transfers {
             let count = format::things(count, "transfer", "transfers");
-            text.push_str(&format!("; {count} counted only (--transfers records all)"));
+            text.push_str(&format!(
+                "; at least {count} not recorded, there were so many (--transfers records all)"
+            ));
         }
         text
     }
@@ -142,7 +144,8 @@ mod tests {
         assert!(loss.is_none());
         assert_eq!(
             loss.text(),
-            "none; 1,500 transfers counted only (--transfers records all)"
+            "none; at least 1,500 transfers not recorded, there were so many \
+             (--transfers records all)"
         );
     }
 

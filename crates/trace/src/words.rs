@@ -167,7 +167,8 @@ word! {
         Recursion = 2 "recursion",
         /// Mapping events that the perf buffer had no room for.
         Mappings = 3 "mappings",
-        /// Transfers beyond some 50,000 a second on a CPU, which were counted and not recorded.
+        /// Transfers beyond some 50,000 a second on a CPU, which were not recorded; where there were
+        /// many more still, not all of them are counted.
         Transfers = 4 "transfers",
     }
 }
