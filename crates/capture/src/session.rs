@@ -1,13 +1,15 @@
 //! The loaded programs: which hooks there are, what they write to, and how they are taken away.
 
+use std::cell::RefCell;
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, AsRawFd, IntoRawFd};
+use std::rc::Rc;
 use std::time::{Duration, Instant};
 
 use hangdog_trace::meta::{Hook, Unwinding};
 use libbpf_rs::btf::{Btf, types::Typedef};
 use libbpf_rs::skel::{OpenSkel, Skel, SkelBuilder};
-use libbpf_rs::{Link, MapCore, OpenObject, RingBufferBuilder};
+use libbpf_rs::{Link, MapCore, OpenObject, RingBuffer, RingBufferBuilder};
 
 use crate::counters::{self, Counters, KINDS};
 use crate::error::{Error, Result};
@@ -156,6 +158,9 @@ pub(crate) struct Session {
     pub rings: Rings,
     pub hooks: Vec<Hook>,
     pub cpus: usize,
+    /// Mapping the ring takes a millisecond: it stays mapped. What is read from it goes to `defined`.
+    definitions: RingBuffer<'static>,
+    defined: Rc<RefCell<Vec<Definition>>>,
     mappings: Vec<MappingEvents>,
     lost_mappings: u64,
     /// So many a CPU are recorded between two looks at the definitions.
@@ -312,7 +317,11 @@ impl Session {
                 })
             })
             .transpose()?;
+        let defined = Rc::new(RefCell::new(Vec::new()));
+        let definitions = open_definitions(&skeleton.maps.definitions, defined.clone())?;
         let mut session = Session {
+            definitions,
+            defined,
             rings,
             hooks,
             cpus,
@@ -411,21 +420,11 @@ impl Session {
         for mappings in &mut self.mappings {
             self.lost_mappings += mappings.drain(into);
         }
-        let failed = |source| Error::Bpf {
+        self.definitions.consume().map_err(|source| Error::Bpf {
             doing: "read the definitions ring",
             source,
-        };
-        let mut builder = RingBufferBuilder::new();
-        let take = |bytes: &[u8]| {
-            into.extend(Definition::parse(bytes).map(with_command_line));
-            0
-        };
-        builder
-            .add(&self.skeleton.maps.definitions, take)
-            .map_err(failed)?;
-        let ring = builder.build().map_err(failed)?;
-        ring.consume().map_err(failed)?;
-        drop(ring);
+        })?;
+        into.append(&mut self.defined.borrow_mut());
         self.rest_transfers();
         self.allow_more();
         if let Some(unwinder) = &mut self.unwinder {
@@ -532,6 +531,25 @@ impl Session {
             })
             .sum()
     }
+}
+
+/// The definitions ring, whose content goes to `into` whenever it is consumed.
+fn open_definitions(
+    map: &impl MapCore,
+    into: Rc<RefCell<Vec<Definition>>>,
+) -> Result<RingBuffer<'static>> {
+    let failed = |source| Error::Bpf {
+        doing: "open the definitions ring",
+        source,
+    };
+    let mut builder = RingBufferBuilder::new();
+    let take = move |bytes: &[u8]| {
+        into.borrow_mut()
+            .extend(Definition::parse(bytes).map(with_command_line));
+        0
+    };
+    builder.add(map, take).map_err(failed)?;
+    builder.build().map_err(failed)
 }
 
 /// The kernel knows the file that is executed; /proc has the whole command line while it lives.
