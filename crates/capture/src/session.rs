@@ -1,9 +1,8 @@
 //! The loaded programs: which hooks there are, what they write to, and how they are taken away.
 
-use std::cell::RefCell;
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, AsRawFd, IntoRawFd};
-use std::rc::Rc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use hangdog_trace::meta::{Hook, Unwinding};
@@ -160,7 +159,7 @@ pub(crate) struct Session {
     pub cpus: usize,
     /// Mapping the ring takes a millisecond: it stays mapped. What is read from it goes to `defined`.
     definitions: RingBuffer<'static>,
-    defined: Rc<RefCell<Vec<Definition>>>,
+    defined: Arc<Mutex<Vec<Definition>>>,
     mappings: Vec<MappingEvents>,
     lost_mappings: u64,
     /// So many a CPU are recorded between two looks at the definitions.
@@ -317,7 +316,7 @@ impl Session {
                 })
             })
             .transpose()?;
-        let defined = Rc::new(RefCell::new(Vec::new()));
+        let defined = Arc::new(Mutex::new(Vec::new()));
         let definitions = open_definitions(&skeleton.maps.definitions, defined.clone())?;
         let mut session = Session {
             definitions,
@@ -424,7 +423,7 @@ impl Session {
             doing: "read the definitions ring",
             source,
         })?;
-        into.append(&mut self.defined.borrow_mut());
+        into.append(&mut self.defined.lock().unwrap_or_else(PoisonError::into_inner));
         self.rest_transfers();
         self.allow_more();
         if let Some(unwinder) = &mut self.unwinder {
@@ -481,27 +480,23 @@ impl Session {
     fn allow_more(&mut self) {
         // Half of the ring is for them.
         let copies = definitions_size(self.cpus) / 2 / COPY_SIZE / self.cpus as u32;
-        let state = self
-            .skeleton
-            .maps
-            .bss_data
-            .as_deref_mut()
-            .expect("the programs have state");
-        for cpu in &mut state.cpus[..self.cpus] {
+        let (cpus, transfers) = (self.cpus, self.transfers);
+        for cpu in &mut self.state().cpus[..cpus] {
             cpu.copies_left = copies.into();
-            cpu.transfers_left = self.transfers;
+            cpu.transfers_left = transfers;
         }
     }
 
     /// Has every stack sent again when it is next met.
     pub(crate) fn forget_stacks(&mut self) {
-        let state = self
-            .skeleton
-            .maps
-            .bss_data
-            .as_deref_mut()
-            .expect("the programs have state");
+        let state = self.state();
         state.stack_generation = state.stack_generation.wrapping_add(1);
+    }
+
+    /// The programs' variables.
+    fn state(&mut self) -> &mut skeleton::types::bss {
+        let state = self.skeleton.maps.bss_data.as_deref_mut();
+        state.expect("the programs have state")
     }
 
     /// Mapping events that the kernel dropped, since the start.
@@ -536,7 +531,7 @@ impl Session {
 /// The definitions ring, whose content goes to `into` whenever it is consumed.
 fn open_definitions(
     map: &impl MapCore,
-    into: Rc<RefCell<Vec<Definition>>>,
+    into: Arc<Mutex<Vec<Definition>>>,
 ) -> Result<RingBuffer<'static>> {
     let failed = |source| Error::Bpf {
         doing: "open the definitions ring",
@@ -544,7 +539,8 @@ fn open_definitions(
     };
     let mut builder = RingBufferBuilder::new();
     let take = move |bytes: &[u8]| {
-        into.borrow_mut()
+        into.lock()
+            .unwrap_or_else(PoisonError::into_inner)
             .extend(Definition::parse(bytes).map(with_command_line));
         0
     };
