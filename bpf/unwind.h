@@ -267,7 +267,7 @@ static __always_inline u32 cached_rule(const struct cursor *at, u64 address)
 __noinline u32 step(struct cursor *at)
 {
 	struct signal_registers registers;
-	u64 cfa, fp, ip;
+	u64 cfa, fp, ip, link;
 	u32 rule, saved;
 
 	if (!at)
@@ -276,6 +276,10 @@ __noinline u32 step(struct cursor *at)
 	cfa = rule >> 4 & 0xffff;
 	saved = rule >> 20;
 	fp = at->fp;
+	link = at->link;
+	// It is the innermost frame's; whoever walks on for a missing rule needs it still.
+	if (rule != RULE_MISSING)
+		at->link = 0;
 	switch (rule & 15) {
 	case RULE_SP:
 		cfa = at->sp + cfa * 8;
@@ -314,9 +318,9 @@ __noinline u32 step(struct cursor *at)
 		saved = 2;
 		break;
 	default:
-		if (!at->exact || !at->link)
+		if (!at->exact || !link)
 			return STACK_UNSUPPORTED;
-		at->ip = at->link;
+		at->ip = link;
 		at->exact = 0;
 		return STACK_UNKNOWN;
 	}

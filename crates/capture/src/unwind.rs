@@ -40,6 +40,8 @@ pub(crate) use arrays::MOST_RANGES;
 const LATENESS_NS: u64 = 1_000_000;
 /// So long the end of a recording waits for tables that stack copies need.
 const LAST_PATIENCE: Duration = Duration::from_secs(5);
+/// So long a copy holds everything back that comes after it; a file may lie on a disk that hangs.
+const PATIENCE_NS: u64 = 2_000_000_000;
 /// Deepest walk, as `bpf/records.h` has it.
 const MOST_FRAMES: usize = 127;
 
@@ -155,7 +157,7 @@ impl Unwinder {
         self.load_tables(Duration::ZERO);
         let end = Instant::now() + LAST_PATIENCE;
         loop {
-            self.walk_copies(definitions, false);
+            self.walk_copies(definitions, now.saturating_sub(PATIENCE_NS));
             let left = end.saturating_duration_since(Instant::now());
             if !last || self.waiting.is_empty() || left.is_zero() {
                 break;
@@ -163,7 +165,7 @@ impl Unwinder {
             self.load_tables(left);
         }
         if last {
-            self.walk_copies(definitions, true);
+            self.walk_copies(definitions, u64::MAX);
         }
     }
 
@@ -266,11 +268,11 @@ impl Unwinder {
         }
     }
 
-    /// Walks the copies whose rules are there; all of them, as far as it goes, if `force` says so.
-    fn walk_copies(&mut self, into: &mut Vec<Definition>, force: bool) {
+    /// Walks the copies whose rules are there, and as far as it goes those from before `cutoff`.
+    fn walk_copies(&mut self, into: &mut Vec<Definition>, cutoff: u64) {
         let mut still = Vec::new();
         for waiting in std::mem::take(&mut self.waiting) {
-            match self.walk(&waiting, force) {
+            match self.walk(&waiting, waiting.ts < cutoff) {
                 Some(what) => into.push(Definition {
                     ts: waiting.ts,
                     what,
@@ -281,7 +283,7 @@ impl Unwinder {
         self.waiting = still;
     }
 
-    /// `None` if rules that it needs are still being made.
+    /// `None` if rules that it needs are still being made, unless `force` says that it goes without.
     fn walk(&self, waiting: &Waiting, force: bool) -> Option<What> {
         let copy = &waiting.copy;
         let (mut missing, mut absent, mut hoped) = (false, false, false);
@@ -329,7 +331,7 @@ impl Unwinder {
             return None;
         }
         // What was only hoped to be a frame must lead to code.
-        let is_code = |address: u64| layout::find(&waiting.code, address - 1).is_some();
+        let is_code = |address: u64| layout::find(&waiting.code, address.wrapping_sub(1)).is_some();
         if hoped && frames.len() > at + 1 && !frames.last().is_some_and(|&last| is_code(last)) {
             frames.pop();
         }

@@ -6,7 +6,7 @@
 
 use std::collections::{HashMap, HashSet};
 use std::path::PathBuf;
-use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::{Duration, Instant};
 
 use hangdog_trace::meta::Unwinding;
@@ -189,10 +189,9 @@ impl Library {
                 ],
                 build_id: mapping.build_id.clone(),
             };
-            // The builder lives as long as this.
-            if self.requests.send(request).is_ok() {
-                self.building += 1;
-            }
+            // Even if nobody takes it: what comes of it tells then that nobody builds.
+            let _ = self.requests.send(request);
+            self.building += 1;
         }
         Code::File(file)
     }
@@ -209,7 +208,14 @@ impl Library {
         self.runs.tick();
         let mut next = match self.building {
             0 => None,
-            _ => self.built.recv_timeout(patience).ok(),
+            _ => match self.built.recv_timeout(patience) {
+                Ok(built) => Some(built),
+                Err(RecvTimeoutError::Timeout) => None,
+                Err(RecvTimeoutError::Disconnected) => {
+                    self.give_up_building(&mut changed);
+                    None
+                }
+            },
         };
         while let Some(Built {
             file,
@@ -254,6 +260,18 @@ impl Library {
             }
         }
         changed
+    }
+
+    /// Nobody builds any more: what is not there will not come.
+    fn give_up_building(&mut self, changed: &mut HashSet<Code>) {
+        self.building = 0;
+        for file in 0..self.files.len() as u32 {
+            let is_homeless = self.homeless.iter().any(|(homeless, _)| *homeless == file);
+            if matches!(self.files[file as usize], State::Building) && !is_homeless {
+                self.figures.unreadable_files += 1;
+                self.settle(file, State::Unreadable, changed);
+            }
+        }
     }
 
     fn settle(&mut self, file: u32, state: State, changed: &mut HashSet<Code>) {
