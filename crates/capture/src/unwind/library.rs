@@ -102,6 +102,11 @@ impl Library {
         let (requests, incoming) = channel();
         let (outgoing, built) = channel();
         std::thread::spawn(move || build_all(incoming, outgoing));
+        Library::served_by(requests, built, rows)
+    }
+
+    /// A library whose tables somebody else builds.
+    fn served_by(requests: Sender<Request>, built: Receiver<Built>, rows: Shared<Row>) -> Library {
         let mut library = Library {
             runs: Runs::new(rows.count()),
             figures: Unwinding {
@@ -434,4 +439,40 @@ fn build(places: &[PathBuf], build_id: &str) -> (Found, Option<Interpreter>) {
         }
     }
     (Found::Nothing, None)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::fd::{AsFd, FromRawFd, OwnedFd};
+
+    fn shared<T: Copy>(count: usize) -> Shared<T> {
+        // SAFETY: the name ends with 0, and the descriptor that comes back is nobody else's.
+        let file = unsafe { OwnedFd::from_raw_fd(libc::memfd_create(c"rows".as_ptr(), 0)) };
+        let file = std::fs::File::from(file);
+        file.set_len((count * size_of::<T>()) as u64).expect("room");
+        Shared::map(file.as_fd(), count).expect("a mapping")
+    }
+
+    /// When nobody builds tables any more, a file that waits for one is settled without, and nothing
+    /// is waited for.
+    #[test]
+    fn a_builder_that_died_keeps_nobody_waiting() {
+        let (requests, _) = channel();
+        let (_, built) = channel();
+        let mut library = Library::served_by(requests, built, shared(1 << 16));
+        let layouts = Layouts::new(shared(16));
+        let mapping = RawMapping {
+            start: 0x1000,
+            end: 0x2000,
+            file_offset: 0,
+            path: "/file".into(),
+            build_id: String::new(),
+        };
+        let code = library.code(&mapping, 1);
+        assert!(library.is_busy() && matches!(library.rule(code, 0), Rules::Building));
+        let changed = library.take_built(Duration::from_secs(60), &layouts);
+        assert!(changed.contains(&code) && !library.is_busy());
+        assert!(matches!(library.rule(code, 0), Rules::Absent));
+    }
 }
