@@ -30,6 +30,7 @@ mod save;
 mod session;
 pub mod symbols;
 pub mod system;
+mod transfers;
 mod unwind;
 mod world;
 

@@ -3,7 +3,7 @@
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, AsRawFd, IntoRawFd};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use hangdog_trace::meta::{Hook, Unwinding};
 use libbpf_rs::btf::{Btf, types::Typedef};
@@ -17,6 +17,7 @@ use crate::population::Population;
 use crate::records::{CpuState, Definition, Event, What};
 use crate::ring::Rings;
 use crate::system::monotonic_ns;
+use crate::transfers::{self, TransferHooks};
 use crate::unwind::{Arrays, Unwinder};
 
 /// What libbpf-cargo generates from `bpf/`.
@@ -83,14 +84,6 @@ const DEFINITIONS_MOST: u32 = 64 << 20;
 const DEFINITIONS_LEAST: u32 = 8 << 20;
 /// What a copied stack takes of it at most (`bpf/records.h`).
 const COPY_SIZE: u32 = 5184;
-/// Transfers a CPU records between two looks at the definitions, which are 20 ms apart: 50,000 a
-/// second.
-const TRANSFERS: u64 = 1000;
-/// Where so many more than that come between two looks, even to refuse them costs too much (a hook
-/// that does nothing takes some 30 ns of an operation of 400): the hooks are taken away for a while.
-const TRANSFERS_TOO_MANY: u64 = 4000;
-const TRANSFERS_REST: Duration = Duration::from_secs(1);
-const TRANSFER_HOOKS: [&str; 2] = ["sock_send_length", "sock_recv_length"];
 const SECTION: &str = "tp_btf/";
 
 /// Whether the running kernel has the tracepoint with type information.
@@ -162,17 +155,11 @@ pub(crate) struct Session {
     defined: Arc<Mutex<Vec<Definition>>>,
     mappings: Vec<MappingEvents>,
     lost_mappings: u64,
-    /// So many a CPU are recorded between two looks at the definitions.
-    transfers: u64,
+    transfers: TransferHooks,
     /// Where stacks are taken and need rules.
     unwinder: Option<Unwinder>,
     /// Programs are attached as long as these live.
     links: Vec<Link>,
-    /// The same of those that record sockets' transfers.
-    transfer_links: Vec<Link>,
-    /// When these are attached again, and what they had refused when they were last looked at.
-    transfers_rest: Option<Instant>,
-    transfers_refused: u64,
     skeleton: HangdogSkel<'static>,
 }
 
@@ -326,16 +313,9 @@ impl Session {
             cpus,
             mappings,
             lost_mappings: 0,
-            transfers: if options.transfers {
-                u64::MAX
-            } else {
-                TRANSFERS
-            },
+            transfers: TransferHooks::new(options.transfers),
             unwinder,
             links: Vec::new(),
-            transfer_links: Vec::new(),
-            transfers_rest: None,
-            transfers_refused: 0,
             skeleton,
         };
         session.allow_more();
@@ -344,7 +324,7 @@ impl Session {
     }
 
     fn attach(&mut self, options: &Options) -> Result<()> {
-        let (mut links, mut transfer_links) = (Vec::new(), Vec::new());
+        let mut links = Vec::new();
         let mut absent = Vec::new();
         for program in self.skeleton.object_mut().progs_mut() {
             if !program.autoload() {
@@ -354,7 +334,7 @@ impl Session {
             let section = program.section().to_string_lossy().into_owned();
             if let Some(name) = section.strip_prefix(SECTION) {
                 match program.attach_trace() {
-                    Ok(link) if TRANSFER_HOOKS.contains(&name) => transfer_links.push(link),
+                    Ok(link) if transfers::is_hook(name) => self.transfers.add(link),
                     Ok(link) => links.push(link),
                     Err(source) if REQUIRED.contains(&name) => {
                         return Err(Error::Bpf { doing, source });
@@ -388,15 +368,13 @@ impl Session {
             });
         }
         self.links = links;
-        self.transfer_links = transfer_links;
         Ok(())
     }
 
     /// Detaches everything: what the rings hold then is all there will be.
     pub(crate) fn detach(&mut self) {
         self.links.clear();
-        self.transfer_links.clear();
-        self.transfers_rest = None;
+        self.transfers.detach();
     }
 
     /// Takes over who is alive: what they run can be unwound from then on. Waits up to `patience`
@@ -447,32 +425,17 @@ impl Session {
 
     /// Takes the hooks of transfers away where they are called too often, and back after a while.
     fn rest_transfers(&mut self) {
-        if self.transfers == u64::MAX {
-            return;
-        }
-        let refused = self.rings.refused_transfers().sum::<u64>();
-        let new = refused - std::mem::replace(&mut self.transfers_refused, refused);
-        match self.transfers_rest {
-            None if new > TRANSFERS_TOO_MANY && !self.transfer_links.is_empty() => {
-                self.transfer_links.clear();
-                self.transfers_rest = Some(Instant::now() + TRANSFERS_REST);
+        let refused = self.rings.refused_transfers().sum();
+        if self.transfers.should_return(refused) {
+            for program in self.skeleton.object_mut().progs_mut() {
+                let section = program.section().to_string_lossy().into_owned();
+                let is_hook = section
+                    .strip_prefix(SECTION)
+                    .is_some_and(transfers::is_hook);
+                if is_hook && let Ok(link) = program.attach_trace() {
+                    self.transfers.add(link);
+                }
             }
-            Some(end) if Instant::now() >= end => {
-                self.transfers_rest = None;
-                self.transfer_links = self
-                    .skeleton
-                    .object_mut()
-                    .progs_mut()
-                    .filter(|program| {
-                        let section = program.section().to_string_lossy().into_owned();
-                        section
-                            .strip_prefix(SECTION)
-                            .is_some_and(|name| TRANSFER_HOOKS.contains(&name))
-                    })
-                    .filter_map(|program| program.attach_trace().ok())
-                    .collect();
-            }
-            _ => {}
         }
     }
 
@@ -480,7 +443,7 @@ impl Session {
     fn allow_more(&mut self) {
         // Half of the ring is for them.
         let copies = definitions_size(self.cpus) / 2 / COPY_SIZE / self.cpus as u32;
-        let (cpus, transfers) = (self.cpus, self.transfers);
+        let (cpus, transfers) = (self.cpus, self.transfers.allowed());
         for cpu in &mut self.state().cpus[..cpus] {
             cpu.copies_left = copies.into();
             cpu.transfers_left = transfers;
