@@ -196,11 +196,11 @@ enum Doing {
     Busy,
 }
 
-struct Candidate<'e> {
+struct Candidate {
     window: Range<u64>,
     doing: Doing,
     /// Where waits of the same kind are counted.
-    site: Option<Site<'e>>,
+    site: Option<Site>,
     wait: Option<Wait>,
 }
 
@@ -263,10 +263,10 @@ fn unattended(wait: &Wait, life: &Range<u64>, is_first: bool) -> f64 {
 }
 
 #[derive(Default)]
-struct Finder<'e> {
-    candidates: Vec<Candidate<'e>>,
+struct Finder {
+    candidates: Vec<Candidate>,
     /// Lengths of waits by site, as counts by power of two.
-    lengths: HashMap<Site<'e>, [u32; 64]>,
+    lengths: HashMap<Site, [u32; 64]>,
     busy: Option<Busy>,
     series: Option<Series>,
 }
@@ -325,8 +325,8 @@ struct Busy {
 const PAUSE_NS: u64 = 1_000_000;
 const PAUSE_SHARE: u64 = 10;
 
-impl<'e> Finder<'e> {
-    fn wait(&mut self, evidence: &'e Evidence<'_>, waiting: &Waiting) {
+impl Finder {
+    fn wait(&mut self, evidence: &Evidence<'_>, waiting: &Waiting) {
         let length = waiting.to - waiting.from;
         if let Some(busy) = &self.busy
             && (length > PAUSE_NS || length > busy.busy / PAUSE_SHARE)
@@ -349,7 +349,7 @@ impl<'e> Finder<'e> {
         }
     }
 
-    fn count_length(&mut self, site: Site<'e>, length: u64) {
+    fn count_length(&mut self, site: Site, length: u64) {
         let bucket = length.max(1).ilog2() as usize;
         self.lengths.entry(site).or_insert([0; 64])[bucket] += 1;
     }
@@ -395,7 +395,7 @@ impl<'e> Finder<'e> {
         };
         let length = series.window.end - series.window.start;
         // No call has such a number: all series of a kind are one site.
-        let site = (i16::MIN + series.kind as i16, [].as_slice());
+        let site = (i16::MIN + series.kind as i16, 0);
         self.count_length(site, length);
         if length >= SHORTEST_NS {
             self.candidates.push(Candidate {
@@ -454,7 +454,7 @@ impl<'e> Finder<'e> {
 
     /// What waits at a site usually take, where there are enough to say: the lower bound of the
     /// median's power of two.
-    fn usual(&self) -> HashMap<Site<'e>, u64> {
+    fn usual(&self) -> HashMap<Site, u64> {
         const ENOUGH: u32 = 3;
         self.lengths
             .iter()

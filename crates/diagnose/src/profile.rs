@@ -324,6 +324,7 @@ pub(crate) fn mostly_yielding(evidence: &Evidence<'_>, samples: &[usize]) -> boo
         "do_sched_yield",
         "__do_sys_sched_yield",
     ];
+    let kernel = |row: usize| evidence.stacks.stack(evidence.samples.kernel_stack[row]);
     let yielding = samples
         .iter()
         .filter(|&&row| {
@@ -332,7 +333,8 @@ pub(crate) fn mostly_yielding(evidence: &Evidence<'_>, samples: &[usize]) -> boo
                 .stack(evidence.samples.user_stack[row])
                 .next();
             innermost.is_some_and(|frame| frame.function.is_some_and(|f| YIELD.contains(&f)))
-                || evidence.has_function(evidence.samples.kernel_stack[row], &KERNEL_YIELD)
+                || kernel(row)
+                    .any(|frame| frame.function.is_some_and(|f| KERNEL_YIELD.contains(&f)))
         })
         .count();
     yielding * 2 > samples.len()

@@ -9,7 +9,7 @@
 //! A loop that does little in each turn looks the same; one turn of it that took much longer than
 //! the others is a wait of its own. See `is_outlier`.
 
-use hangdog_graph::{Evidence, Wait, WaitKind, names};
+use hangdog_graph::{Evidence, Mark, Wait, WaitKind};
 use hangdog_timeline::{Cause, Interval, State};
 use hangdog_trace::ids::Utid;
 use hangdog_trace::object::{Object, ObjectKind};
@@ -151,7 +151,7 @@ impl Joiner<'_, '_> {
         let stack = wait.user_stack(self.evidence);
         wait.kind == WaitKind::Lock
             && (part.whole.duration() <= RELOCK_NS
-                || self.evidence.is_within(stack, names::CONDITION_WAIT))
+                || self.evidence.shows(stack, Mark::ConditionWait))
     }
 
     /// Whether `part` is the same wait as `last`, taken up again after a look.
@@ -177,7 +177,7 @@ impl Joiner<'_, '_> {
     fn caused_nothing(&self, from: u64, to: u64) -> bool {
         self.evidence.wakes_by(self.thread, from, to).all(|row| {
             let stack = self.evidence.wakes.user_stack[row];
-            self.evidence.is_within(stack, names::UNLOCK)
+            self.evidence.shows(stack, Mark::Unlock)
         })
     }
 

@@ -13,6 +13,7 @@ use hangdog_trace::words::Context;
 use std::collections::HashMap;
 
 use crate::evidence::Evidence;
+use crate::marks::Mark;
 use crate::names;
 use crate::wait::{Wait, WaitKind};
 
@@ -217,7 +218,7 @@ fn woken(evidence: &Evidence<'_>, wait: &Wait, row: usize) -> Edge {
                     )
                 })
         }
-        Context::Softirq if evidence.has_function(kernel_stack, names::SENDING) => {
+        Context::Softirq if evidence.shows(kernel_stack, Mark::Sending) => {
             let reason = format!(
                 "{} sent over a connection within this machine",
                 evidence.name(waker)
@@ -233,7 +234,7 @@ fn woken(evidence: &Evidence<'_>, wait: &Wait, row: usize) -> Edge {
         Context::Softirq if vector == TIMER_SOFTIRQ => {
             Edge::new(Kind::Timer, Weak, Source::Timer, "a kernel timer fired")
         }
-        Context::Hardirq if evidence.has_function(kernel_stack, names::DISK_WAKE) => {
+        Context::Hardirq if evidence.shows(kernel_stack, Mark::DiskWake) => {
             Edge::new(Kind::Disk, Strong, Source::Disk, "a block device finished")
         }
         Context::Softirq | Context::Hardirq | Context::Unknown => {
@@ -265,13 +266,13 @@ fn by_thread(evidence: &Evidence<'_>, wait: &Wait, row: usize) -> Edge {
         !object.is_none() && object.0 == wakes.object[row]
     };
     match evidence.call(wakes.call[row]) {
-        Call::Futex if evidence.is_within(stack, names::SIGNAL) => Edge::new(
+        Call::Futex if evidence.shows(stack, Mark::Signal) => Edge::new(
             Kind::Signal,
             Strong,
             source,
             format!("{name} signalled what it waited for"),
         ),
-        Call::Futex if evidence.is_within(stack, names::UNLOCK) || wait.kind == WaitKind::Lock => {
+        Call::Futex if evidence.shows(stack, Mark::Unlock) || wait.kind == WaitKind::Lock => {
             let held = wait.holder == Some(waker);
             let reason = match held {
                 true => format!("{name}, which held the lock, gave it back"),
@@ -452,7 +453,7 @@ fn went_on(evidence: &Evidence<'_>, thread: Utid, at: usize) -> bool {
     ran > LONG_NS
         || evidence
             .wakes_by(thread, first.start, end)
-            .any(|row| !evidence.is_within(evidence.wakes.user_stack[row], names::UNLOCK))
+            .any(|row| !evidence.shows(evidence.wakes.user_stack[row], Mark::Unlock))
 }
 
 /// How many intervals back a habit is looked for.

@@ -3,12 +3,16 @@
 use hangdog_timeline::Timeline;
 use hangdog_trace::Threads;
 use hangdog_trace::calls::{Call, Calls};
-use hangdog_trace::ids::{FrameId, NO_STACK, StackId, Utid};
+use hangdog_trace::ids::{StackId, Utid};
 use hangdog_trace::stacks::StackTable;
 use hangdog_trace::tables::{Samples, Switches, Transfers, Wakes};
+use std::ops::Deref;
 
-/// What is known.
-pub struct Evidence<'a> {
+use crate::marks::{Mark, Marks};
+use crate::wakers::Wakers;
+
+/// What was read of a trace.
+pub struct Tables<'a> {
     /// Who left a CPU for whom, and why.
     pub switches: &'a Switches,
     /// Who made whom runnable.
@@ -27,21 +31,46 @@ pub struct Evidence<'a> {
     pub calls: Calls,
 }
 
-/// The rows whose time lies in `[from, to)`; `ts` ascends.
-pub(crate) fn rows_between(ts: &[u64], from: u64, to: u64) -> std::ops::Range<usize> {
-    let first = ts.partition_point(|&t| t < from);
-    first..first + ts[first..].partition_point(|&t| t < to)
+/// What is known: the tables, and what is looked up so often that it is worked out once.
+pub struct Evidence<'a> {
+    tables: Tables<'a>,
+    marks: Marks,
+    wakers: Wakers,
 }
 
-/// Where a thread waits: its call and the frames of its user stack, innermost first. Two stacks of
-/// the same frames can have different ids: which code was known when they were taken differed.
-pub type Site<'a> = (i16, &'a [FrameId]);
+impl<'a> Deref for Evidence<'a> {
+    type Target = Tables<'a>;
 
-impl Evidence<'_> {
+    fn deref(&self) -> &Tables<'a> {
+        &self.tables
+    }
+}
+
+/// Where a thread waits: its call, and the user stack, as [`Evidence::same_frames`] has it.
+pub type Site = (i16, StackId);
+
+impl<'a> Evidence<'a> {
+    /// Works out what is looked up often: what each stack shows, and who woke whom.
+    pub fn new(tables: Tables<'a>) -> Evidence<'a> {
+        let (marks, wakers) =
+            rayon::join(|| Marks::new(tables.stacks), || Wakers::new(tables.wakes));
+        Evidence {
+            tables,
+            marks,
+            wakers,
+        }
+    }
+
     /// Where the thread waits that leaves its CPU by a row of `switches`.
-    pub fn site(&self, row: usize) -> Site<'_> {
+    pub fn site(&self, row: usize) -> Site {
         let stack = self.switches.user_stack[row];
-        (self.switches.call[row], self.stacks.frame_ids(stack))
+        (self.switches.call[row], self.same_frames(stack))
+    }
+
+    /// The first stack that has the same frames. Two stacks of the same frames can have different
+    /// ids: which code was known when they were taken differed.
+    pub fn same_frames(&self, stack: StackId) -> StackId {
+        self.marks.same_frames(self.stacks, stack)
     }
 
     /// A thread as reports name it: its name, and its process's in front where that differs.
@@ -54,24 +83,9 @@ impl Evidence<'_> {
         }
     }
 
-    /// Whether any frame of the stack has one of these names.
-    pub fn has_function(&self, stack: StackId, names: &[&str]) -> bool {
-        stack != NO_STACK
-            && self.stacks.stack(stack).any(|frame| {
-                frame
-                    .function
-                    .is_some_and(|function| names.contains(&function))
-            })
-    }
-
-    /// Whether the innermost few frames of the stack have a name that contains one of these.
-    pub fn is_within(&self, stack: StackId, parts: &[&str]) -> bool {
-        stack != NO_STACK
-            && self.stacks.stack(stack).take(4).any(|frame| {
-                frame
-                    .function
-                    .is_some_and(|function| parts.iter().any(|&part| function.contains(part)))
-            })
+    /// Whether a stack shows this.
+    pub fn shows(&self, stack: StackId, mark: Mark) -> bool {
+        self.marks.shows(self.stacks, stack, mark)
     }
 
     /// The system call that a row of `switches` blocked in.
@@ -79,12 +93,14 @@ impl Evidence<'_> {
         self.calls.kind(number)
     }
 
-    /// Rows of `wakes` in `[from, to)` that `waker` made from its own context.
+    /// Rows of `wakes` in `[from, to)` that `waker` made from its own context, in order.
     pub fn wakes_by(&self, waker: Utid, from: u64, to: u64) -> impl Iterator<Item = usize> + '_ {
-        rows_between(&self.wakes.ts, from, to).filter(move |&row| {
-            self.wakes.waker[row] == waker
-                && hangdog_trace::words::Context::from(self.wakes.context[row])
-                    == hangdog_trace::words::Context::Task
-        })
+        let rows = self.wakers.rows(waker);
+        let ts = |row: u32| self.wakes.ts[row as usize];
+        let first = rows.partition_point(|&row| ts(row) < from);
+        rows[first..]
+            .iter()
+            .take_while(move |&&row| ts(row) < to)
+            .map(|&row| row as usize)
     }
 }

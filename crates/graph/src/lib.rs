@@ -8,13 +8,16 @@
 //! - [`evidence`]: the tables that everything is read from.
 //! - [`wait`]: what a blocked thread waits for.
 //! - [`edge`]: what ended a wait, or who could have ended it.
-//! - [`names`]: the functions, of the C library and of the kernel, that tell the mechanism.
+//! - [`marks`]: what stacks show, by the [`names`] of functions of the C library and of the kernel.
 
 pub mod edge;
 pub mod evidence;
+pub mod marks;
 pub mod names;
 pub mod wait;
+mod wakers;
 
 pub use edge::{Edge, EdgeKind, Source, Strength};
-pub use evidence::Evidence;
+pub use evidence::{Evidence, Tables};
+pub use marks::Mark;
 pub use wait::{Wait, WaitKind};

@@ -7,7 +7,7 @@ use hangdog_trace::object::{Object, ObjectKind};
 use hangdog_trace::words::Left;
 
 use crate::evidence::Evidence;
-use crate::names;
+use crate::marks::Mark;
 
 /// The kinds of waits.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -171,12 +171,12 @@ fn kind(evidence: &Evidence<'_>, row: usize, holder: Option<Utid>) -> WaitKind {
     if left == Left::Stopped {
         return WaitKind::Stopped;
     }
-    let on_disk = uninterruptible && evidence.has_function(kernel, names::DISK_WAIT);
+    let on_disk = uninterruptible && evidence.shows(kernel, Mark::DiskWait);
     match evidence.call(switches.call[row]) {
         Call::None if on_disk || uninterruptible && kernel == 0 => WaitKind::Paging,
         Call::Futex => match FutexOp::of(switches.arg[row]) {
             FutexOp::LockPi | FutexOp::LockPi2 => WaitKind::Lock,
-            _ if evidence.is_within(user, names::LOCK_WAIT) => WaitKind::Lock,
+            _ if evidence.shows(user, Mark::LockWait) => WaitKind::Lock,
             // A join names its thread as well, but by a futex that the kernel shares.
             _ if holder.is_some() && switches.arg[row] & FUTEX_PRIVATE != 0 => WaitKind::Lock,
             _ => WaitKind::Condition,

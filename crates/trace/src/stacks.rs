@@ -92,6 +92,17 @@ impl StackTable {
         }
     }
 
+    /// The ids of all stacks, in the order of their rows.
+    pub fn ids(&self) -> impl ExactSizeIterator<Item = StackId> + '_ {
+        self.stacks.stack.iter().copied()
+    }
+
+    /// The row of a stack; none for no stack or one that is not known. Of several rows with one
+    /// id, which only a damaged trace has, the last.
+    pub fn row(&self, stack: StackId) -> Option<usize> {
+        self.stack_rows.get(&stack).map(|&row| row as usize)
+    }
+
     /// The frame ids of a stack, innermost first; empty for no stack or one that is not known.
     pub fn frame_ids(&self, stack: StackId) -> &[FrameId] {
         match self.stack_rows.get(&stack) {

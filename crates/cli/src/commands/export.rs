@@ -7,7 +7,7 @@ use crate::whole_file::WholeFile;
 use anyhow::{Context, Result, bail};
 use hangdog_diagnose::{diagnose, problem};
 use hangdog_export::{Selection, Span, firefox, folded, perfetto};
-use hangdog_graph::Evidence;
+use hangdog_graph::{Evidence, Tables};
 use hangdog_trace::calls::Calls;
 use hangdog_trace::tables::Transfers;
 
@@ -60,7 +60,7 @@ pub fn run(args: &ExportArgs) -> Result<()> {
 /// The worst problems that lie within the selection, each with its verdict.
 fn problems(material: &Material, selection: &Selection) -> Vec<Span> {
     let recording = &material.recording;
-    let evidence = Evidence {
+    let evidence = Evidence::new(Tables {
         switches: &recording.switches,
         wakes: &recording.wakes,
         samples: &material.samples,
@@ -70,7 +70,7 @@ fn problems(material: &Material, selection: &Selection) -> Vec<Span> {
         timeline: &recording.timeline,
         stacks: &material.stacks,
         calls: Calls::new(&recording.trace.meta().arch),
-    };
+    });
     problem::find(&evidence, recording.trace.meta().command_tid)
         .iter()
         .filter(|problem| {

@@ -11,7 +11,7 @@ use crate::select::{self, NothingFound, Window};
 use anyhow::Result;
 use hangdog_diagnose::verdict::{Verdict, Who};
 use hangdog_diagnose::{Problem, diagnose, judge, problem};
-use hangdog_graph::Evidence;
+use hangdog_graph::{Evidence, Tables};
 use hangdog_trace::calls::Calls;
 use hangdog_trace::tables::{Samples, Transfers};
 use serde::Serialize;
@@ -56,7 +56,7 @@ pub fn run(args: &WhyArgs) -> Result<()> {
     let stacks = load::stacks(&recording.trace)?;
     let samples: Samples = recording.trace.read()?;
     let transfers: Transfers = recording.trace.read()?;
-    let evidence = Evidence {
+    let evidence = Evidence::new(Tables {
         switches: &recording.switches,
         wakes: &recording.wakes,
         samples: &samples,
@@ -65,7 +65,7 @@ pub fn run(args: &WhyArgs) -> Result<()> {
         timeline: &recording.timeline,
         stacks: &stacks,
         calls: Calls::new(&recording.trace.meta().arch),
-    };
+    });
     let problems = problem::find(&evidence, recording.trace.meta().command_tid);
     let (chosen, number) = choose(args, &recording, &problems)?;
     let verdict = diagnose(&evidence, &chosen, recording.loss.total > 0);

@@ -2,7 +2,7 @@
 #![allow(dead_code, reason = "each test file uses its own part")]
 
 use hangdog_graph::edge::ended_by;
-use hangdog_graph::{Edge, Evidence, Wait};
+use hangdog_graph::{Edge, Evidence, Tables, Wait};
 use hangdog_timeline::{Cause, State, Timeline};
 use hangdog_trace::Threads;
 use hangdog_trace::calls::Calls;
@@ -49,7 +49,7 @@ impl Recording {
     }
 
     pub fn evidence(&self) -> Evidence<'_> {
-        Evidence {
+        Evidence::new(Tables {
             switches: &self.trace.tables.switches,
             wakes: &self.trace.tables.wakes,
             samples: &self.trace.tables.samples,
@@ -58,7 +58,7 @@ impl Recording {
             timeline: &self.timeline,
             stacks: &self.stacks,
             calls: Calls::new("x86_64"),
-        }
+        })
     }
 
     /// The thread that the text calls `name`.

@@ -1,0 +1,101 @@
+//! What each stack shows, worked out once for all stacks of a trace.
+//!
+//! Whether a stack waits for a lock or gives one back is asked at every wait and every wake, of
+//! which there are millions, while there are some ten thousand stacks: so each is looked through
+//! for the functions of [`names`](crate::names) once, and is a byte from then on.
+
+use hangdog_trace::ids::StackId;
+use hangdog_trace::stacks::StackTable;
+use std::collections::HashMap;
+
+use crate::names;
+
+/// Something that the functions on a stack tell.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[repr(u8)]
+pub enum Mark {
+    /// A lock is waited for.
+    LockWait = 1,
+    /// A condition is waited for, perhaps its lock.
+    ConditionWait = 2,
+    /// A lock is given back.
+    Unlock = 4,
+    /// A condition is signalled.
+    Signal = 8,
+    /// The kernel waits for a block device.
+    DiskWait = 16,
+    /// The kernel completes block I/O.
+    DiskWake = 32,
+    /// The kernel delivers what the thread itself just sent.
+    Sending = 64,
+}
+
+/// Marks that one of the innermost few frames shows, by a part of its function's name.
+const INNERMOST: [(Mark, &[&str]); 4] = [
+    (Mark::LockWait, names::LOCK_WAIT),
+    (Mark::ConditionWait, names::CONDITION_WAIT),
+    (Mark::Unlock, names::UNLOCK),
+    (Mark::Signal, names::SIGNAL),
+];
+/// So many functions are the innermost few.
+const FEW: usize = 4;
+
+/// Marks that any frame shows, by its function's name.
+const ANYWHERE: [(Mark, &[&str]); 3] = [
+    (Mark::DiskWait, names::DISK_WAIT),
+    (Mark::DiskWake, names::DISK_WAKE),
+    (Mark::Sending, names::SENDING),
+];
+
+/// The marks of all stacks, by their rows.
+pub(crate) struct Marks {
+    marks: Vec<u8>,
+    /// The first stack of the same frames.
+    same: Vec<StackId>,
+}
+
+impl Marks {
+    pub(crate) fn new(stacks: &StackTable) -> Marks {
+        let mut by_function: HashMap<&str, (u8, u8)> = HashMap::new();
+        let mut first: HashMap<&[u32], StackId> = HashMap::new();
+        let (mut marks, mut same) = (Vec::new(), Vec::new());
+        for stack in stacks.ids() {
+            let mut shown = 0;
+            for (at, frame) in stacks.stack(stack).enumerate() {
+                let Some(function) = frame.function else {
+                    continue;
+                };
+                let (innermost, anywhere) = *by_function
+                    .entry(function)
+                    .or_insert_with(|| marks_of(function));
+                shown |= anywhere | if at < FEW { innermost } else { 0 };
+            }
+            marks.push(shown);
+            same.push(*first.entry(stacks.frame_ids(stack)).or_insert(stack));
+        }
+        Marks { marks, same }
+    }
+
+    pub(crate) fn shows(&self, stacks: &StackTable, stack: StackId, mark: Mark) -> bool {
+        stacks
+            .row(stack)
+            .is_some_and(|row| self.marks[row] & mark as u8 != 0)
+    }
+
+    pub(crate) fn same_frames(&self, stacks: &StackTable, stack: StackId) -> StackId {
+        stacks.row(stack).map_or(0, |row| self.same[row])
+    }
+}
+
+/// What a function shows among the innermost few, and what anywhere.
+fn marks_of(function: &str) -> (u8, u8) {
+    let innermost = INNERMOST
+        .iter()
+        .filter(|(_, parts)| parts.iter().any(|&part| function.contains(part)))
+        .fold(0, |marks, (mark, _)| marks | *mark as u8);
+    let anywhere = ANYWHERE
+        .iter()
+        .filter(|(_, names)| names.contains(&function))
+        .fold(0, |marks, (mark, _)| marks | *mark as u8);
+    (innermost, anywhere)
+}
