@@ -37,7 +37,7 @@ pub fn run(args: &ExportArgs) -> Result<()> {
             folded::write(&source, &fold, &mut file).with_context(cannot)?;
         }
         ExportFormat::Perfetto => {
-            let problems = problems(&material, &selected.selection);
+            let problems = problems(&material, &selected.selection)?;
             perfetto::write(&source, &selected.selection, &problems, &mut file)
                 .with_context(cannot)?;
         }
@@ -58,20 +58,21 @@ pub fn run(args: &ExportArgs) -> Result<()> {
 }
 
 /// The worst problems that lie within the selection, each with its verdict.
-fn problems(material: &Material, selection: &Selection) -> Vec<Span> {
+fn problems(material: &Material, selection: &Selection) -> Result<Vec<Span>> {
     let recording = &material.recording;
+    let transfers: Transfers = recording.trace.read()?;
     let evidence = Evidence::new(Tables {
         switches: &recording.switches,
         wakes: &recording.wakes,
         samples: &material.samples,
-        // Only the verdicts' sentences are shown, which say nothing of bytes.
-        transfers: &Transfers::default(),
+        transfers: &transfers,
         threads: &recording.threads,
         timeline: &recording.timeline,
         stacks: &material.stacks,
         calls: Calls::new(&recording.trace.meta().arch),
     });
-    problem::find(&evidence, recording.trace.meta().command_tid)
+    let found = problem::find(&evidence, recording.trace.meta().command_tid);
+    Ok(found
         .iter()
         .filter(|problem| {
             let window = &problem.window;
@@ -86,5 +87,5 @@ fn problems(material: &Material, selection: &Selection) -> Vec<Span> {
             start: problem.window.start,
             end: problem.window.end,
         })
-        .collect()
+        .collect())
 }
