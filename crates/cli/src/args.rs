@@ -237,7 +237,13 @@ pub struct WhyArgs {
     /// When
     #[command(flatten)]
     pub window: WindowArgs,
-    /// Answer in JSON (docs/JSON.md)
+    /// Ask nothing: take what the evidence favours
+    #[arg(long)]
+    pub yes: bool,
+    /// Take back an answer of earlier, by its number in the trace's answers.toml
+    #[arg(long, value_name = "N")]
+    pub forget: Vec<u32>,
+    /// Answer in JSON (docs/JSON.md); asks nothing
     #[arg(long)]
     pub json: bool,
 }

@@ -1,6 +1,8 @@
 //! The `hangdog` command: arguments in, text or JSON out. What it says is found out elsewhere.
 
+mod answers_file;
 mod args;
+mod case;
 mod commands;
 mod describe;
 mod exported;

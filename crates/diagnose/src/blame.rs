@@ -10,14 +10,18 @@
 //! It ends: each step down has a window within that of the step above, and a thread that is
 //! already on the way down, waiting, closes a circle, which is reported as a knot.
 
-use hangdog_graph::edge::{ended_by, usually_ended_by};
-use hangdog_graph::{Edge, EdgeKind, Evidence, Source, Wait, WaitKind};
+use hangdog_graph::belief::{Belief, InVain, beliefs};
+use hangdog_graph::edge::ended_by;
+use hangdog_graph::{Edge, EdgeKind, Evidence, Source, Strength, Wait, WaitKind};
 use hangdog_timeline::{Cause, State};
 use hangdog_trace::ids::Utid;
 use hangdog_trace::words::Left;
 use std::collections::HashMap;
 use std::ops::Range;
 
+use crate::answers::{Answer, Answers};
+use crate::problem::Problem;
+use crate::shape::{NOBODY, Shape, source_of};
 use crate::stretch::{Stretch, Waiting, each_stretch};
 
 /// What a stretch of time went to.
@@ -72,6 +76,8 @@ pub(crate) struct Step {
     pub thread: Utid,
     /// The wait above that led here, and how.
     pub reached: Option<(Waiting, Edge)>,
+    /// How likely it is that the edge is the cause, 0 to 1.
+    pub probability: f64,
 }
 
 /// A stretch of time with its blame; or the sum of many that are too short to be told apart.
@@ -95,6 +101,19 @@ pub(crate) struct Piece {
     pub left: Option<Left>,
 }
 
+/// A wait of which it is not sure what ended it.
+#[derive(Clone, Debug)]
+pub(crate) struct Doubt {
+    pub waiting: Waiting,
+    pub shape: Shape,
+    /// What may have ended it, the most likely first.
+    pub beliefs: Vec<Belief>,
+    /// Which of them is followed; none if the answer was that it is none of them.
+    pub chosen: Option<usize>,
+    /// The number of the answer that chose it.
+    pub answer: Option<u32>,
+}
+
 /// A circle of waits.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Knot {
@@ -108,18 +127,30 @@ pub(crate) struct Blame {
     pub steps: Vec<Step>,
     pub pieces: Vec<Piece>,
     pub knots: Vec<Knot>,
+    pub doubts: Vec<Doubt>,
 }
 
 /// Waits shorter than the problem by this factor are not followed: they are laid to their own kind.
 const RESOLUTION: u64 = 50_000;
+/// Of a wait that is at least this part of the problem all that may have ended it is looked at.
+const WEIGHTY: u64 = 20;
+/// A circle counts as the cause from this share of the problem on.
+const CIRCLE_SHARE: f64 = 0.5;
 /// No real program has a chain this long; a damaged trace may.
 const DEEPEST: usize = 64;
 
 impl Blame {
     /// Lays the time of `thread` in `window` to those who took it.
-    pub(crate) fn of(evidence: &Evidence<'_>, thread: Utid, window: Range<u64>) -> Blame {
+    pub(crate) fn of(
+        evidence: &Evidence<'_>,
+        thread: Utid,
+        window: Range<u64>,
+        answers: &Answers,
+    ) -> Blame {
         let mut walk = Walk {
             evidence,
+            answers,
+            weighty: (window.end - window.start) / WEIGHTY,
             blame: Blame::default(),
             finest: (window.end - window.start) / RESOLUTION,
             way: Vec::new(),
@@ -127,6 +158,13 @@ impl Blame {
         };
         walk.look(thread, window, None);
         walk.blame
+    }
+
+    /// The circle that most of the problem's time went round in.
+    pub(crate) fn knot(&self, problem: &Problem) -> Option<&Knot> {
+        let longest = self.knots.iter().max_by_key(|knot| knot.duration)?;
+        let share = longest.duration as f64 / problem.duration().max(1) as f64;
+        (share >= CIRCLE_SHARE).then_some(longest)
     }
 
     /// The steps from the problem down to one of them.
@@ -138,17 +176,12 @@ impl Blame {
     }
 }
 
-/// Whether the one who ended the wait had woken the thread in vain so often, and more often than
-/// all others, that it is not believed this time, if there is another who usually ends such waits.
-fn is_wolf(waiting: &Waiting) -> bool {
-    const OFTEN: usize = 3;
-    waiting.cried_wolf >= OFTEN && waiting.cried_wolf * 2 > waiting.parts
-}
-
 struct Walk<'a, 'e> {
     evidence: &'a Evidence<'e>,
+    answers: &'a Answers,
     blame: Blame,
     finest: u64,
+    weighty: u64,
     /// The threads whose waits are being explained, outermost first.
     way: Vec<Utid>,
     /// Pieces that are sums, by what their parts have in common.
@@ -156,12 +189,26 @@ struct Walk<'a, 'e> {
 }
 
 impl Walk<'_, '_> {
-    fn look(&mut self, thread: Utid, window: Range<u64>, reached: Option<(usize, Waiting, Edge)>) {
+    fn look(
+        &mut self,
+        thread: Utid,
+        window: Range<u64>,
+        reached: Option<(usize, Waiting, Belief)>,
+    ) {
         let step = self.blame.steps.len();
-        self.blame.steps.push(Step {
-            above: reached.as_ref().map(|(above, ..)| *above),
-            thread,
-            reached: reached.map(|(_, waiting, edge)| (waiting, edge)),
+        self.blame.steps.push(match reached {
+            None => Step {
+                above: None,
+                thread,
+                reached: None,
+                probability: 1.0,
+            },
+            Some((above, waiting, belief)) => Step {
+                above: Some(above),
+                thread,
+                reached: Some((waiting, belief.edge)),
+                probability: belief.probability,
+            },
         });
         self.way.push(thread);
         let mut seen = window.start;
@@ -259,19 +306,15 @@ impl Walk<'_, '_> {
                 left: None,
             });
         }
-        let mut edge = ended_by(self.evidence, &waiting.wait, waiting.wake);
-        if let (Source::Thread(waker), true) = (edge.source, is_wolf(&waiting))
-            && let Some(usual) = usually_ended_by(self.evidence, &waiting.wait, waker)
-        {
-            edge = usual;
-        }
+        let Belief { edge, probability } = self.believe(&waiting);
         let follow = match edge.source {
             Source::Thread(next) if self.way.len() < DEEPEST => Some(next),
             _ => None,
         };
         if let Some(next) = follow {
             let Some(at) = self.way.iter().position(|&waiter| waiter == next) else {
-                return self.look(next, from..to, Some((step, waiting, edge)));
+                let belief = Belief { edge, probability };
+                return self.look(next, from..to, Some((step, waiting, belief)));
             };
             if self.is_circle(&edge, to) {
                 let threads = self.way[at..].to_vec();
@@ -300,6 +343,66 @@ impl Walk<'_, '_> {
             wait,
             left: None,
         });
+    }
+
+    /// What ended a wait: the most likely, or what a user said.
+    fn believe(&mut self, waiting: &Waiting) -> Belief {
+        let wait = &waiting.wait;
+        if waiting.to - waiting.from < self.weighty && waiting.cried_wolf == 0 {
+            return Belief {
+                edge: ended_by(self.evidence, wait, waiting.wake),
+                probability: 1.0,
+            };
+        }
+        let in_vain = InVain {
+            wakes: waiting.parts - 1,
+            by_last: waiting.cried_wolf,
+        };
+        let mut beliefs = beliefs(self.evidence, wait, waiting.wake, in_vain);
+        if beliefs.len() == 1 && beliefs[0].probability == 1.0 {
+            return beliefs.remove(0);
+        }
+        let shape = Shape::of(self.evidence, wait);
+        let answer = self.answers.to(&shape);
+        let chosen = match answer {
+            Some(answer) => self.chosen_by(answer, &beliefs),
+            None => Some(0),
+        };
+        let believed = match (chosen.and_then(|at| beliefs.get(at)), answer) {
+            (Some(belief), None) => belief.clone(),
+            (Some(belief), Some(_)) => Belief {
+                probability: 1.0,
+                ..belief.clone()
+            },
+            (None, _) => Belief {
+                edge: Edge {
+                    kind: EdgeKind::Unknown,
+                    strength: Strength::Weak,
+                    reason: "the answer was that none of those that are known ended it".to_owned(),
+                    source: Source::Nobody,
+                    wake: None,
+                },
+                probability: 1.0,
+            },
+        };
+        self.blame.doubts.push(Doubt {
+            waiting: *waiting,
+            shape,
+            answer: answer.map(|answer| answer.number),
+            chosen,
+            beliefs,
+        });
+        believed
+    }
+
+    /// Which of the possibilities an answer means. One that is not among them is no answer to
+    /// this wait: then the first.
+    fn chosen_by(&self, answer: &Answer, beliefs: &[Belief]) -> Option<usize> {
+        if answer.choice == NOBODY {
+            return None;
+        }
+        let meant = |belief: &Belief| source_of(self.evidence, &belief.edge) == answer.choice;
+        Some(beliefs.iter().position(meant).unwrap_or(0))
     }
 
     /// Whether the edge leads to a thread that could not act, since it waited itself: either it did

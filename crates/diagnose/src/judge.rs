@@ -5,67 +5,57 @@ use hangdog_trace::ids::Utid;
 use std::collections::HashMap;
 use std::ops::Range;
 
-use crate::blame::{Blame, BlameKind, Knot, Piece};
+use crate::answers::Answers;
+use crate::blame::{Blame, BlameKind, Piece};
 use crate::function::{early_end, frames};
 use crate::problem::Problem;
+use crate::question::questions;
+use crate::replay;
 use crate::sentence::{self, Facts};
 use crate::starvation::Starvation;
 use crate::suspect::Suspect;
 use crate::verdict::{
-    BlameRow, Class, EdgeReport, PathStep, ProblemReport, Question, Root, ThreadBlame, Verdict, Who,
+    BlameRow, Class, EdgeReport, Hint, PathStep, ProblemReport, Root, ThreadBlame, Verdict, Who,
 };
 
+/// What a diagnosis goes by beside the trace.
+#[derive(Clone, Copy)]
+pub struct Setting<'a> {
+    /// Events are missing from the trace, which makes everything less sure.
+    pub lost: bool,
+    /// What the user said.
+    pub answers: &'a Answers,
+}
+
 /// Why a problem took so long.
-///
-/// `lost` says that events are missing from the trace, which makes everything less sure.
-pub fn diagnose(evidence: &Evidence<'_>, problem: &Problem, lost: bool) -> Verdict {
-    let blame = Blame::of(evidence, problem.thread, problem.window.clone());
+pub fn diagnose(evidence: &Evidence<'_>, problem: &Problem, setting: Setting<'_>) -> Verdict {
+    let window = problem.window.clone();
+    let blame = Blame::of(evidence, problem.thread, window, setting.answers);
     Judge {
         evidence,
         problem,
         blame: &blame,
+        setting,
     }
-    .verdict(lost)
+    .verdict()
 }
 
 struct Judge<'a, 'e> {
     evidence: &'a Evidence<'e>,
     problem: &'a Problem,
     blame: &'a Blame,
+    setting: Setting<'a>,
 }
 
-/// A circle counts as the cause from this share of the problem on.
-const CIRCLE_SHARE: f64 = 0.5;
 impl Judge<'_, '_> {
-    fn verdict(&self, lost: bool) -> Verdict {
+    fn verdict(&self) -> Verdict {
         let evidence = self.evidence;
-        let duration = self.problem.duration().max(1);
-        let share = |ns: u64| ns as f64 / duration as f64;
-        let knot = self.knot();
-        let suspect = Suspect::find(evidence, self.blame, self.problem.thread, knot);
+        let knot = self.blame.knot(self.problem);
+        let mut suspects = Suspect::rank(evidence, self.blame, self.problem.thread, knot);
+        let roots: Vec<Root> = suspects.iter().map(|suspect| self.root(suspect)).collect();
+        let suspect = suspects.swap_remove(0);
         let path = self.path(&suspect);
-        let weak = self.weak_edges(&suspect);
-        let unknown: u64 = self.total(|piece| piece.kind == BlameKind::Unknown);
-
-        let culprit = match &suspect.starvation {
-            Some(Starvation::Hog { thread, .. }) => *thread,
-            _ => suspect.thread,
-        };
-        let root = Root {
-            class: suspect.class,
-            who: who(evidence, culprit),
-            function: suspect
-                .function
-                .as_ref()
-                .map(|function| function.name.clone()),
-            inlined_into: (suspect.function.as_ref())
-                .and_then(|function| function.inlined_into.clone()),
-            place: self.place(&suspect),
-            share: share(suspect.time),
-            confidence: (1.0 - share(unknown))
-                * WEAK_EDGE.powi(weak as i32)
-                * if lost { EVENTS_LOST } else { 1.0 },
-        };
+        let culprit = suspect.culprit();
         let report = ProblemReport {
             who: who(evidence, self.problem.thread),
             start_ns: self.problem.window.start,
@@ -82,19 +72,48 @@ impl Judge<'_, '_> {
             function: suspect.function.as_ref(),
             starvation: suspect.starvation.as_ref(),
             knot,
-            share: share(suspect.time),
+            share: self.share(suspect.time),
         });
         Verdict {
             sentence,
-            questions: self.questions(&suspect),
+            hints: self.hints(&suspect),
+            questions: questions(
+                evidence,
+                self.problem,
+                self.blame,
+                self.setting.answers,
+                (culprit, suspect.class),
+            ),
             problem: report,
-            root,
+            root: roots[0].clone(),
+            suspects: roots,
+            without_root_ns: replay::without(evidence, self.problem, self.blame, &suspect),
             blame: self.by_kind(),
             blame_by_thread: self.by_thread(),
             ran: suspect.ran,
             path,
             knot: knot.map(|knot| knot.threads.iter().map(|&t| who(evidence, t)).collect()),
         }
+    }
+
+    fn root(&self, suspect: &Suspect) -> Root {
+        let unknown: u64 = self.total(|piece| piece.kind == BlameKind::Unknown);
+        let function = suspect.function.as_ref();
+        Root {
+            class: suspect.class,
+            who: who(self.evidence, suspect.culprit()),
+            function: function.map(|function| function.name.clone()),
+            inlined_into: function.and_then(|function| function.inlined_into.clone()),
+            place: self.place(suspect),
+            share: self.share(suspect.time),
+            confidence: (1.0 - self.share(unknown))
+                * self.likelihood(suspect)
+                * if self.setting.lost { EVENTS_LOST } else { 1.0 },
+        }
+    }
+
+    fn share(&self, ns: u64) -> f64 {
+        ns as f64 / self.problem.duration().max(1) as f64
     }
 
     fn total(&self, wanted: impl Fn(&Piece) -> bool) -> u64 {
@@ -104,13 +123,6 @@ impl Judge<'_, '_> {
             .filter(|piece| wanted(piece))
             .map(|piece| piece.ns)
             .sum()
-    }
-
-    /// The circle that most of the time went round in.
-    fn knot(&self) -> Option<&Knot> {
-        let longest = self.blame.knots.iter().max_by_key(|knot| knot.duration)?;
-        let share = longest.duration as f64 / self.problem.duration().max(1) as f64;
-        (share >= CIRCLE_SHARE).then_some(longest)
     }
 
     fn place(&self, suspect: &Suspect) -> Option<String> {
@@ -192,13 +204,18 @@ impl Judge<'_, '_> {
             .map_or(0, |(step, _)| step)
     }
 
-    fn weak_edges(&self, suspect: &Suspect) -> usize {
-        self.blame
-            .way_to(self.main_step(suspect))
-            .iter()
-            .filter_map(|&step| self.blame.steps[step].reached.as_ref())
-            .filter(|(_, edge)| edge.strength == Strength::Weak)
-            .count()
+    /// How likely it is that all edges on the way to the suspect are causes.
+    fn likelihood(&self, suspect: &Suspect) -> f64 {
+        let way = self.blame.way_to(self.main_step(suspect));
+        way.iter()
+            .map(|&step| &self.blame.steps[step])
+            .map(|step| match &step.reached {
+                Some((_, edge)) if edge.strength == Strength::Weak => {
+                    WEAK_EDGE.min(step.probability)
+                }
+                _ => step.probability,
+            })
+            .product()
     }
 
     fn path(&self, suspect: &Suspect) -> Vec<PathStep> {
@@ -306,7 +323,8 @@ impl Judge<'_, '_> {
         (doing, stack)
     }
 
-    fn questions(&self, suspect: &Suspect) -> Vec<Question> {
+    /// What the trace cannot tell, and how to find out.
+    fn hints(&self, suspect: &Suspect) -> Vec<Hint> {
         if suspect.class != Class::RepeatedYield {
             return Vec::new();
         }
@@ -316,7 +334,7 @@ impl Judge<'_, '_> {
             .as_ref()
             .map(|f| format!(" in {}", f.name))
             .unwrap_or_default();
-        vec![Question {
+        vec![Hint {
             text: format!(
                 "{name} polls{at}: which variable does it look at, and who should set it?"
             ),
@@ -327,7 +345,7 @@ impl Judge<'_, '_> {
     }
 }
 
-/// Confidence is multiplied by this for every weak edge on the way.
+/// No weak edge on the way is held to be more likely than this.
 const WEAK_EDGE: f64 = 0.85;
 
 /// And by this where events were lost.

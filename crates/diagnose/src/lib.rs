@@ -6,18 +6,23 @@
 //!
 //! What ends a wait comes from `hangdog-graph`; nothing here reads events.
 
+pub mod answers;
 mod begun;
 pub mod blame;
 mod function;
 pub mod judge;
 pub mod problem;
 mod profile;
+mod question;
+mod replay;
 mod sentence;
+pub mod shape;
 mod starvation;
 mod stretch;
 mod suspect;
 pub mod verdict;
 
-pub use judge::diagnose;
+pub use answers::Answers;
+pub use judge::{Setting, diagnose};
 pub use problem::Problem;
 pub use verdict::{Class, Verdict};

@@ -30,38 +30,63 @@ pub(crate) struct Suspect {
 const POLLS: usize = 10;
 const POLL_NS: u64 = 200_000_000;
 
+/// So many are told of.
+const MOST_SUSPECTS: usize = 3;
+/// Of those behind the first, who has less of the time is not.
+const LEAST_SHARE: f64 = 0.02;
+
 impl Suspect {
-    /// The one to whom most of `blame` goes, among the threads of `knot` if there is one; `victim`
-    /// where nothing is known.
-    pub(crate) fn find(
+    /// Those to whom most of `blame` goes, most first, with the threads of `knot` before all others
+    /// if there is one; `victim` alone where nothing is known.
+    pub(crate) fn rank(
+        evidence: &Evidence<'_>,
+        blame: &Blame,
+        victim: Utid,
+        knot: Option<&Knot>,
+    ) -> Vec<Suspect> {
+        let all: u64 = blame.pieces.iter().map(|piece| piece.ns).sum();
+        let counts = |&(at, &(_, time)): &(usize, &(Utid, u64))| {
+            at == 0 || time as f64 >= LEAST_SHARE * all as f64
+        };
+        ranked(blame, victim, knot)
+            .iter()
+            .enumerate()
+            .filter(counts)
+            .take(MOST_SUSPECTS)
+            .map(|(_, &(thread, _))| Suspect::of(evidence, blame, thread, knot))
+            .collect()
+    }
+
+    /// The first of them.
+    pub(crate) fn first(
         evidence: &Evidence<'_>,
         blame: &Blame,
         victim: Utid,
         knot: Option<&Knot>,
     ) -> Suspect {
-        let mut times: HashMap<Utid, u64> = HashMap::new();
-        for piece in &blame.pieces {
-            if piece.kind != BlameKind::Unknown {
-                *times.entry(piece.thread).or_default() += piece.ns;
-            }
+        let first = ranked(blame, victim, knot)
+            .first()
+            .map_or(victim, |&(thread, _)| thread);
+        Suspect::of(evidence, blame, first, knot)
+    }
+
+    /// Who is to be named: of a starved thread the one that had its CPU.
+    pub(crate) fn culprit(&self) -> Utid {
+        match &self.starvation {
+            Some(Starvation::Hog { thread, .. }) => *thread,
+            _ => self.thread,
         }
-        let most = times.iter().max_by_key(|(thread, time)| (**time, **thread));
-        let in_knot = knot.and_then(|knot| {
-            knot.threads
-                .iter()
-                .copied()
-                .max_by_key(|thread| times.get(thread).copied())
-        });
-        let thread = in_knot
-            .or(most.map(|(&thread, _)| thread))
-            .unwrap_or(victim);
-        let pieces: Vec<&Piece> = blame
-            .pieces
-            .iter()
-            // What is not known of it says nothing about it, unless there is nothing else.
-            .filter(|piece| piece.kind != BlameKind::Unknown || times.is_empty())
-            .filter(|piece| piece.thread == thread)
+    }
+
+    fn of(evidence: &Evidence<'_>, blame: &Blame, thread: Utid, knot: Option<&Knot>) -> Suspect {
+        let knot = knot.filter(|knot| knot.threads.contains(&thread));
+        let of_thread = blame.pieces.iter().filter(|piece| piece.thread == thread);
+        let pieces: Vec<&Piece> = of_thread.collect();
+        // What is not known of it says nothing about it, unless there is nothing else.
+        let known: Vec<&Piece> = (pieces.iter().copied())
+            .filter(|piece| piece.kind != BlameKind::Unknown)
             .collect();
+        let pieces = if known.is_empty() { pieces } else { known };
         let kind = dominant(&pieces);
         let of_kind: Vec<&Piece> = pieces.iter().copied().filter(|p| p.kind == kind).collect();
         let mut suspect = Suspect {
@@ -128,6 +153,27 @@ impl Suspect {
             .chain(above)
             .find_map(|(waiting, _)| function::own(evidence, waiting.wait.user_stack(evidence)))
     }
+}
+
+/// Threads with the time that was laid to them, as [`Suspect::rank`] has them.
+fn ranked(blame: &Blame, victim: Utid, knot: Option<&Knot>) -> Vec<(Utid, u64)> {
+    let mut times: HashMap<Utid, u64> = HashMap::new();
+    for piece in &blame.pieces {
+        if piece.kind != BlameKind::Unknown {
+            *times.entry(piece.thread).or_default() += piece.ns;
+        }
+    }
+    let in_knot = |thread: Utid| knot.is_some_and(|knot| knot.threads.contains(&thread));
+    // A circle has no beginning: each of its threads is as much to blame as the others.
+    for &thread in knot.iter().flat_map(|knot| &knot.threads) {
+        times.entry(thread).or_default();
+    }
+    let mut ranked: Vec<(Utid, u64)> = times.into_iter().collect();
+    ranked.sort_by_key(|&(thread, time)| std::cmp::Reverse((in_knot(thread), time, thread)));
+    if ranked.is_empty() {
+        ranked.push((victim, 0));
+    }
+    ranked
 }
 
 /// Whether a thread's time went to asking again and again.

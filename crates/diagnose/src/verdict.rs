@@ -2,6 +2,8 @@
 
 use serde::Serialize;
 
+use crate::shape::Shape;
+
 /// Why a problem took long.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub enum Class {
@@ -226,11 +228,49 @@ pub struct Ran {
 
 /// What the trace cannot know, and how to find out.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Hint {
+    /// What.
+    pub text: String,
+    /// How to find out.
+    pub how: String,
+}
+
+/// One of the things that may have ended a wait.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Possibility {
+    /// What an answer that chooses it says.
+    pub choice: String,
+    /// Who or what.
+    pub text: String,
+    /// What speaks for it.
+    pub because: String,
+    /// How likely it is, 0 to 1.
+    pub probability: f64,
+    /// Class and thread of the root if it is so.
+    pub root: String,
+    /// Whether this verdict goes by it.
+    pub chosen: bool,
+}
+
+/// Something that only the user may know, and that would change the verdict.
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Question {
+    /// From 1, in the order of importance.
+    pub number: usize,
     /// The question.
     pub text: String,
-    /// How to answer it.
-    pub how: String,
+    /// The stack that the thread waited in, innermost frame first.
+    pub at: Vec<String>,
+    /// Since when it waited, ns since the trace's start.
+    pub from_ns: u64,
+    /// Until when, ns since the trace's start.
+    pub to_ns: u64,
+    /// The answers that there are, the likeliest first; the last is always none of the others.
+    pub possibilities: Vec<Possibility>,
+    /// The waits that an answer holds for.
+    pub wait: Shape,
+    /// The number of the answer that was given; none if the likeliest was taken.
+    pub answer: Option<u32>,
 }
 
 /// Why a problem took long.
@@ -242,6 +282,10 @@ pub struct Verdict {
     pub problem: ProblemReport,
     /// Who is to blame most.
     pub root: Root,
+    /// The root and those who come next, most to blame first.
+    pub suspects: Vec<Root>,
+    /// How long the problem would have lasted had the root taken no time, ns.
+    pub without_root_ns: u64,
     /// Where the time went by kind, most first.
     pub blame: Vec<BlameRow>,
     /// Where the time went by thread and kind, most first.
@@ -252,6 +296,8 @@ pub struct Verdict {
     pub path: Vec<PathStep>,
     /// The threads that wait for each other, if some do.
     pub knot: Option<Vec<Who>>,
-    /// What the trace cannot know.
+    /// What only the user may know, and would change the verdict.
     pub questions: Vec<Question>,
+    /// What the trace cannot know.
+    pub hints: Vec<Hint>,
 }

@@ -151,7 +151,7 @@ fn polls_by_sleeping() {
         "{}",
         verdict.sentence
     );
-    let question = verdict.questions.first().expect("a question");
+    let question = verdict.hints.first().expect("a hint");
     assert!(question.text.contains("until_ready"), "{}", question.text);
 }
 
@@ -166,7 +166,7 @@ fn a_sleep_is_no_polling() {
     );
     assert_eq!(verdict.root.class, Class::LongWait);
     assert_eq!(of_kind(&verdict, "timer"), 50_000);
-    assert!(verdict.questions.is_empty());
+    assert!(verdict.hints.is_empty());
 }
 
 /// Yields to a competitor: a switch each, with nearly all of the time spent off the CPU. The
@@ -193,7 +193,7 @@ fn polls_by_yielding() {
         assert_eq!(verdict.root.who.tid, 100);
         assert_eq!(verdict.root.function.as_deref(), Some("until_ready"));
         assert_eq!(of_kind(&verdict, "runnable"), window_us / turn_us * off_us);
-        assert!(!verdict.questions.is_empty());
+        assert!(!verdict.hints.is_empty());
     }
 }
 

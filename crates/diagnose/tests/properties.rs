@@ -8,7 +8,7 @@ mod support;
 #[path = "../../timeline/tests/common/mod.rs"]
 mod timeline;
 
-use hangdog_diagnose::{Problem, diagnose, problem};
+use hangdog_diagnose::{Answers, Problem, diagnose, problem};
 use hangdog_graph::{EdgeKind, names};
 use hangdog_trace::calls::Calls;
 use hangdog_trace::ids::NONE;
@@ -19,7 +19,7 @@ use hangdog_trace::words::LifecycleKind;
 use proptest::collection::vec;
 use proptest::prelude::*;
 use std::collections::BTreeSet;
-use support::{Recording, check};
+use support::{Recording, check, setting};
 use timeline::Events;
 use timeline::simulator::simulate;
 
@@ -216,7 +216,11 @@ fn check_all(recording: &Recording, windows: &[(u32, u64, u64)]) -> Result<(), T
         }
     });
     for problem in found.iter().cloned().chain(asked) {
-        let verdict = diagnose(&evidence, &problem, problem.thread % 2 == 0);
+        let verdict = diagnose(
+            &evidence,
+            &problem,
+            setting(problem.thread % 2 == 0, &Answers::default()),
+        );
         if let Err(what) = check(&verdict, &problem) {
             prop_assert!(false, "{what}: {problem:?} {verdict:#?}");
         }
@@ -378,7 +382,7 @@ fn random_traces_have_it_all() {
         let recording = with_meanings(events, seed);
         let evidence = recording.evidence();
         for problem in problem::find(&evidence, None) {
-            let verdict = diagnose(&evidence, &problem, false);
+            let verdict = diagnose(&evidence, &problem, setting(false, &Answers::default()));
             seen.insert(format!("{:?}", verdict.root.class));
             seen.insert(format!("path of {}", verdict.path.len().min(4)));
             seen.extend(

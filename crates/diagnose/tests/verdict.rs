@@ -2,7 +2,7 @@
 
 mod support;
 
-use hangdog_diagnose::{Problem, diagnose};
+use hangdog_diagnose::{Answers, Problem, diagnose};
 use serde_json::Value;
 use support::*;
 
@@ -126,8 +126,16 @@ fn loss_lowers_confidence() {
         window: MS..41 * MS,
         score: 0.0,
     };
-    let whole = diagnose(&recording.evidence(), &problem, false);
-    let mut lossy = diagnose(&recording.evidence(), &problem, true);
+    let whole = diagnose(
+        &recording.evidence(),
+        &problem,
+        support::setting(false, &Answers::default()),
+    );
+    let mut lossy = diagnose(
+        &recording.evidence(),
+        &problem,
+        support::setting(true, &Answers::default()),
+    );
     assert!(lossy.root.confidence < whole.root.confidence);
     lossy.root.confidence = whole.root.confidence;
     assert_eq!(lossy, whole);

@@ -4,13 +4,11 @@
 //! device's or the timer's, never the interrupted thread's. A wake that did not bring what was
 //! waited for (a time-out, a signal that killed) is not the cause of the wait: then the edge leads
 //! to the thread that the wait's own evidence names: the holder of the lock, the thread or child
-//! that should have ended, or whoever sent the last time.
+//! that should have ended. What else it may have been, [`belief`](crate::belief) weighs.
 
-use hangdog_timeline::{Cause, State};
 use hangdog_trace::calls::Call;
 use hangdog_trace::ids::{IDLE, Utid};
 use hangdog_trace::words::Context;
-use std::collections::HashMap;
 
 use crate::evidence::Evidence;
 use crate::marks::Mark;
@@ -127,7 +125,12 @@ pub struct Edge {
 }
 
 impl Edge {
-    fn new(kind: EdgeKind, strength: Strength, source: Source, reason: impl Into<String>) -> Edge {
+    pub(crate) fn new(
+        kind: EdgeKind,
+        strength: Strength,
+        source: Source,
+        reason: impl Into<String>,
+    ) -> Edge {
         Edge {
             kind,
             strength,
@@ -205,19 +208,15 @@ fn woken(evidence: &Evidence<'_>, wait: &Wait, row: usize) -> Edge {
             Source::Timer,
             "the timer that it waited for fired",
         ),
-        Context::Hrtimer | Context::Timer => {
-            // A time-out ended the wait: what it waited for did not come.
-            expected(evidence, wait)
-                .filter(|edge| edge.kind != Kind::Habit)
-                .unwrap_or_else(|| {
-                    Edge::new(
-                        Kind::Timer,
-                        Strong,
-                        Source::Timer,
-                        "its time-out ended the wait",
-                    )
-                })
-        }
+        // A time-out ended the wait: what it waited for did not come.
+        Context::Hrtimer | Context::Timer => expected(evidence, wait).unwrap_or_else(|| {
+            Edge::new(
+                Kind::Timer,
+                Strong,
+                Source::Timer,
+                "its time-out ended the wait",
+            )
+        }),
         Context::Softirq if evidence.shows(kernel_stack, Mark::Sending) => {
             let reason = format!(
                 "{} sent over a connection within this machine",
@@ -344,7 +343,7 @@ fn by_thread(evidence: &Evidence<'_>, wait: &Wait, row: usize) -> Edge {
     }
 }
 
-/// Who should have ended the wait, by what the wait itself names, or by what was so before.
+/// Who should have ended the wait, by what the wait itself names.
 fn expected(evidence: &Evidence<'_>, wait: &Wait) -> Option<Edge> {
     if let Some(holder) = wait.holder {
         let name = evidence.name(holder);
@@ -370,12 +369,7 @@ fn expected(evidence: &Evidence<'_>, wait: &Wait) -> Option<Edge> {
             reason,
         ));
     }
-    let sender = habit(evidence, wait)?;
-    let reason = format!(
-        "nobody woke it this time; {} did the last time",
-        evidence.name(sender)
-    );
-    Some(Edge::new(Kind::Habit, Weak, Source::Thread(sender), reason))
+    None
 }
 
 /// The child that is waited for: the one whose pid was asked for, or the only one alive.
@@ -399,96 +393,4 @@ fn child(evidence: &Evidence<'_>, wait: &Wait) -> Option<Utid> {
     }
     let first = alive.next()?;
     alive.next().is_none().then_some(first.utid)
-}
-
-/// Who other than `waker` usually ends such waits of the thread: one that brought it on, more than
-/// once, or the only other one that ever woke it there. For a wait that was ended by a wake that
-/// means nothing, while what it waited for came at the same time, and found the thread awake.
-pub fn usually_ended_by(evidence: &Evidence<'_>, wait: &Wait, waker: Utid) -> Option<Edge> {
-    const ENOUGH: usize = 2;
-    let mut wakes: HashMap<Utid, usize> = HashMap::new();
-    let mut brought_on: HashMap<Utid, usize> = HashMap::new();
-    for (other, at) in earlier_wakers(evidence, wait).filter(|&(other, _)| other != waker) {
-        *wakes.entry(other).or_default() += 1;
-        if went_on(evidence, wait.thread, at) {
-            *brought_on.entry(other).or_default() += 1;
-        }
-    }
-    let most = |times: &HashMap<Utid, usize>| {
-        let most = times.iter().max_by_key(|(other, count)| (**count, **other));
-        most.map(|(&other, &count)| (other, count))
-            .filter(|&(_, count)| count >= ENOUGH)
-    };
-    let only = || most(&wakes).filter(|_| wakes.len() == 1);
-    let (usual, count) = most(&brought_on).or_else(only)?;
-    let reason = format!(
-        "{} has ended {count} such waits before; {}, who woke it, had done so in vain",
-        evidence.name(usual),
-        evidence.name(waker)
-    );
-    Some(Edge::new(Kind::Habit, Weak, Source::Thread(usual), reason))
-}
-
-/// Whether a thread, woken into its interval `at`, did more than look: it ran for long, or woke
-/// somebody by more than giving back a lock.
-fn went_on(evidence: &Evidence<'_>, thread: Utid, at: usize) -> bool {
-    const LONG_NS: u64 = 300_000;
-    let intervals = evidence.timeline.intervals(thread);
-    let Some(first) = intervals.get(at) else {
-        return false;
-    };
-    let mut end = first.end;
-    let mut ran = 0;
-    for next in (at..intervals.len()).map_while(|at| intervals.get(at)) {
-        if next.state == State::Blocked {
-            break;
-        }
-        ran += if next.state == State::Running {
-            next.duration()
-        } else {
-            0
-        };
-        end = next.end;
-    }
-    ran > LONG_NS
-        || evidence
-            .wakes_by(thread, first.start, end)
-            .any(|row| !evidence.shows(evidence.wakes.user_stack[row], Mark::Unlock))
-}
-
-/// How many intervals back a habit is looked for.
-const MEMORY: usize = 4096;
-
-/// Who ended the last such wait of the thread.
-fn habit(evidence: &Evidence<'_>, wait: &Wait) -> Option<Utid> {
-    earlier_wakers(evidence, wait)
-        .next()
-        .map(|(waker, _)| waker)
-}
-
-/// The threads that ended earlier waits of the thread in the same call at the same place, last
-/// first, each with the index of the interval that it woke it into.
-fn earlier_wakers(evidence: &Evidence<'_>, wait: &Wait) -> impl Iterator<Item = (Utid, usize)> {
-    let thread = wait.thread;
-    let intervals = evidence.timeline.intervals(thread);
-    let here = intervals.index_at(wait.start).unwrap_or(0);
-    let site_here = wait.row.map(|row| evidence.site(row));
-    (here.saturating_sub(MEMORY)..here)
-        .rev()
-        .filter_map(move |at| {
-            let before = intervals.get(at)?;
-            let Cause::Switch(row) = before.cause else {
-                return None;
-            };
-            if before.state != State::Blocked || Some(evidence.site(row as usize)) != site_here {
-                return None;
-            }
-            let Cause::Wake(wake) = intervals.get(at + 1)?.cause else {
-                return None;
-            };
-            let wake = wake as usize;
-            let waker = evidence.wakes.waker[wake];
-            let by_thread = Context::from(evidence.wakes.context[wake]) == Context::Task;
-            (by_thread && waker != IDLE && waker != thread).then_some((waker, at + 1))
-        })
 }

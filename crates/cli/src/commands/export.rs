@@ -1,11 +1,12 @@
 //! `hangdog export`: a trace in another tool's format.
 
+use crate::answers_file;
 use crate::args::{ExportArgs, ExportFormat, FoldView};
 use crate::exported::Material;
 use crate::format;
 use crate::whole_file::WholeFile;
 use anyhow::{Context, Result, bail};
-use hangdog_diagnose::{diagnose, problem};
+use hangdog_diagnose::{Setting, diagnose, problem};
 use hangdog_export::{Selection, Span, firefox, folded, perfetto};
 use hangdog_graph::{Evidence, Tables};
 use hangdog_trace::calls::Calls;
@@ -71,6 +72,10 @@ fn problems(material: &Material, selection: &Selection) -> Result<Vec<Span>> {
         stacks: &material.stacks,
         calls: Calls::new(&recording.trace.meta().arch),
     });
+    let setting = Setting {
+        lost: recording.loss.total > 0,
+        answers: &answers_file::read(recording.trace.path())?,
+    };
     let found = problem::find(&evidence, recording.trace.meta().command_tid);
     Ok(found
         .iter()
@@ -82,7 +87,7 @@ fn problems(material: &Material, selection: &Selection) -> Result<Vec<Span>> {
         })
         .take(MOST_PROBLEMS)
         .map(|problem| Span {
-            name: diagnose(&evidence, problem, recording.loss.total > 0).sentence,
+            name: diagnose(&evidence, problem, setting).sentence,
             thread: problem.thread,
             start: problem.window.start,
             end: problem.window.end,

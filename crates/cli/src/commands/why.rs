@@ -1,21 +1,24 @@
 //! `hangdog why`: the problems of a trace, and why the worst of them took so long.
 
+mod ask;
+mod print;
 mod ran;
 
+use crate::answers_file;
 use crate::args::WhyArgs;
+use crate::case::Case;
 use crate::format;
-use crate::load::{self, Recording};
+use crate::load::Recording;
 use crate::loss::Loss;
-use crate::output::{self, Colour, Paint};
+use crate::output::{self, Paint};
 use crate::select::{self, NothingFound, Window};
-use anyhow::Result;
-use hangdog_diagnose::verdict::{Verdict, Who};
-use hangdog_diagnose::{Problem, diagnose, judge, problem};
-use hangdog_graph::{Evidence, Tables};
-use hangdog_trace::calls::Calls;
-use hangdog_trace::tables::{Samples, Transfers};
+use anyhow::{Result, bail};
+use hangdog_diagnose::shape::Shape;
+use hangdog_diagnose::verdict::{Question, Verdict, Who};
+use hangdog_diagnose::{Answers, Problem, Setting, diagnose, judge, problem};
+use hangdog_graph::Evidence;
 use serde::Serialize;
-use std::io::Write;
+use std::io::{self, IsTerminal};
 use std::path::Path;
 
 /// The answer in JSON.
@@ -52,23 +55,40 @@ impl Found {
 
 /// Finds and explains.
 pub fn run(args: &WhyArgs) -> Result<()> {
-    let recording = Recording::load(&args.trace)?;
-    let stacks = load::stacks(&recording.trace)?;
-    let samples: Samples = recording.trace.read()?;
-    let transfers: Transfers = recording.trace.read()?;
-    let evidence = Evidence::new(Tables {
-        switches: &recording.switches,
-        wakes: &recording.wakes,
-        samples: &samples,
-        transfers: &transfers,
-        threads: &recording.threads,
-        timeline: &recording.timeline,
-        stacks: &stacks,
-        calls: Calls::new(&recording.trace.meta().arch),
-    });
+    let mut answers = answers_file::read(&args.trace)?;
+    for &number in &args.forget {
+        forget(&args.trace, &mut answers, number)?;
+    }
+    let case = Case::load(&args.trace)?;
+    let recording = &case.recording;
+    let evidence = case.evidence();
     let problems = problem::find(&evidence, recording.trace.meta().command_tid);
-    let (chosen, number) = choose(args, &recording, &problems)?;
-    let verdict = diagnose(&evidence, &chosen, recording.loss.total > 0);
+    let (chosen, number) = choose(args, recording, &problems)?;
+    let lost = recording.loss.total > 0;
+    let explain = |answers: &Answers| diagnose(&evidence, &chosen, Setting { lost, answers });
+    let mut verdict = explain(&answers);
+    let is_asked =
+        !args.yes && !args.json && io::stdin().is_terminal() && io::stdout().is_terminal();
+    if is_asked {
+        let mut later: Vec<Shape> = Vec::new();
+        while let Some(question) = next_question(&verdict, &later) {
+            let paint = Paint::for_stdout();
+            let Some(at) = ask::ask(question, &mut io::stdin().lock(), &mut io::stdout(), &paint)?
+            else {
+                break;
+            };
+            let possibility = &question.possibilities[at];
+            // A default that is taken is no answer: the trace may yet be asked another way.
+            match possibility.chosen {
+                true => later.push(question.wait.clone()),
+                false => {
+                    answers.add(&question.text, question.wait.clone(), &possibility.choice)?;
+                    answers_file::write(&args.trace, &answers)?;
+                    verdict = explain(&answers);
+                }
+            }
+        }
+    }
     let found: Vec<Found> = problems
         .iter()
         .map(|problem| Found::new(&evidence, problem))
@@ -82,7 +102,35 @@ pub fn run(args: &WhyArgs) -> Result<()> {
             number,
         });
     }
-    print(&verdict, &recording.loss, &found, number)
+    let defaults = match (args.yes, is_asked) {
+        (true, _) => "default, as --yes asks for",
+        (_, true) => "default",
+        (false, false) => "default, since this is no terminal; without --yes a terminal asks",
+    };
+    print::print(&verdict, &recording.loss, &found, number, defaults)
+}
+
+/// The first question that has no answer, and was not left at its default.
+fn next_question<'v>(verdict: &'v Verdict, later: &[Shape]) -> Option<&'v Question> {
+    verdict
+        .questions
+        .iter()
+        .find(|question| question.answer.is_none() && !later.contains(&question.wait))
+}
+
+fn forget(trace: &Path, answers: &mut Answers, number: u32) -> Result<()> {
+    if !answers.forget(number)? {
+        let known: Vec<String> = answers.iter().map(|a| a.number.to_string()).collect();
+        let known = match known.is_empty() {
+            true => "there is none".to_owned(),
+            false => format!("there are: {}", known.join(", ")),
+        };
+        bail!(
+            "{} has no answer {number}; {known}",
+            answers_file::path(trace).display()
+        );
+    }
+    answers_file::write(trace, answers)
 }
 
 /// What to explain: what the user named, or the worst problem of those found.
@@ -130,175 +178,4 @@ fn choose(
             Err(NothingFound::new(format!("{count} found, there is no number {wanted}")).into())
         }
     }
-}
-
-fn share(share: f64) -> String {
-    format!("{:.1} %", share * 100.0)
-}
-
-fn name(who: &Who) -> String {
-    let text = match who.process == who.thread {
-        true => who.thread.clone(),
-        false => format!("{}/{}", who.process, who.thread),
-    };
-    format!("{} ({})", format::printable(&text), who.tid)
-}
-
-const MOST_FRAMES: usize = 6;
-const MOST_ROWS: usize = 6;
-
-fn print(verdict: &Verdict, loss: &Loss, found: &[Found], number: Option<usize>) -> Result<()> {
-    let paint = Paint::for_stdout();
-    let mut out = output::stdout();
-    let heading = |text: &str| paint.text(Colour::Heading, text);
-    let problem = &verdict.problem;
-    let root = &verdict.root;
-    writeln!(out, "{}", heading(&format::printable(&verdict.sentence)))?;
-    writeln!(out)?;
-    writeln!(
-        out,
-        "{}  {}, from {} for {}: {:?}",
-        heading("Problem"),
-        name(&problem.who),
-        format::moment(problem.start_ns),
-        format::duration(problem.duration_ns),
-        problem.class,
-    )?;
-    write!(
-        out,
-        "{}     {}: {:?}",
-        heading("Root"),
-        name(&root.who),
-        root.class
-    )?;
-    if let Some(function) = &root.function {
-        write!(out, " in {}", format::printable(function))?;
-    }
-    if let Some(outer) = &root.inlined_into {
-        write!(out, " (inlined into {})", format::printable(outer))?;
-    }
-    if let Some(place) = &root.place {
-        write!(out, ", {}", format::printable(place))?;
-    }
-    writeln!(out)?;
-    writeln!(
-        out,
-        "         {} of the time; confidence {:.0} %",
-        share(root.share),
-        root.confidence * 100.0
-    )?;
-    if let Some(knot) = &verdict.knot {
-        let names: Vec<String> = knot.iter().map(name).collect();
-        writeln!(
-            out,
-            "{}     {} wait for each other",
-            heading("Knot"),
-            names.join(", ")
-        )?;
-    }
-
-    writeln!(out, "\n{}", heading("Where the time went"))?;
-    for row in verdict.blame_by_thread.iter().take(MOST_ROWS) {
-        writeln!(
-            out,
-            "  {:>9}  {:>7}  {:<10} {}",
-            format::duration(row.ns),
-            share(row.share),
-            row.kind,
-            name(&row.who)
-        )?;
-    }
-    if let Some(rest) = verdict
-        .blame_by_thread
-        .get(MOST_ROWS..)
-        .filter(|rest| !rest.is_empty())
-    {
-        let ns = rest.iter().map(|row| row.ns).sum();
-        let part = rest.iter().map(|row| row.share).sum();
-        let count = format::things(rest.len() as u64, "more entry", "more entries");
-        writeln!(
-            out,
-            "  {:>9}  {:>7}  {count}",
-            format::duration(ns),
-            share(part)
-        )?;
-    }
-
-    if let Some(ran) = &verdict.ran {
-        ran::print(&mut out, &paint, ran)?;
-    }
-
-    writeln!(out, "\n{}", heading("How it came about"))?;
-    for (at, step) in verdict.path.iter().enumerate() {
-        let who = match step.process == step.thread {
-            true => step.thread.clone(),
-            false => format!("{}/{}", step.process, step.thread),
-        };
-        writeln!(
-            out,
-            "  {}. {}  {} {}",
-            at + 1,
-            format::duration(step.to_ns.saturating_sub(step.from_ns)),
-            paint.text(Colour::Heading, &format::printable(&who)),
-            format::printable(&step.doing),
-        )?;
-        if !step.stack.is_empty() {
-            let shown: Vec<&str> = step
-                .stack
-                .iter()
-                .take(MOST_FRAMES)
-                .map(String::as_str)
-                .collect();
-            let more = match step.stack_end {
-                _ if step.stack.len() > MOST_FRAMES => " < ...".to_owned(),
-                Some(end) => format!(" < ... (not known further out: {end})"),
-                None => String::new(),
-            };
-            let joined = shown.join(" < ");
-            let line = format::printable(&joined);
-            writeln!(
-                out,
-                "     {}",
-                paint.text(Colour::Quiet, &format!("at {line}{more}"))
-            )?;
-        }
-        if let Some(edge) = &step.edge {
-            let line = format!("{} ({}, {})", edge.reason, edge.kind, edge.strength);
-            let line = format::printable(&line);
-            writeln!(
-                out,
-                "     {}",
-                paint.text(Colour::Quiet, &format!("because {line}"))
-            )?;
-        }
-    }
-    for question in &verdict.questions {
-        writeln!(
-            out,
-            "\n{}  {}",
-            heading("Question"),
-            format::printable(&question.text)
-        )?;
-        writeln!(out, "          {}", format::printable(&question.how))?;
-    }
-    writeln!(out, "\nLost: {}", loss.text())?;
-    let others = found
-        .iter()
-        .enumerate()
-        .filter(|(at, _)| Some(at + 1) != number);
-    let others: Vec<_> = others.take(4).collect();
-    if !others.is_empty() {
-        writeln!(out, "Other candidates, see --problem N:")?;
-        for (at, other) in others {
-            writeln!(
-                out,
-                "  {}. {} from {} for {}",
-                at + 1,
-                name(&other.who),
-                format::moment(other.start_ns),
-                format::duration(other.duration_ns)
-            )?;
-        }
-    }
-    Ok(out.flush()?)
 }

@@ -7,7 +7,7 @@ mod recording;
 pub use recording::Recording;
 
 use hangdog_diagnose::verdict::{PathStep, Ran};
-use hangdog_diagnose::{Problem, Verdict, diagnose, problem};
+use hangdog_diagnose::{Answers, Problem, Setting, Verdict, diagnose, problem};
 use hangdog_trace::ids::NONE;
 use hangdog_trace::tables::Module;
 use hangdog_trace::text;
@@ -51,6 +51,11 @@ pub fn record(text: &str) -> Recording {
     Recording::new(trace)
 }
 
+/// What a diagnosis goes by beside the trace.
+pub fn setting(lost: bool, answers: &Answers) -> Setting<'_> {
+    Setting { lost, answers }
+}
+
 /// Why `thread` took so long in `window`, in µs.
 pub fn explain(recording: &Recording, thread: &str, window_us: Range<u64>) -> Verdict {
     let window = window_us.start * 1000..window_us.end * 1000;
@@ -64,7 +69,11 @@ pub fn explain_ns(recording: &Recording, thread: u32, window: Range<u64>) -> Ver
         window,
         score: 0.0,
     };
-    let verdict = diagnose(&recording.evidence(), &problem, false);
+    let verdict = diagnose(
+        &recording.evidence(),
+        &problem,
+        setting(false, &Answers::default()),
+    );
     if let Err(what) = check(&verdict, &problem) {
         panic!("{what}\n{verdict:#?}");
     }

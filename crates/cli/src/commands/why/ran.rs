@@ -19,7 +19,7 @@ const RELEVANT: f64 = 0.01;
 /// Writes it, under a heading of its own.
 pub fn print(out: &mut impl Write, paint: &Paint, ran: &Ran) -> io::Result<()> {
     writeln!(out, "\n{}", paint.text(Colour::Heading, "What ran"))?;
-    let name = super::name(&ran.who);
+    let name = super::print::name(&ran.who);
     let time = format::duration(ran.ns);
     match (&ran.common, ran.samples) {
         (_, 0) => writeln!(

@@ -1,0 +1,45 @@
+//! `answers.toml` in a trace's folder: what the user told hangdog about it.
+
+use anyhow::{Context, Result, anyhow};
+use hangdog_diagnose::Answers;
+use std::fs;
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+
+/// Where a trace's answers are.
+pub fn path(trace: &Path) -> PathBuf {
+    trace.join("answers.toml")
+}
+
+/// A trace's answers; none if there is no file.
+///
+/// # Errors
+/// The line that is wrong. The file stays as it is.
+pub fn read(trace: &Path) -> Result<Answers> {
+    let path = path(trace);
+    let text = match fs::read_to_string(&path) {
+        Ok(text) => text,
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Answers::default()),
+        Err(error) => {
+            return Err(error).with_context(|| format!("cannot read {}", path.display()));
+        }
+    };
+    Answers::parse(&text).map_err(|error| {
+        anyhow!(
+            "{}: {error}; mend it, or move it away to go on without answers",
+            path.display()
+        )
+    })
+}
+
+/// Writes them; the file is the old one or the new one at any moment.
+///
+/// # Errors
+/// If the trace's folder cannot be written to.
+pub fn write(trace: &Path, answers: &Answers) -> Result<()> {
+    let path = path(trace);
+    let new = path.with_extension("toml.new");
+    let cannot = || format!("cannot write {}", path.display());
+    fs::write(&new, answers.text()).with_context(cannot)?;
+    fs::rename(&new, &path).with_context(cannot)
+}

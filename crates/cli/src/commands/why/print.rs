@@ -1,0 +1,233 @@
+//! A verdict as text.
+
+use super::Found;
+use super::ran;
+use crate::format;
+use crate::loss::Loss;
+use crate::output::{self, Colour, Paint};
+use anyhow::Result;
+use hangdog_diagnose::verdict::{Question, Verdict, Who};
+use std::io::Write;
+
+/// A share in percent.
+pub fn share(share: f64) -> String {
+    format!("{:.1} %", share * 100.0)
+}
+
+/// A thread with its process and tid.
+pub fn name(who: &Who) -> String {
+    let text = match who.process == who.thread {
+        true => who.thread.clone(),
+        false => format!("{}/{}", who.process, who.thread),
+    };
+    format!("{} ({})", format::printable(&text), who.tid)
+}
+
+const MOST_FRAMES: usize = 6;
+const MOST_ROWS: usize = 6;
+
+/// Prints it. `found` are all problems, of which this one has `number`; `defaults` says how the
+/// questions came to be answered where the user was not asked.
+pub fn print(
+    verdict: &Verdict,
+    loss: &Loss,
+    found: &[Found],
+    number: Option<usize>,
+    defaults: &str,
+) -> Result<()> {
+    let paint = Paint::for_stdout();
+    let mut out = output::stdout();
+    let heading = |text: &str| paint.text(Colour::Heading, text);
+    let problem = &verdict.problem;
+    let root = &verdict.root;
+    writeln!(out, "{}", heading(&format::printable(&verdict.sentence)))?;
+    writeln!(out)?;
+    writeln!(
+        out,
+        "{}  {}, from {} for {}: {:?}",
+        heading("Problem"),
+        name(&problem.who),
+        format::moment(problem.start_ns),
+        format::duration(problem.duration_ns),
+        problem.class,
+    )?;
+    write!(
+        out,
+        "{}     {}: {:?}",
+        heading("Root"),
+        name(&root.who),
+        root.class
+    )?;
+    if let Some(function) = &root.function {
+        write!(out, " in {}", format::printable(function))?;
+    }
+    if let Some(outer) = &root.inlined_into {
+        write!(out, " (inlined into {})", format::printable(outer))?;
+    }
+    if let Some(place) = &root.place {
+        write!(out, ", {}", format::printable(place))?;
+    }
+    writeln!(out)?;
+    writeln!(
+        out,
+        "         {} of the time; confidence {:.0} %",
+        share(root.share),
+        root.confidence * 100.0
+    )?;
+    let saved = problem.duration_ns.saturating_sub(verdict.without_root_ns);
+    if saved > 0 {
+        writeln!(
+            out,
+            "         without that it would have taken {} instead of {}",
+            format::duration(verdict.without_root_ns),
+            format::duration(problem.duration_ns),
+        )?;
+    }
+    if let Some(knot) = &verdict.knot {
+        let names: Vec<String> = knot.iter().map(name).collect();
+        writeln!(
+            out,
+            "{}     {} wait for each other",
+            heading("Knot"),
+            names.join(", ")
+        )?;
+    }
+
+    writeln!(out, "\n{}", heading("Where the time went"))?;
+    for row in verdict.blame_by_thread.iter().take(MOST_ROWS) {
+        writeln!(
+            out,
+            "  {:>9}  {:>7}  {:<10} {}",
+            format::duration(row.ns),
+            share(row.share),
+            row.kind,
+            name(&row.who)
+        )?;
+    }
+    if let Some(rest) = verdict
+        .blame_by_thread
+        .get(MOST_ROWS..)
+        .filter(|rest| !rest.is_empty())
+    {
+        let ns = rest.iter().map(|row| row.ns).sum();
+        let part = rest.iter().map(|row| row.share).sum();
+        let count = format::things(rest.len() as u64, "more entry", "more entries");
+        writeln!(
+            out,
+            "  {:>9}  {:>7}  {count}",
+            format::duration(ns),
+            share(part)
+        )?;
+    }
+
+    if let Some(ran) = &verdict.ran {
+        ran::print(&mut out, &paint, ran)?;
+    }
+
+    writeln!(out, "\n{}", heading("How it came about"))?;
+    for (at, step) in verdict.path.iter().enumerate() {
+        let who = match step.process == step.thread {
+            true => step.thread.clone(),
+            false => format!("{}/{}", step.process, step.thread),
+        };
+        writeln!(
+            out,
+            "  {}. {}  {} {}",
+            at + 1,
+            format::duration(step.to_ns.saturating_sub(step.from_ns)),
+            paint.text(Colour::Heading, &format::printable(&who)),
+            format::printable(&step.doing),
+        )?;
+        if !step.stack.is_empty() {
+            let shown: Vec<&str> = step
+                .stack
+                .iter()
+                .take(MOST_FRAMES)
+                .map(String::as_str)
+                .collect();
+            let more = match step.stack_end {
+                _ if step.stack.len() > MOST_FRAMES => " < ...".to_owned(),
+                Some(end) => format!(" < ... (not known further out: {end})"),
+                None => String::new(),
+            };
+            let joined = shown.join(" < ");
+            let line = format::printable(&joined);
+            writeln!(
+                out,
+                "     {}",
+                paint.text(Colour::Quiet, &format!("at {line}{more}"))
+            )?;
+        }
+        if let Some(edge) = &step.edge {
+            let line = format!("{} ({}, {})", edge.reason, edge.kind, edge.strength);
+            let line = format::printable(&line);
+            writeln!(
+                out,
+                "     {}",
+                paint.text(Colour::Quiet, &format!("because {line}"))
+            )?;
+        }
+    }
+    for question in &verdict.questions {
+        write_question(&mut out, &paint, question, defaults)?;
+    }
+    for hint in &verdict.hints {
+        writeln!(
+            out,
+            "\n{}  {}",
+            heading("To find out"),
+            format::printable(&hint.text)
+        )?;
+        writeln!(out, "             {}", format::printable(&hint.how))?;
+    }
+    writeln!(out, "\nLost: {}", loss.text())?;
+    let others = found
+        .iter()
+        .enumerate()
+        .filter(|(at, _)| Some(at + 1) != number);
+    let others: Vec<_> = others.take(4).collect();
+    if !others.is_empty() {
+        writeln!(out, "Other candidates, see --problem N:")?;
+        for (at, other) in others {
+            writeln!(
+                out,
+                "  {}. {} from {} for {}",
+                at + 1,
+                name(&other.who),
+                format::moment(other.start_ns),
+                format::duration(other.duration_ns)
+            )?;
+        }
+    }
+    Ok(out.flush()?)
+}
+
+fn write_question(
+    out: &mut impl Write,
+    paint: &Paint,
+    question: &Question,
+    defaults: &str,
+) -> std::io::Result<()> {
+    let by = match question.answer {
+        Some(number) => format!("answer {number}; hangdog why --forget {number} takes it back"),
+        None => defaults.to_owned(),
+    };
+    let heading = paint.text(Colour::Heading, "Question");
+    writeln!(out, "\n{heading}  {}", format::printable(&question.text))?;
+    for possibility in &question.possibilities {
+        let mark = if possibility.chosen { "*" } else { " " };
+        writeln!(
+            out,
+            "        {mark} {} ({:.0} %): {}; the root is then: {}",
+            format::printable(&possibility.text),
+            possibility.probability * 100.0,
+            format::printable(&possibility.because),
+            format::printable(&possibility.root),
+        )?;
+    }
+    writeln!(
+        out,
+        "          {}",
+        paint.text(Colour::Quiet, &format!("* by {by}"))
+    )
+}

@@ -1,0 +1,154 @@
+//! What may have ended a wait, each possibility with its probability, the one to believe first.
+//!
+//! The edge that [`ended_by`] makes is certain where it is strong and did not cry wolf. Elsewhere
+//! the history of the place speaks: a thread that ended many such waits, and brought the waiter on
+//! by that, is likely to be who was waited for this time too. The probabilities are the counts of
+//! such ends, with one for the edge itself (Laplace's rule of succession), less for a waker that
+//! had just woken in vain.
+
+use hangdog_trace::ids::Utid;
+
+use crate::edge::{Edge, EdgeKind, Source, Strength, ended_by};
+use crate::evidence::Evidence;
+use crate::history::History;
+use crate::wait::{Wait, WaitKind};
+
+/// One thing that may have ended a wait.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Belief {
+    /// What.
+    pub edge: Edge,
+    /// How likely it is, 0 to 1; those of a wait are 1 together.
+    pub probability: f64,
+}
+
+/// The wakes that a wait saw in vain before it ended.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct InVain {
+    /// All of them.
+    pub wakes: usize,
+    /// Those by the one who ended it at last.
+    pub by_last: usize,
+}
+
+/// Fewer would not change what is believed.
+const LEAST: f64 = 0.05;
+
+/// What may have ended `wait`, the most likely first; `wake` is the row of `wakes` that made the
+/// thread runnable, if there is one.
+pub fn beliefs(
+    evidence: &Evidence<'_>,
+    wait: &Wait,
+    wake: Option<usize>,
+    in_vain: InVain,
+) -> Vec<Belief> {
+    let edge = ended_by(evidence, wait, wake);
+    if is_certain(&edge, wait, in_vain) {
+        return vec![Belief {
+            edge,
+            probability: 1.0,
+        }];
+    }
+    let history = History::of(evidence, wait);
+    let mut all: Vec<(f64, Edge)> = Vec::new();
+    let woken_by = match edge.source {
+        Source::Thread(waker) => Some(waker),
+        _ => None,
+    };
+    let any_brought_on = history.by_thread.values().any(|ended| ended.brought_on > 0);
+    for (&other, ended) in &history.by_thread {
+        // Who was dead could not have ended it.
+        if Some(other) == woken_by || evidence.timeline.life(other).end <= wait.start {
+            continue;
+        }
+        let times = match any_brought_on {
+            true => ended.brought_on,
+            false => ended.times,
+        };
+        if times > 0 {
+            all.push((times as f64, habit(evidence, &edge, other, ended.times)));
+        }
+    }
+    all.push((own_weight(&edge, wait, in_vain, &history), edge));
+    let total: f64 = all.iter().map(|(weight, _)| weight).sum();
+    let mut beliefs: Vec<Belief> = all
+        .into_iter()
+        .map(|(weight, edge)| Belief {
+            edge,
+            probability: weight / total,
+        })
+        .collect();
+    beliefs.sort_by(|a, b| b.probability.total_cmp(&a.probability));
+    let first = beliefs.len().min(1);
+    let likely = |belief: &Belief| belief.probability >= LEAST;
+    let keep = first + beliefs[first..].iter().take_while(|b| likely(b)).count();
+    beliefs.truncate(keep);
+    beliefs
+}
+
+/// Whether nothing else need be considered.
+fn is_certain(edge: &Edge, wait: &Wait, in_vain: InVain) -> bool {
+    // A sleep, a disk, a holder that the lock names: no history can say better.
+    let waits_for_somebody = matches!(
+        wait.kind,
+        WaitKind::Condition | WaitKind::Message | WaitKind::Poll | WaitKind::Unknown
+    );
+    // Who gives a lock back need not have had it all the time, but its own waits then lead on.
+    let by_lock = matches!(edge.kind, EdgeKind::Unlock | EdgeKind::Holder);
+    let timed_out = edge.kind == EdgeKind::Timer;
+    match edge.strength {
+        _ if !waits_for_somebody || by_lock => true,
+        Strength::Strong => in_vain.by_last == 0 && !timed_out,
+        Strength::Weak => false,
+    }
+}
+
+/// The weight of what was seen to end the wait, beside the counts of earlier ends.
+fn own_weight(edge: &Edge, wait: &Wait, in_vain: InVain, history: &History) -> f64 {
+    match edge.source {
+        Source::Thread(waker) => {
+            let before = history.by_thread.get(&waker).copied().unwrap_or_default();
+            // Each wake in vain speaks against the waker as much as one that brought on for it.
+            let seen = (before.brought_on + SEEN) as f64;
+            seen / (1 + in_vain.by_last.pow(2)) as f64
+        }
+        // Where waits end by their time-outs, this one did as usual; where they do not, one that
+        // lasted no longer than usual says nothing either.
+        Source::Timer => {
+            let usual = history.lengths.get(history.lengths.len() / 2).copied();
+            let is_long = usual.is_some_and(|usual| wait.duration() > usual.saturating_mul(3));
+            match is_long {
+                true => history.by_timer as f64 + 0.5,
+                false => (history.by_timer + history.total() + 1) as f64,
+            }
+        }
+        _ => (history.by_others as f64).max(0.5),
+    }
+}
+
+/// What was seen counts as so many earlier ends.
+const SEEN: usize = 2;
+
+fn habit(evidence: &Evidence<'_>, seen: &Edge, other: Utid, times: usize) -> Edge {
+    let name = evidence.name(other);
+    let times = match times {
+        1 => "one such wait".to_owned(),
+        times => format!("{times} such waits"),
+    };
+    let reason = match seen.source {
+        Source::Thread(waker) => format!(
+            "{name} has ended {times} before; {}, who woke it, may have done so in vain",
+            evidence.name(waker)
+        ),
+        Source::Timer => {
+            format!("{name} has ended {times} before; this time a time-out did")
+        }
+        _ => format!("{name} has ended {times} before; this time nobody did"),
+    };
+    Edge::new(
+        EdgeKind::Habit,
+        Strength::Weak,
+        Source::Thread(other),
+        reason,
+    )
+}

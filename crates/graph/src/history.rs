@@ -1,0 +1,146 @@
+//! How waits at one place of a thread ended before.
+//!
+//! A place is a system call and a user stack. Who usually ends the waits there is what to ask for
+//! when nobody did, or when the one who did had done so in vain. A thread that never waited there
+//! before is known by its like: the other threads of its process that have its role.
+
+use hangdog_timeline::{Cause, State};
+use hangdog_trace::ids::{IDLE, Utid};
+use hangdog_trace::words::Context;
+use std::collections::BTreeMap;
+
+use crate::evidence::{Evidence, Site};
+use crate::marks::Mark;
+use crate::role::role;
+use crate::wait::Wait;
+
+/// How often a thread ended such waits.
+#[derive(Clone, Copy, Default, Debug, PartialEq, Eq)]
+pub struct Ended {
+    /// How often.
+    pub times: usize,
+    /// How often the woken thread then did more than look whether something had come.
+    pub brought_on: usize,
+}
+
+/// The ends of earlier waits at one place.
+#[derive(Clone, Default, Debug, PartialEq, Eq)]
+pub struct History {
+    /// By the thread that ended them.
+    pub by_thread: BTreeMap<Utid, Ended>,
+    /// Ended by a timer.
+    pub by_timer: usize,
+    /// Ended by a device, or by what the trace does not tell.
+    pub by_others: usize,
+    /// The lengths of the waits that a thread ended, ns, ascending.
+    pub lengths: Vec<u64>,
+}
+
+/// How many intervals back it is looked.
+const MEMORY: usize = 4096;
+/// At so many threads of one role.
+const MOST_ALIKE: usize = 16;
+
+impl History {
+    /// Of the waits of the same thread before `wait` at its place; where there is none, of the
+    /// threads that have its role.
+    pub fn of(evidence: &Evidence<'_>, wait: &Wait) -> History {
+        let mut history = History::default();
+        let Some(row) = wait.row else {
+            return history;
+        };
+        let site = evidence.site(row);
+        history.add(evidence, wait.thread, site, wait.start);
+        if history.is_empty() {
+            let own = evidence.threads.thread(wait.thread);
+            let process = evidence.threads.process(own.upid);
+            let own_role = role(own.name());
+            process
+                .threads
+                .iter()
+                .filter(|&&other| other != wait.thread)
+                .filter(|&&other| role(evidence.threads.thread(other).name()) == own_role)
+                .take(MOST_ALIKE)
+                .for_each(|&other| history.add(evidence, other, site, wait.start));
+        }
+        history.lengths.sort_unstable();
+        history
+    }
+
+    /// Whether there was no such wait.
+    pub fn is_empty(&self) -> bool {
+        self.total() == 0
+    }
+
+    /// How many such waits there were.
+    pub fn total(&self) -> usize {
+        self.by_threads() + self.by_timer + self.by_others
+    }
+
+    /// How many of them a thread ended.
+    pub fn by_threads(&self) -> usize {
+        self.by_thread.values().map(|ended| ended.times).sum()
+    }
+
+    fn add(&mut self, evidence: &Evidence<'_>, thread: Utid, site: Site, before: u64) {
+        let intervals = evidence.timeline.intervals(thread);
+        let here = intervals.indexes(0, before).end;
+        for at in (here.saturating_sub(MEMORY)..here).rev() {
+            let Some(blocked) = intervals.get(at) else {
+                continue;
+            };
+            let Cause::Switch(row) = blocked.cause else {
+                continue;
+            };
+            if blocked.state != State::Blocked
+                || blocked.end > before
+                || evidence.site(row as usize) != site
+            {
+                continue;
+            }
+            let Some(Cause::Wake(wake)) = intervals.get(at + 1).map(|next| next.cause) else {
+                self.by_others += 1;
+                continue;
+            };
+            let wake = wake as usize;
+            let waker = evidence.wakes.waker[wake];
+            match Context::from(evidence.wakes.context[wake]) {
+                Context::Task if waker != IDLE && waker != thread => {
+                    let ended = self.by_thread.entry(waker).or_default();
+                    ended.times += 1;
+                    ended.brought_on += usize::from(went_on(evidence, thread, at + 1));
+                    self.lengths.push(blocked.duration());
+                }
+                Context::Hrtimer | Context::Timer => self.by_timer += 1,
+                _ => self.by_others += 1,
+            }
+        }
+    }
+}
+
+/// Whether a thread, woken into its interval `at`, did more than look: it ran for long, or woke
+/// somebody by more than giving back a lock.
+fn went_on(evidence: &Evidence<'_>, thread: Utid, at: usize) -> bool {
+    const LONG_NS: u64 = 300_000;
+    let intervals = evidence.timeline.intervals(thread);
+    let Some(first) = intervals.get(at) else {
+        return false;
+    };
+    let mut end = first.end;
+    let mut ran = 0;
+    for next in (at..intervals.len()).map_while(|at| intervals.get(at)) {
+        if next.state == State::Blocked {
+            break;
+        }
+        ran += if next.state == State::Running {
+            next.duration()
+        } else {
+            0
+        };
+        end = next.end;
+    }
+    ran > LONG_NS
+        || evidence
+            .wakes_by(thread, first.start, end)
+            .any(|row| !evidence.shows(evidence.wakes.user_stack[row], Mark::Unlock))
+}
