@@ -1,0 +1,203 @@
+#!/usr/bin/env python3
+"""Two simple rules for the cause of a hang, told from a trace's tables alone.
+
+Both walk back through the hang from its end, beginning in the thread that hung. Each nanosecond is
+charged to the thread, and the state, in which the walk stands; who is charged with most is the root.
+
+  recent    Most recent wake: a blocked time is replaced by what the thread did that woke it last
+            (that was on the CPU, whatever the context of the wake).
+  perfetto  Perfetto's critical path: the same, but a wake from an interrupt explains nothing, so
+            that the blocked time stays with the one that was blocked; and the time in which a
+            thread wanted a CPU is charged to the one that had that CPU.
+
+Needs pyarrow. Knows docs/TRACE.md, nothing of hangdog's code.
+"""
+
+import argparse
+import bisect
+import collections
+import json
+import pathlib
+
+IDLE = 0
+RUNNING, RUNNABLE, BLOCKED = "running", "runnable", "blocked"
+CLASS_OF = {RUNNING: "LongRunning", RUNNABLE: "Starved", BLOCKED: "LongWait"}
+# docs/TRACE.md, Left: preempted, yielded, throttled still want a CPU.
+STILL_RUNNABLE = {0, 1, 7}
+CONTEXT_THREAD = 0
+RULES = ("recent", "perfetto")
+
+Interval = collections.namedtuple("Interval", "start end state cpu waker context")
+Names = collections.namedtuple("Names", "process thread")
+
+
+def read_table(trace, name, columns):
+    """The rows of a table by time, as tuples; none where the table is missing."""
+    import pyarrow.parquet as parquet  # pylint: disable=import-outside-toplevel
+
+    rows = []
+    for part in sorted((trace / name).glob("*.parquet")):
+        table = parquet.read_table(part, columns=list(columns))
+        rows.extend(zip(*(table.column(column).to_pylist() for column in columns), strict=True))
+    rows.sort(key=lambda row: row[0])
+    return rows
+
+
+def intervals_of(switches, wakes, end):
+    """What each thread did: its intervals without gap, from its first event to `end`."""
+    events = [(ts, 1, row) for row in wakes for ts in row[:1]]
+    events += [(ts, 0, row) for row in switches for ts in row[:1]]
+    events.sort(key=lambda event: event[:2])
+    threads = collections.defaultdict(list)
+    # By thread: since when, state, on which CPU.
+    now = {}
+
+    def change(thread, ts, state, cpu=None, waker=None, context=None):
+        if thread in now:
+            since, old, old_cpu = now[thread]
+            threads[thread].append(Interval(since, ts, old, old_cpu, waker, context))
+        now[thread] = (ts, state, cpu)
+
+    for ts, is_wake, row in events:
+        if is_wake:
+            _, waker, wakee, context = row
+            # A thread that has not left its CPU yet, or that was woken before, is no sleeper.
+            if now.get(wakee, (0, BLOCKED))[1] == BLOCKED:
+                change(wakee, ts, RUNNABLE, None, waker, context)
+        else:
+            _, cpu, prev, following, left = row
+            if prev != IDLE:
+                change(prev, ts, RUNNABLE if left in STILL_RUNNABLE else BLOCKED, cpu)
+            if following != IDLE:
+                change(following, ts, RUNNING, cpu)
+    for thread in list(now):
+        change(thread, end, BLOCKED)
+    return threads
+
+
+class Walk:
+    """One walk back by one rule."""
+
+    def __init__(self, rule, threads, switches):
+        self.rule = rule
+        self.threads = threads
+        self.starts = {t: [i.start for i in intervals] for t, intervals in threads.items()}
+        self.charged = collections.Counter()
+        self.by_cpu = collections.defaultdict(list)
+        for ts, cpu, _, following, _ in switches:
+            self.by_cpu[cpu].append((ts, following))
+
+    def charge(self, thread, state, start, end):
+        if end > start:
+            self.charged[thread, state] += end - start
+
+    def charge_runners(self, cpu, waiting, start, end):
+        """Charges those who had the CPU; idle time, and where none is known, the one that waited."""
+        runs = self.by_cpu.get(cpu, [])
+        at = bisect.bisect_right(runs, (end, -1)) - 1
+        while end > start and at >= 0:
+            ts, thread = runs[at]
+            begin = max(ts, start)
+            if thread in (IDLE, waiting):
+                self.charge(waiting, RUNNABLE, begin, end)
+            else:
+                self.charge(thread, RUNNING, begin, end)
+            end = min(end, begin)
+            at -= 1
+        self.charge(waiting, RUNNABLE, start, end)
+
+    def next_cpu(self, thread, at):
+        """The CPU that a runnable thread comes to."""
+        intervals = self.threads[thread]
+        for interval in intervals[at : at + 2]:
+            if interval.state == RUNNING:
+                return interval.cpu
+        return None
+
+    def walk(self, victim, start, end):
+        todo = [(victim, start, end)]
+        while todo:
+            thread, start, end = todo.pop()
+            if end <= start:
+                continue
+            at = bisect.bisect_left(self.starts.get(thread, []), end) - 1
+            if at < 0:
+                # Idle, or a thread of which nothing is known.
+                self.charge(thread, BLOCKED, start, end)
+                continue
+            interval = self.threads[thread][at]
+            begin = max(interval.start, start)
+            todo.append((thread, start, begin))
+            if interval.state == RUNNING:
+                self.charge(thread, RUNNING, begin, end)
+            elif interval.state == RUNNABLE:
+                if self.rule == "perfetto":
+                    self.charge_runners(self.next_cpu(thread, at), thread, begin, end)
+                else:
+                    self.charge(thread, RUNNABLE, begin, end)
+            elif interval.waker is None or interval.waker == thread:
+                self.charge(thread, BLOCKED, begin, end)
+            elif self.rule == "perfetto" and interval.context != CONTEXT_THREAD:
+                self.charge(thread, BLOCKED, begin, end)
+            else:
+                todo.append((interval.waker, begin, end))
+
+    def root(self):
+        """(thread, class): who has most, by its main state."""
+        totals = collections.Counter()
+        for (thread, _), ns in self.charged.items():
+            totals[thread] += ns
+        thread = totals.most_common(1)[0][0]
+        state = max(CLASS_OF, key=lambda state: self.charged[thread, state])
+        return thread, CLASS_OF[state]
+
+
+def names_of(lifecycle):
+    """By thread: the last names of its process (that of the process's main thread) and of itself."""
+    name, main, process_of = {}, {}, {}
+    for _, _, thread, process, tid, pid, text in lifecycle:
+        process_of[thread] = process
+        if text:
+            name[thread] = text
+        if tid == pid:
+            main[process] = thread
+    return {
+        thread: Names(name.get(main.get(process), ""), name.get(thread, ""))
+        for thread, process in process_of.items()
+    }
+
+
+def tell(trace, begin_ns, end_ns):
+    """By rule: process, thread, class. The times are CLOCK_MONOTONIC; the thread that hung is the
+    first of the recorded command."""
+    meta = json.loads((trace / "meta.json").read_text())
+    start = meta["clock"]["monotonic_start_ns"]
+    switches = read_table(trace, "switches", ("ts", "cpu", "prev", "next", "left"))
+    wakes = read_table(trace, "wakes", ("ts", "waker", "wakee", "context"))
+    lifecycle = read_table(
+        trace, "lifecycle", ("ts", "kind", "thread", "process", "tid", "pid", "name")
+    )
+    victim = next(row[2] for row in lifecycle if row[4] == meta["command_tid"])
+    names = names_of(lifecycle)
+    threads = intervals_of(switches, wakes, meta["duration_ns"])
+    verdicts = {}
+    for rule in RULES:
+        walk = Walk(rule, threads, switches)
+        walk.walk(victim, begin_ns - start, end_ns - start)
+        root, root_class = walk.root()
+        process, thread = names.get(root, Names("", "idle" if root == IDLE else ""))
+        verdicts[rule] = {"process": process, "thread": thread, "class": root_class}
+    return verdicts
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("trace", type=pathlib.Path)
+    parser.add_argument("begin_ns", type=int)
+    parser.add_argument("end_ns", type=int)
+    args = parser.parse_args()
+    print(json.dumps(tell(args.trace, args.begin_ns, args.end_ns)))
+
+
+if __name__ == "__main__":
+    main()
