@@ -3,6 +3,8 @@ PREFIX ?= /usr/local
 SEEDS ?= 5
 ROUNDS ?= 5
 FUZZ ?= 60
+COUNT ?= 150
+FRESH ?= 50
 
 export PATH := $(PATH):$(HOME)/.cargo/bin
 
@@ -36,6 +38,10 @@ lint: ## rustfmt, clippy, clang-format, shellcheck
 lab: build ## record every program that hangs on purpose, compare verdict and truth (SEEDS=5)
 	$(AS_ROOT) python3 lab/run.py --hangdog $(HANGDOG) --seeds $(SEEDS)
 
+accuracy: build ## compose hangs, record them, count right verdicts (COUNT=150 FRESH=50; 10 minutes)
+	-@$(MAKE) -s -C lab build/venv
+	$(AS_ROOT) python3 lab/accuracy.py --hangdog $(HANGDOG) --count $(COUNT) --fresh $(FRESH)
+
 fuzz: ## feed damaged files to what reads files (FUZZ=60 seconds)
 	@scripts/setup.sh
 	@scripts/fuzz.sh $(FUZZ)
@@ -55,4 +61,4 @@ clean: ## remove what was built
 	$(MAKE) -C lab clean
 
 .DEFAULT_GOAL := help
-.PHONY: help setup build demo test lint lab fuzz bench install clean
+.PHONY: help setup build demo test lint lab accuracy fuzz bench install clean

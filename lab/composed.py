@@ -29,6 +29,11 @@ class Case:
     function: str | None
     knot: tuple
 
+    @property
+    def asked_ns(self):
+        """How long the hang was meant to last."""
+        return int(self.run.params["hang_ms"]) * 1_000_000
+
     def __str__(self):
         names = "|".join(f"{process}/{thread}" for process, thread in self.roots)
         return f"{self.root_class} {names}" + (f" in {self.function}" if self.function else "")
@@ -68,7 +73,9 @@ def parse(output):
     roots = tuple(tuple(root.split("/", 1)) for root in told.get("root", []))
     if not roots or any(len(root) != 2 for root in roots):
         raise lab.TruthError(f"not PROCESS/THREAD: {told.get('root')}")
-    family = run.params.get("redrawn") and "LongRunning" or run.params.get("family")
+    if not run.params.get("hang_ms", "").isdigit():
+        raise lab.TruthError("the program did not print how long its hang was meant to be")
+    family = "LongRunning" if "redrawn" in run.params else run.params.get("family")
     if family not in FAMILIES:
         raise lab.TruthError(f"'{family}' is no family")
     return Case(

@@ -146,5 +146,5 @@ def table(results):
             lines.append(row(family, mine))
     lines += [row("all", results), FOOT]
     if any(result.others is None for result in results):
-        lines.append("  Not run: they need pyarrow, see lab/README.md.")
+        lines.append("  Not run: left out, or pyarrow is missing (make -C lab build/venv).")
     return "\n".join(lines)

@@ -1,0 +1,227 @@
+"""Where a real program is made to freeze: its folders, its display, its processes, the recorder.
+
+All that a stage starts runs in a session of its own and is ended with the stage, so that nothing
+stays behind. Times are CLOCK_MONOTONIC, ns, which the trace can be laid beside.
+"""
+
+import contextlib
+import json
+import os
+import pathlib
+import pwd
+import shutil
+import signal
+import subprocess
+import time
+
+PATIENCE_S = 60
+# Ordinary time before a freeze, in which a program shows what it does when nothing is wrong, and
+# after it, in which it is seen to go on.
+BEFORE_S = 2.0
+AFTER_S = 1.0
+NICE = -15
+
+
+class Fault(Exception):
+    """The freeze could not be provoked or recorded, so that there is nothing to compare."""
+
+
+class CannotRun(Exception):
+    """The machine lacks what the case needs."""
+
+
+def now_ns():
+    """The time now."""
+    return time.clock_gettime_ns(time.CLOCK_MONOTONIC)
+
+
+def wait_for(what, found, seconds=PATIENCE_S):
+    """Waits until `found()` gives something, and gives that."""
+    deadline = time.monotonic() + seconds
+    while True:
+        result = found()
+        if result:
+            return result
+        if time.monotonic() > deadline:
+            raise Fault(f"{what}: not within {seconds} s")
+        time.sleep(0.02)
+
+
+def output_of(words, **more):
+    """What a command prints; one that fails is a Fault."""
+    try:
+        done = subprocess.run(
+            [str(word) for word in words],
+            capture_output=True,
+            text=True,
+            errors="replace",
+            timeout=PATIENCE_S,
+            check=False,
+            **more,
+        )
+    except subprocess.TimeoutExpired:
+        raise Fault(f"{words[0]}: not done after {PATIENCE_S} s") from None
+    if done.returncode != 0:
+        last = (done.stderr.strip().splitlines() or ["nothing on stderr"])[-1]
+        raise Fault(f"{words[0]}: exit code {done.returncode}: {last}")
+    return done.stdout
+
+
+class Stage(contextlib.ExitStack):
+    """A place for one case. `directory` is its home folder; the trace goes to `trace`."""
+
+    def __init__(self, hangdog, directory: pathlib.Path, trace: pathlib.Path):
+        super().__init__()
+        self.hangdog, self.directory, self.trace = hangdog, directory, trace
+        # Leaders of the sessions that it started.
+        self.leaders = set()
+        # Nothing of the desktop or the settings of who runs the lab.
+        self.environment = {
+            "HOME": str(directory),
+            "LANG": "C.UTF-8",
+            "PATH": "/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin",
+            "XDG_RUNTIME_DIR": str(directory),
+            "DEBUGINFOD_URLS": "",
+        }
+
+    def start(self, words, **more):
+        """Starts a program of the stage."""
+        options = {"stdin": subprocess.DEVNULL, "env": self.environment}
+        log = open(self.directory / "programs.log", "ab")
+        with log:
+            process = subprocess.Popen(
+                [str(word) for word in words],
+                start_new_session=True,
+                **options | {"stdout": log, "stderr": log} | more,
+            )
+        self.callback(_end, process)
+        self.leaders.add(process.pid)
+        _prefer(process)
+        return process
+
+    def display(self):
+        """Opens a display of its own, on a number that the server finds free."""
+        reading, writing = os.pipe()
+        self.callback(os.close, reading)
+        self.start(
+            ["Xvfb", "-displayfd", writing, "-screen", "0", "1280x1024x24", "-nolisten", "tcp"],
+            pass_fds=(writing,),
+        )
+        os.close(writing)
+        number = os.read(reading, 16).decode().strip()
+        if not number:
+            raise Fault("Xvfb did not start")
+        self.environment["DISPLAY"] = f":{number}"
+
+    def session_bus(self):
+        """Starts a D-Bus session bus."""
+        bus = self.start(
+            ["dbus-daemon", "--session", "--nofork", "--print-address=1"], stdout=subprocess.PIPE
+        )
+        self.environment["DBUS_SESSION_BUS_ADDRESS"] = bus.stdout.readline().decode().strip()
+        return bus
+
+    def xdotool(self, *words):
+        """What xdotool prints on the stage's display."""
+        return output_of(["xdotool", *words], env=self.environment)
+
+    def window(self, name):
+        """Waits for a visible window whose title has a match of the pattern; gives its number.
+        There is no window manager, so it is given the keyboard too."""
+        words = ["xdotool", "search", "--onlyvisible", "--name", name]
+
+        def look():
+            done = subprocess.run(
+                words, env=self.environment, capture_output=True, text=True, check=False
+            )
+            return done.stdout.split()
+
+        number = wait_for(f"window {name}", look)[-1]
+        self.xdotool("windowfocus", "--sync", number)
+        return number
+
+    def owned_by(self, user):
+        """A folder that another user may write to."""
+        if os.geteuid() != 0:
+            raise CannotRun(f"only root can start a program as {user}")
+        try:
+            account = pwd.getpwnam(user)
+        except KeyError:
+            raise CannotRun(f"there is no user {user}") from None
+        folder = self.directory / user
+        folder.mkdir()
+        os.chown(folder, account.pw_uid, account.pw_gid)
+        return folder
+
+    @contextlib.contextmanager
+    def recording(self):
+        """Records what happens within, with ordinary time before and after it."""
+        recorder = self.start([self.hangdog, "record", "-o", self.trace], stderr=subprocess.PIPE)
+        try:
+            meta = self.trace / "meta.json"
+            wait_for("recorder", lambda: meta.exists() or recorder.poll() is not None)
+            if recorder.poll() is None:
+                time.sleep(BEFORE_S)
+                yield
+                time.sleep(AFTER_S)
+        finally:
+            with contextlib.suppress(ProcessLookupError):
+                recorder.send_signal(signal.SIGINT)
+            try:
+                said = recorder.communicate(timeout=PATIENCE_S)[1].decode(errors="replace")
+            except subprocess.TimeoutExpired:
+                raise Fault(f"the recorder did not end within {PATIENCE_S} s") from None
+        if recorder.returncode != 0:
+            raise Fault(f"hangdog record: exit code {recorder.returncode}: {said.strip()}")
+
+    def programs(self):
+        """The process ids of all that is on the stage."""
+        return {pid for leader in self.leaders for pid, _ in of_session(leader)} | self.leaders
+
+    def started_ns(self):
+        """The time at which the trace begins."""
+        return json.loads((self.trace / "meta.json").read_text())["clock"]["monotonic_start_ns"]
+
+
+def of_session(leader):
+    """What runs in a session: process id and command line each. D-Bus starts services there that
+    are nobody's children."""
+    found = []
+    for folder in pathlib.Path("/proc").glob("[0-9]*"):
+        try:
+            fields = (folder / "stat").read_text(errors="replace").rpartition(")")[2].split()
+            if int(fields[3]) == leader:
+                command = (folder / "cmdline").read_bytes().decode(errors="replace")
+                found.append((int(folder.name), command.replace("\0", " ")))
+        except OSError:
+            # It has ended meanwhile.
+            continue
+    return found
+
+
+def _prefer(process):
+    """Gives a program of the stage the CPU before what else this machine is at, which would starve
+    it and be the truth. Where sessions share the CPU (autogroup) theirs counts, else its own."""
+    with contextlib.suppress(OSError):
+        os.setpriority(os.PRIO_PROCESS, process.pid, NICE)
+    with contextlib.suppress(OSError):
+        pathlib.Path(f"/proc/{process.pid}/autogroup").write_text(str(NICE))
+
+
+def _end(process):
+    """Ends a program with all that it has started and that stayed in its session."""
+    for pid, _ in of_session(process.pid):
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
+    process.wait()
+    for pipe in (process.stdin, process.stdout, process.stderr):
+        if pipe:
+            with contextlib.suppress(BrokenPipeError):
+                pipe.close()
+
+
+def need(*programs):
+    """Sees to it that programs are there."""
+    missing = [program for program in programs if shutil.which(program) is None]
+    if missing:
+        raise CannotRun(f"not installed: {', '.join(missing)}; scripts/setup.sh lab-real")
