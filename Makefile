@@ -15,7 +15,7 @@ HANGDOG := $(TARGET)/debug/hangdog
 RELEASE := $(TARGET)/release/hangdog
 
 help: ## list these targets
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 setup: ## install what is missing to build and test (apt packages; into target/, what opens exports)
 	@scripts/setup.sh
@@ -42,6 +42,10 @@ accuracy: build ## compose hangs, record them, count right verdicts (COUNT=150 F
 	-@$(MAKE) -s -C lab build/venv
 	$(AS_ROOT) python3 lab/accuracy.py --hangdog $(HANGDOG) --count $(COUNT) --fresh $(FRESH)
 
+lab-real: build ## make real programs freeze (TeXstudio, mousepad, PostgreSQL, gedit, SQLite, Chromium); compare
+	@scripts/setup.sh lab-real
+	$(AS_ROOT) python3 lab/real/run.py --hangdog $(HANGDOG)
+
 fuzz: ## feed damaged files to what reads files (FUZZ=60 seconds)
 	@scripts/setup.sh
 	@scripts/fuzz.sh $(FUZZ)
@@ -61,4 +65,4 @@ clean: ## remove what was built
 	$(MAKE) -C lab clean
 
 .DEFAULT_GOAL := help
-.PHONY: help setup build demo test lint lab accuracy fuzz bench install clean
+.PHONY: help setup build demo test lint lab lab-real accuracy fuzz bench install clean

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Installs what this machine lacks to build and test hangdog; `setup.sh bench` adds what only the
-# measurements need. Quiet when all is there. Looks for the tools themselves, not for packages, so
-# that a compiler from elsewhere will do; only apt is asked to install.
+# measurements need, `setup.sh lab-real` the programs that lab/real makes freeze. Quiet when all is
+# there. Looks for the tools themselves, not for packages, so that a compiler from elsewhere will
+# do; only apt is asked to install.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 PATH=$PATH:$HOME/.cargo/bin
@@ -37,6 +38,21 @@ if [[ ${1-} == bench ]]; then
     need chromium has chromium
     need linux-perf has perf
     need mousepad has mousepad
+fi
+if [[ ${1-} == lab-real ]]; then
+    need at-spi2-core test -x /usr/libexec/at-spi-bus-launcher
+    need chromium has chromium
+    need dbus-daemon has dbus-daemon
+    need gdb has gdb
+    need gedit has gedit
+    need iproute2 has ss
+    need mousepad has mousepad
+    need postgresql test -d /usr/lib/postgresql
+    need python3 test -x /usr/bin/python3
+    need texstudio has texstudio
+    need util-linux has lslocks
+    need xclip has xclip
+    need xdotool has xdotool
 fi
 
 install_packages() {
