@@ -209,11 +209,7 @@ fn check_all(recording: &Recording, windows: &[(u32, u64, u64)]) -> Result<(), T
     let asked = windows.iter().map(|&(thread, from, to)| {
         let part = |share: u64| (u128::from(timeline.end()) * u128::from(share) / 100) as u64;
         let (from, to) = (part(from.min(to)), part(from.max(to)));
-        Problem {
-            thread,
-            window: from..to,
-            score: 0.0,
-        }
+        Problem::picked(thread, from..to)
     });
     for problem in found.iter().cloned().chain(asked) {
         let verdict = diagnose(

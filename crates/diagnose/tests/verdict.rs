@@ -121,11 +121,7 @@ fn path_ends_at_the_root() {
 #[test]
 fn loss_lowers_confidence() {
     let recording = recording();
-    let problem = Problem {
-        thread: recording.t("main"),
-        window: MS..41 * MS,
-        score: 0.0,
-    };
+    let problem = Problem::picked(recording.t("main"), MS..41 * MS);
     let whole = diagnose(
         &recording.evidence(),
         &problem,
@@ -138,6 +134,10 @@ fn loss_lowers_confidence() {
     );
     assert!(lossy.root.confidence < whole.root.confidence);
     lossy.root.confidence = whole.root.confidence;
+    for (lossy, whole) in lossy.suspects.iter_mut().zip(&whole.suspects) {
+        assert!(lossy.confidence < whole.confidence);
+        lossy.confidence = whole.confidence;
+    }
     assert_eq!(lossy, whole);
 }
 

@@ -150,14 +150,7 @@ fn choose(
         if let (false, Some(at)) = (asked_for_part, worst) {
             return Ok((problems[at].clone(), Some(at + 1)));
         }
-        return Ok((
-            Problem {
-                thread,
-                window: part,
-                score: 0.0,
-            },
-            None,
-        ));
+        return Ok((Problem::picked(thread, part), None));
     }
     let within =
         |problem: &&Problem| problem.window.start < window.to && window.from < problem.window.end;

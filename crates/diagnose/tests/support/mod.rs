@@ -64,11 +64,7 @@ pub fn explain(recording: &Recording, thread: &str, window_us: Range<u64>) -> Ve
 
 /// The same by id and in ns. What must hold of every verdict is checked.
 pub fn explain_ns(recording: &Recording, thread: u32, window: Range<u64>) -> Verdict {
-    let problem = Problem {
-        thread,
-        window,
-        score: 0.0,
-    };
+    let problem = Problem::picked(thread, window);
     let verdict = diagnose(
         &recording.evidence(),
         &problem,

@@ -1,0 +1,160 @@
+//! How likely it is that somebody waited for what a thread did.
+//!
+//! Where a command was recorded, its main thread stands for its user. Otherwise the threads that
+//! take turns in an event loop do: a program that computes from its start to its end keeps nobody
+//! waiting that the trace knows of.
+
+use hangdog_graph::{Evidence, Wait, WaitKind};
+use hangdog_timeline::{Cause, State};
+use hangdog_trace::Thread;
+use hangdog_trace::calls::Call;
+use hangdog_trace::ids::{NONE, Upid, Utid};
+use std::ops::Range;
+
+use super::Doing;
+
+/// The processes that a recorded command consists of.
+pub(super) struct Family {
+    /// The main threads that stand for the user: the command's, and, where that does nothing but
+    /// wait for its children, as a shell does, theirs.
+    pub(super) first: Vec<Utid>,
+    members: Vec<Upid>,
+}
+
+impl Family {
+    pub(super) fn new(evidence: &Evidence<'_>, command_tid: Option<u32>) -> Family {
+        let is_command = |thread: &&Thread| Some(thread.tid) == command_tid && thread.is_main();
+        let command = evidence.threads.iter().find(is_command);
+        let mut first: Vec<Utid> = command.map(|thread| thread.utid).into_iter().collect();
+        let mut members: Vec<Upid> = command.map(|thread| thread.upid).into_iter().collect();
+        let mut at = 0;
+        while let Some(&parent) = first.get(at) {
+            at += 1;
+            if !only_waits_for_children(evidence, parent) {
+                continue;
+            }
+            let process = evidence.threads.thread(parent).upid;
+            let children = evidence
+                .threads
+                .processes()
+                .filter(|child| child.parent == process)
+                .filter_map(|child| {
+                    let is_main = |&&thread: &&Utid| evidence.threads.thread(thread).is_main();
+                    child.threads.iter().find(is_main)
+                });
+            for &child in children {
+                // Parents can form a circle in a damaged trace.
+                if !first.contains(&child) {
+                    first.push(child);
+                }
+            }
+        }
+        // Children come after their parents in the order of ids.
+        for process in evidence.threads.processes() {
+            if process.parent != NONE && members.contains(&process.parent) {
+                members.push(process.upid);
+            }
+        }
+        Family { first, members }
+    }
+
+    /// Whether a process is the recorded command's; true if none was recorded.
+    pub(super) fn has(&self, process: Upid) -> bool {
+        self.first.is_empty() || self.members.contains(&process)
+    }
+
+    /// How likely it is that somebody waits for what this thread does.
+    pub(super) fn weight(
+        &self,
+        evidence: &Evidence<'_>,
+        thread: Utid,
+        doing: Doing,
+        takes_turns: bool,
+    ) -> f64 {
+        let known = evidence.threads.thread(thread);
+        let waiting = matches!(doing, Doing::Waiting(_));
+        if !self.first.is_empty() {
+            return match (
+                self.first.contains(&thread),
+                self.members.contains(&known.upid),
+            ) {
+                (true, _) if self.first.first() != Some(&thread) => 0.9,
+                (true, _) => match doing {
+                    // An event loop that waits for its user is not known from one that does not.
+                    Doing::Waiting(WaitKind::Poll | WaitKind::Device) => 0.5,
+                    _ => 1.0,
+                },
+                (_, true) if waiting && known.is_main() => 0.1,
+                (_, true) if waiting => 0.05,
+                (_, true) => 0.3,
+                _ => 0.02,
+            };
+        }
+        let habitual = matches!(
+            doing,
+            Doing::Waiting(
+                WaitKind::Poll
+                    | WaitKind::Device
+                    | WaitKind::Sleep
+                    | WaitKind::Timer
+                    | WaitKind::Child
+                    | WaitKind::Message
+                    | WaitKind::Unknown
+                    | WaitKind::Stopped
+            )
+        );
+        match (known.is_main(), habitual, doing) {
+            (_, true, _) => 0.05,
+            // A batch job: nobody is known to wait for a part of it.
+            (true, _, Doing::Busy) if !takes_turns => 0.3,
+            (true, ..) => 1.0,
+            (false, _, Doing::Waiting(WaitKind::Condition)) => 0.05,
+            (false, ..) => 0.3,
+        }
+    }
+}
+
+/// A thread's life without a wait in front of it of which the trace saw no beginning: that of a
+/// command for its recording to begin, or of a thread that was there before.
+pub(super) fn seen_life(evidence: &Evidence<'_>, thread: Utid) -> Range<u64> {
+    let life = evidence.timeline.life(thread);
+    match evidence.timeline.intervals(thread).get(0) {
+        Some(first) if first.state == State::Blocked && first.cause == Cause::Unknown => {
+            first.end..life.end
+        }
+        _ => life,
+    }
+}
+
+/// Whether a thread waits for children for nearly all of its life.
+fn only_waits_for_children(evidence: &Evidence<'_>, thread: Utid) -> bool {
+    const NEARLY_ALL: f64 = 0.8;
+    let life = seen_life(evidence, thread);
+    let waited: u64 = evidence
+        .timeline
+        .intervals(thread)
+        .iter()
+        .filter(|interval| interval.state == State::Blocked)
+        .filter(|interval| match interval.cause {
+            Cause::Switch(row) => {
+                evidence.call(evidence.switches.call[row as usize]) == Call::WaitChild
+            }
+            _ => false,
+        })
+        .map(|interval| interval.duration())
+        .sum();
+    waited as f64 >= NEARLY_ALL * (life.end - life.start) as f64 && waited > 0
+}
+
+/// Less for waits that are nearly all of a thread's life: a shell that waits for its command, a
+/// worker for which there was no work; and for those of which the trace saw no beginning. Unless
+/// it names who keeps it waiting, or is what the user's command did with its life.
+pub(super) fn unattended(wait: &Wait, life: &Range<u64>, is_first: bool) -> f64 {
+    let whole_life = wait.duration() as f64 >= 0.9 * (life.end - life.start) as f64;
+    let of_command = is_first && wait.kind != WaitKind::Child;
+    let unseen = wait.row.is_none();
+    match whole_life && !of_command || unseen {
+        true if wait.holder.is_none() => 0.05,
+        _ => 1.0,
+    }
+}

@@ -1,0 +1,237 @@
+//! A thread's waits, computations and series of small waits, as candidates for problems.
+
+use hangdog_graph::evidence::Site;
+use hangdog_graph::{Evidence, Wait, WaitKind};
+use hangdog_timeline::Interval;
+use std::collections::HashMap;
+use std::ops::Range;
+
+use super::{Doing, SHORTEST_NS};
+use crate::stretch::Waiting;
+
+pub(super) struct Candidate {
+    pub(super) window: Range<u64>,
+    pub(super) doing: Doing,
+    /// Where waits of the same kind are counted.
+    pub(super) site: Option<Site>,
+    pub(super) wait: Option<Wait>,
+}
+
+#[derive(Default)]
+pub(super) struct Finder {
+    pub(super) candidates: Vec<Candidate>,
+    /// Waits for one of several descriptors, or for input.
+    polls: usize,
+    /// Lengths of waits by site, as counts by power of two.
+    lengths: HashMap<Site, [u32; 64]>,
+    busy: Option<Busy>,
+    series: Option<Series>,
+}
+
+/// Small waits of one kind, close upon each other.
+struct Series {
+    kind: WaitKind,
+    window: Range<u64>,
+    waited: u64,
+    longest: u64,
+    count: usize,
+    /// What the thread did otherwise, up to the last wait and since; the want of a CPU is not its
+    /// doing and does not count.
+    other: u64,
+    gap: u64,
+}
+
+impl Series {
+    /// Kinds of waits that add up. A loop of messages or conditions is how threads work together:
+    /// the sum of its waits says nothing.
+    const KINDS: [WaitKind; 4] = [
+        WaitKind::Disk,
+        WaitKind::Paging,
+        WaitKind::Lock,
+        WaitKind::Sleep,
+    ];
+    /// A loop that sleeps longer each time keeps a rhythm; one that sleeps for less polls.
+    const MOMENT_NS: u64 = 2_000_000;
+    /// What is computed between two of them is shorter than this.
+    const GAP_NS: u64 = 6_000_000;
+    /// A wait of another kind that is longer than this ends the series.
+    const BREAK_NS: u64 = 1_000_000;
+    /// From so many on it is a series.
+    const FEWEST: usize = 3;
+
+    /// Whether it is the sum that took long, not what was done in between or one wait of many.
+    fn adds_up(&self) -> bool {
+        let length = self.window.end - self.window.start;
+        let is_rhythm =
+            self.kind == WaitKind::Sleep && self.waited / self.count as u64 > Series::MOMENT_NS;
+        self.count >= Series::FEWEST
+            && self.waited >= self.other
+            && self.longest.saturating_mul(2) < length
+            && !is_rhythm
+    }
+}
+
+/// A computation, over waits so short that they do not interrupt it.
+struct Busy {
+    window: Range<u64>,
+    busy: u64,
+}
+
+/// A wait up to this long, and up to this share of what was done before, does not end a
+/// computation.
+const PAUSE_NS: u64 = 1_000_000;
+const PAUSE_SHARE: u64 = 10;
+
+impl Finder {
+    pub(super) fn wait(&mut self, evidence: &Evidence<'_>, waiting: &Waiting) {
+        let length = waiting.to - waiting.from;
+        if let Some(busy) = &self.busy
+            && (length > PAUSE_NS || length > busy.busy / PAUSE_SHARE)
+        {
+            self.end_busy();
+        }
+        self.add_up(waiting);
+        let kind = waiting.wait.kind;
+        self.polls += usize::from(matches!(kind, WaitKind::Poll | WaitKind::Device));
+        let site = waiting.wait.row.map(|row| evidence.site(row));
+        if let Some(site) = site {
+            self.count_length(site, length);
+        }
+        if length >= SHORTEST_NS {
+            self.candidates.push(Candidate {
+                window: waiting.from..waiting.to,
+                doing: Doing::Waiting(waiting.wait.kind),
+                site,
+                wait: Some(waiting.wait),
+            });
+            self.shrink();
+        }
+    }
+
+    fn count_length(&mut self, site: Site, length: u64) {
+        let bucket = length.max(1).ilog2() as usize;
+        self.lengths.entry(site).or_insert([0; 64])[bucket] += 1;
+    }
+
+    fn add_up(&mut self, waiting: &Waiting) {
+        let kind = waiting.wait.kind;
+        let length = waiting.to - waiting.from;
+        if !Series::KINDS.contains(&kind) {
+            if length > Series::BREAK_NS {
+                self.end_series();
+            } else if let Some(series) = &mut self.series {
+                series.gap += length;
+            }
+            return;
+        }
+        match &mut self.series {
+            Some(series) if series.kind == kind && series.gap <= Series::GAP_NS => {
+                series.window.end = waiting.to;
+                series.other += std::mem::take(&mut series.gap);
+                series.waited += length;
+                series.longest = series.longest.max(length);
+                series.count += 1;
+            }
+            _ => {
+                self.end_series();
+                let window = waiting.from..waiting.to;
+                self.series = Some(Series {
+                    kind,
+                    window,
+                    waited: length,
+                    longest: length,
+                    count: 1,
+                    other: 0,
+                    gap: 0,
+                });
+            }
+        }
+    }
+
+    pub(super) fn end_series(&mut self) {
+        let Some(series) = self.series.take().filter(Series::adds_up) else {
+            return;
+        };
+        let length = series.window.end - series.window.start;
+        // No call has such a number: all series of a kind are one site.
+        let site = (i16::MIN + series.kind as i16, 0);
+        self.count_length(site, length);
+        if length >= SHORTEST_NS {
+            self.candidates.push(Candidate {
+                window: series.window,
+                doing: Doing::Waiting(series.kind),
+                site: Some(site),
+                wait: None,
+            });
+            self.shrink();
+        }
+    }
+
+    pub(super) fn busy(&mut self, interval: &Interval) {
+        let window = interval.start..interval.end;
+        let length = interval.duration();
+        if let (Some(series), true) = (&mut self.series, interval.state.is_on_cpu()) {
+            series.gap += length;
+        }
+        match &mut self.busy {
+            Some(busy) => {
+                busy.window.end = window.end;
+                busy.busy += length;
+            }
+            None => {
+                self.busy = Some(Busy {
+                    window,
+                    busy: length,
+                })
+            }
+        }
+    }
+
+    pub(super) fn end_busy(&mut self) {
+        let Some(busy) = self.busy.take() else { return };
+        if busy.busy >= SHORTEST_NS {
+            let window = busy.window;
+            self.candidates.push(Candidate {
+                window,
+                doing: Doing::Busy,
+                site: None,
+                wait: None,
+            });
+            self.shrink();
+        }
+    }
+
+    /// Keeps memory bounded: only the longest can become problems.
+    fn shrink(&mut self) {
+        const MOST_CANDIDATES: usize = 4096;
+        if self.candidates.len() > MOST_CANDIDATES {
+            self.candidates
+                .sort_by_key(|c| std::cmp::Reverse(c.window.end - c.window.start));
+            self.candidates.truncate(MOST_CANDIDATES / 2);
+        }
+    }
+
+    /// Whether the thread takes turns in an event loop.
+    pub(super) fn takes_turns(&self) -> bool {
+        const TURNS: usize = 3;
+        self.polls >= TURNS
+    }
+
+    /// What waits at a site usually take, where there are enough to say: the lower bound of the
+    /// median's power of two.
+    pub(super) fn usual(&self) -> HashMap<Site, u64> {
+        const ENOUGH: u32 = 3;
+        self.lengths
+            .iter()
+            .filter_map(|(&site, counts)| {
+                let total: u32 = counts.iter().sum();
+                let mut below = 0;
+                let median = counts.iter().position(|&count| {
+                    below += count;
+                    below * 2 >= total
+                })?;
+                (total >= ENOUGH).then_some((site, 1 << median))
+            })
+            .collect()
+    }
+}

@@ -1,0 +1,134 @@
+//! Requests that took long among their like: from what a thread sent over a connection to what it
+//! then received over it, having waited in between; and the other way round at a server whose
+//! client the trace does not show.
+//!
+//! Requests are alike that the same role of thread makes to the same kind of peer.
+
+use hangdog_graph::Evidence;
+use hangdog_graph::role::role;
+use hangdog_timeline::State;
+use hangdog_trace::ids::Utid;
+use std::collections::{HashMap, HashSet};
+
+use super::family::Family;
+use super::{Problem, ProblemKind};
+
+/// A request is an outlier from so many times the median of its like on.
+const TIMES: u64 = 4;
+/// So many are enough to know what is usual.
+const ENOUGH: usize = 5;
+/// Shorter ones are not looked at.
+const SHORTEST_NS: u64 = 10_000_000;
+/// Where too few are alike, longer than this is long.
+const LONG_NS: u64 = 200_000_000;
+/// More of a role are not kept in mind: the longest of them are.
+const MOST: usize = 64;
+/// The one that made it waits for it.
+const WEIGHT: f64 = 1.2;
+
+/// One that was replied to.
+#[derive(Clone, Copy)]
+struct Request {
+    thread: Utid,
+    from: u64,
+    to: u64,
+}
+
+/// What happened last on one end of a connection.
+struct Last {
+    thread: Utid,
+    ts: u64,
+    sent: bool,
+}
+
+pub(super) fn find(evidence: &Evidence<'_>, family: &Family) -> Vec<Problem> {
+    let transfers = evidence.transfers;
+    let ends: HashSet<u64> = transfers.object.iter().copied().collect();
+    let mut last: HashMap<u64, Last> = HashMap::new();
+    let mut alike: HashMap<(String, bool), Vec<Request>> = HashMap::new();
+    let mut lengths: HashMap<(String, bool), Vec<u64>> = HashMap::new();
+    let mut roles: HashMap<Utid, String> = HashMap::new();
+    for row in 0..transfers.len() {
+        let (thread, ts, sent) = (
+            transfers.thread[row],
+            transfers.ts[row],
+            transfers.sent[row],
+        );
+        let object = transfers.object[row];
+        let before = last.insert(object, Last { thread, ts, sent });
+        let Some(before) = before.filter(|before| before.thread == thread) else {
+            continue;
+        };
+        if before.sent == sent || ts - before.ts == 0 {
+            continue;
+        }
+        // A server's work for a client that is in the trace is a part of the client's request.
+        if sent && ends.contains(&transfers.peer[row]) {
+            continue;
+        }
+        let name = roles.entry(thread).or_insert_with(|| {
+            let known = evidence.threads.thread(thread);
+            let process = &evidence.threads.process(known.upid).name;
+            format!("{}/{}", role(process), role(known.name()))
+        });
+        let like = (name.clone(), sent);
+        lengths
+            .entry(like.clone())
+            .or_default()
+            .push(ts - before.ts);
+        if ts - before.ts >= SHORTEST_NS {
+            alike.entry(like).or_default().push(Request {
+                thread,
+                from: before.ts,
+                to: ts,
+            });
+        }
+    }
+    let mut problems = Vec::new();
+    for (like, mut requests) in alike {
+        let Some(all) = lengths.get_mut(&like) else {
+            continue;
+        };
+        all.sort_unstable();
+        let usual = all[all.len() / 2];
+        let is_long = |request: &Request| match all.len() >= ENOUGH {
+            true => request.to - request.from >= usual.saturating_mul(TIMES),
+            false => request.to - request.from >= LONG_NS,
+        };
+        // A server need not wait while it works for its client.
+        let serves = like.1;
+        requests.retain(|request| is_long(request) && (serves || waited(evidence, request)));
+        requests.sort_by_key(|request| std::cmp::Reverse(request.to - request.from));
+        requests.truncate(MOST);
+        problems.extend(
+            requests
+                .into_iter()
+                .filter(|request| family.has(evidence.threads.thread(request.thread).upid))
+                .map(|request| Problem {
+                    thread: request.thread,
+                    window: request.from..request.to,
+                    kind: ProblemKind::Request,
+                    score: (request.to - request.from - usual.min(request.to - request.from))
+                        as f64
+                        * WEIGHT,
+                }),
+        );
+    }
+    problems
+}
+
+/// Whether the thread did little else meanwhile: one that sends, does other things, and finds
+/// something to receive when it comes back did not wait for it.
+fn waited(evidence: &Evidence<'_>, request: &Request) -> bool {
+    const MOST: f64 = 0.7;
+    let parts = evidence
+        .timeline
+        .between(request.thread, request.from, request.to);
+    let (mut longest, mut blocked) = (0, 0);
+    for part in parts.filter(|part| part.state == State::Blocked) {
+        longest = longest.max(part.duration());
+        blocked += part.duration();
+    }
+    // Many short waits are an event loop that idles.
+    blocked.min(2 * longest) as f64 >= MOST * (request.to - request.from) as f64
+}
