@@ -134,6 +134,8 @@ pub(crate) struct Blame {
 const RESOLUTION: u64 = 50_000;
 /// Of a wait that is at least this part of the problem all that may have ended it is looked at.
 const WEIGHTY: u64 = 20;
+/// What is usual is told by so many waits.
+const USUAL: usize = 16;
 /// A circle counts as the cause from this share of the problem on.
 const CIRCLE_SHARE: f64 = 0.5;
 /// No real program has a chain this long; a damaged trace may.
@@ -316,7 +318,7 @@ impl Walk<'_, '_> {
                 let belief = Belief { edge, probability };
                 return self.look(next, from..to, Some((step, waiting, belief)));
             };
-            if self.is_circle(&edge, to) {
+            if self.is_circle(&edge, to) && !self.is_idle(&waiting, next) {
                 let threads = self.way[at..].to_vec();
                 self.blame.knots.push(Knot {
                     threads,
@@ -412,6 +414,47 @@ impl Walk<'_, '_> {
             Some(wake) => self.evidence.wakes.ts[wake] >= to,
             None => edge.kind != EdgeKind::Habit,
         }
+    }
+
+    /// Whether a thread waits for `other` without having asked it for anything, though it usually
+    /// does before such a wait: one that serves `other` and did not answer this time is not kept
+    /// waiting by it.
+    fn is_idle(&self, waiting: &Waiting, other: Utid) -> bool {
+        let wait = &waiting.wait;
+        if matches!(wait.kind, WaitKind::Lock) || wait.holder.is_some() {
+            return false;
+        }
+        let Some(row) = wait.row else {
+            return false;
+        };
+        let evidence = self.evidence;
+        let intervals = evidence.timeline.intervals(wait.thread);
+        let here = intervals.index_at(wait.start).unwrap_or(0);
+        // Since the wait before, it woke the other.
+        let asked = |at: usize| {
+            let until = intervals.get(at).map_or(0, |wait| wait.start);
+            let since = (0..at)
+                .rev()
+                .filter_map(|before| intervals.get(before))
+                .find(|before| before.state == State::Blocked)
+                .map_or(0, |before| before.end);
+            let mut woken = evidence.wakes_by(wait.thread, since, until);
+            woken.any(|wake| evidence.wakes.wakee[wake] == other)
+        };
+        let is_there = |at: &usize| {
+            intervals.get(*at).is_some_and(|earlier| {
+                earlier.state == State::Blocked
+                    && matches!(earlier.cause, Cause::Switch(at) if evidence.site(at as usize) == evidence.site(row))
+            })
+        };
+        let earlier: Vec<bool> = (0..here)
+            .rev()
+            .filter(is_there)
+            .take(USUAL)
+            .map(asked)
+            .collect();
+        let usually = earlier.iter().filter(|&&asked| asked).count();
+        usually > 0 && usually * 2 >= earlier.len() && !asked(here)
     }
 
     /// A kernel thread that waits for a device does so for the one who waits for it.

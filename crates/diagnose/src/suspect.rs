@@ -54,7 +54,14 @@ impl Suspect {
             .filter(counts)
             .take(MOST_SUSPECTS)
             .map(|(_, &(thread, _))| Suspect::of(evidence, blame, thread, knot))
-            .collect()
+            .fold(Vec::new(), |mut suspects: Vec<Suspect>, next| {
+                // Two may have been kept from a CPU by one.
+                let named = |other: &Suspect| (other.culprit(), other.class);
+                if !suspects.iter().any(|other| named(other) == named(&next)) {
+                    suspects.push(next);
+                }
+                suspects
+            })
     }
 
     /// The first of them.

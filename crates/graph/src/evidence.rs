@@ -67,6 +67,15 @@ impl<'a> Evidence<'a> {
         (self.switches.call[row], self.same_frames(stack))
     }
 
+    /// Whether two rows of `switches` wait at nearly one place: in one call, on one object or in the
+    /// same innermost functions, whatever led there.
+    pub fn are_near(&self, a: usize, b: usize) -> bool {
+        let switches = self.switches;
+        let near = |row: usize| self.marks.near(self.stacks, switches.user_stack[row]);
+        let same_object = switches.object[a] != 0 && switches.object[a] == switches.object[b];
+        switches.call[a] == switches.call[b] && (same_object || near(a) != 0 && near(a) == near(b))
+    }
+
     /// The first stack that has the same frames. Two stacks of the same frames can have different
     /// ids: which code was known when they were taken differed.
     pub fn same_frames(&self, stack: StackId) -> StackId {

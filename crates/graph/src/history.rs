@@ -1,6 +1,7 @@
 //! How waits at one place of a thread ended before.
 //!
-//! A place is a system call and a user stack. Who usually ends the waits there is what to ask for
+//! A place is a system call and a user stack; where a thread never waited at just this one, the
+//! same object or the same innermost functions will do. Who usually ends the waits there is what to ask for
 //! when nobody did, or when the one who did had done so in vain. A thread that never waited there
 //! before is known by its like: the other threads of its process that have its role.
 
@@ -9,7 +10,7 @@ use hangdog_trace::ids::{IDLE, Utid};
 use hangdog_trace::words::Context;
 use std::collections::BTreeMap;
 
-use crate::evidence::{Evidence, Site};
+use crate::evidence::Evidence;
 use crate::marks::Mark;
 use crate::role::role;
 use crate::wait::Wait;
@@ -49,8 +50,12 @@ impl History {
         let Some(row) = wait.row else {
             return history;
         };
-        let site = evidence.site(row);
-        history.add(evidence, wait.thread, site, wait.start);
+        let is_here = |other: usize| evidence.site(other) == evidence.site(row);
+        history.add(evidence, wait.thread, wait.start, is_here);
+        if history.by_threads() == 0 {
+            let is_near = |other| !is_here(other) && evidence.are_near(other, row);
+            history.add(evidence, wait.thread, wait.start, is_near);
+        }
         if history.is_empty() {
             let own = evidence.threads.thread(wait.thread);
             let process = evidence.threads.process(own.upid);
@@ -61,7 +66,7 @@ impl History {
                 .filter(|&&other| other != wait.thread)
                 .filter(|&&other| role(evidence.threads.thread(other).name()) == own_role)
                 .take(MOST_ALIKE)
-                .for_each(|&other| history.add(evidence, other, site, wait.start));
+                .for_each(|&other| history.add(evidence, other, wait.start, is_here));
         }
         history.lengths.sort_unstable();
         history
@@ -82,7 +87,13 @@ impl History {
         self.by_thread.values().map(|ended| ended.times).sum()
     }
 
-    fn add(&mut self, evidence: &Evidence<'_>, thread: Utid, site: Site, before: u64) {
+    fn add(
+        &mut self,
+        evidence: &Evidence<'_>,
+        thread: Utid,
+        before: u64,
+        is_here: impl Fn(usize) -> bool,
+    ) {
         let intervals = evidence.timeline.intervals(thread);
         let here = intervals.indexes(0, before).end;
         for at in (here.saturating_sub(MEMORY)..here).rev() {
@@ -92,10 +103,7 @@ impl History {
             let Cause::Switch(row) = blocked.cause else {
                 continue;
             };
-            if blocked.state != State::Blocked
-                || blocked.end > before
-                || evidence.site(row as usize) != site
-            {
+            if blocked.state != State::Blocked || blocked.end > before || !is_here(row as usize) {
                 continue;
             }
             let Some(Cause::Wake(wake)) = intervals.get(at + 1).map(|next| next.cause) else {

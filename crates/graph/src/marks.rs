@@ -52,13 +52,19 @@ pub(crate) struct Marks {
     marks: Vec<u8>,
     /// The first stack of the same frames.
     same: Vec<StackId>,
+    /// The first stack of the same innermost frames.
+    near: Vec<StackId>,
 }
+
+/// Stacks that agree in so many innermost frames stand at one place, whatever led there.
+const NEAR: usize = 4;
 
 impl Marks {
     pub(crate) fn new(stacks: &StackTable) -> Marks {
         let mut by_function: HashMap<&str, (u8, u8)> = HashMap::new();
         let mut first: HashMap<&[u32], StackId> = HashMap::new();
-        let (mut marks, mut same) = (Vec::new(), Vec::new());
+        let mut first_near: HashMap<&[u32], StackId> = HashMap::new();
+        let (mut marks, mut same, mut near) = (Vec::new(), Vec::new(), Vec::new());
         for stack in stacks.ids() {
             let mut shown = 0;
             for (at, frame) in stacks.stack(stack).enumerate() {
@@ -71,15 +77,22 @@ impl Marks {
                 shown |= anywhere | if at < FEW { innermost } else { 0 };
             }
             marks.push(shown);
-            same.push(*first.entry(stacks.frame_ids(stack)).or_insert(stack));
+            let frames = stacks.frame_ids(stack);
+            same.push(*first.entry(frames).or_insert(stack));
+            let innermost = &frames[..frames.len().min(NEAR)];
+            near.push(*first_near.entry(innermost).or_insert(stack));
         }
-        Marks { marks, same }
+        Marks { marks, same, near }
     }
 
     pub(crate) fn shows(&self, stacks: &StackTable, stack: StackId, mark: Mark) -> bool {
         stacks
             .row(stack)
             .is_some_and(|row| self.marks[row] & mark as u8 != 0)
+    }
+
+    pub(crate) fn near(&self, stacks: &StackTable, stack: StackId) -> StackId {
+        stacks.row(stack).map_or(0, |row| self.near[row])
     }
 
     pub(crate) fn same_frames(&self, stacks: &StackTable, stack: StackId) -> StackId {

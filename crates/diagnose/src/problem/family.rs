@@ -58,9 +58,14 @@ impl Family {
         Family { first, members }
     }
 
-    /// Whether a process is the recorded command's; true if none was recorded.
-    pub(super) fn has(&self, process: Upid) -> bool {
-        self.first.is_empty() || self.members.contains(&process)
+    /// The part of a thread in what the user waits for: 1 where no command was recorded.
+    pub(super) fn share(&self, evidence: &Evidence<'_>, thread: Utid) -> f64 {
+        let process = evidence.threads.thread(thread).upid;
+        match self.first.is_empty() || self.first.contains(&thread) {
+            true => 1.0,
+            false if self.members.contains(&process) => 0.1,
+            false => 0.02,
+        }
     }
 
     /// How likely it is that somebody waits for what this thread does.

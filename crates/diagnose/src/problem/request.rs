@@ -23,8 +23,8 @@ const SHORTEST_NS: u64 = 10_000_000;
 const LONG_NS: u64 = 200_000_000;
 /// More of a role are not kept in mind: the longest of them are.
 const MOST: usize = 64;
-/// The one that made it waits for it.
-const WEIGHT: f64 = 1.2;
+/// What came back may also be the next request to one that had replied.
+const WEIGHT: f64 = 0.7;
 
 /// One that was replied to.
 #[derive(Clone, Copy)]
@@ -100,19 +100,14 @@ pub(super) fn find(evidence: &Evidence<'_>, family: &Family) -> Vec<Problem> {
         requests.retain(|request| is_long(request) && (serves || waited(evidence, request)));
         requests.sort_by_key(|request| std::cmp::Reverse(request.to - request.from));
         requests.truncate(MOST);
-        problems.extend(
-            requests
-                .into_iter()
-                .filter(|request| family.has(evidence.threads.thread(request.thread).upid))
-                .map(|request| Problem {
-                    thread: request.thread,
-                    window: request.from..request.to,
-                    kind: ProblemKind::Request,
-                    score: (request.to - request.from - usual.min(request.to - request.from))
-                        as f64
-                        * WEIGHT,
-                }),
-        );
+        problems.extend(requests.into_iter().map(|request| Problem {
+            thread: request.thread,
+            window: request.from..request.to,
+            kind: ProblemKind::Request,
+            score: (request.to - request.from).saturating_sub(usual) as f64
+                * WEIGHT
+                * family.share(evidence, request.thread),
+        }));
     }
     problems
 }
