@@ -8,6 +8,7 @@ documented JSON, nothing else of it.
 
 import argparse
 import json
+import os
 import pathlib
 import secrets
 import shutil
@@ -16,6 +17,7 @@ import sys
 import tempfile
 
 import composed
+import quiet
 import run as runner
 import score
 import truth as lab
@@ -23,6 +25,9 @@ import truth as lab
 # A hang that takes so many times as long as was asked for had to share the machine with others: it
 # is recorded anew, so often at most.
 MOST_MULTIPLE, ATTEMPTS = 1.5, 4
+# What composes a hang must not share the CPUs with a build that happens to run: the truth would be
+# another. As root it goes ahead of others.
+AHEAD = ("nice", "-n", "-10") if os.geteuid() == 0 else ()
 PYTHON_WITH_ARROW = lab.LAB / "build" / "venv" / "bin" / "python"
 
 
@@ -39,9 +44,10 @@ def other_rules(trace, case):
 
 
 def record(hangdog, seed, trace):
-    """Records a run on a machine that has nothing else to do, and gives its case."""
-    words = [hangdog, "record", "-o", str(trace), "--", *composed.command(seed)]
+    """Records a run, undisturbed by others as far as that can be had, and gives its case."""
+    words = [*AHEAD, hangdog, "record", "-o", str(trace), "--", *composed.command(seed)]
     for _ in range(ATTEMPTS):
+        quiet.wait()
         shutil.rmtree(trace, ignore_errors=True)
         done = runner.call(words)
         case = composed.parse(done.stdout)
@@ -80,7 +86,7 @@ def print_case(seed, result, fault):
     if fault is not None:
         print(f"{seed:>10}  FAILED  {fault}")
     elif result.first:
-        print(f"{seed:>10}  right   {result.case}")
+        print(f"{seed:>10}  right   {result.case}{'' if result.victim else ' (the victim is wrong)'}")
     else:
         print(f"{seed:>10}  WRONG   {result.case}")
         print(f"{'':>20}it said {result.said} (problem and hang overlap by {result.overlap:.0%})")

@@ -20,10 +20,11 @@ class Score:
     said: str
     overlap: float
     first: bool
-    thread_first: bool
     among_three: bool
-    function: bool
-    knot: bool
+    victim: bool
+    # None where the truth names no function, or no knot.
+    function: bool | None
+    knot: bool | None
     questions: int
     unexplained: float
     others: dict | None
@@ -51,8 +52,9 @@ def score(case, verdict, trace_start_ns, others):
     overlap = verdicts.overlap_of(
         (begin, begin + problem["duration_ns"]), (case.run.begin_ns, case.run.end_ns)
     )
-    # A root of something else than the hang is right by accident.
-    found = problem["thread"] == case.victim and overlap >= verdicts.MIN_OVERLAP
+    # A root of something else than the hang is right by accident. Whoever stands between victim
+    # and root was held up for the same time by the same cause.
+    found = overlap >= verdicts.MIN_OVERLAP
     suspects = verdict.get("suspects") or [root]
     knot = {member["thread"] for member in verdict["knot"] or ()}
     return Score(
@@ -60,10 +62,10 @@ def score(case, verdict, trace_start_ns, others):
         said=verdicts.sentence(verdict),
         overlap=overlap,
         first=found and is_right(case, suspects[0]),
-        thread_first=found and names(suspects[0]) in case.roots,
         among_three=found and any(is_right(case, suspect) for suspect in suspects[:3]),
-        function=case.function is None or root["function"] == case.function,
-        knot=knot == set(case.knot),
+        victim=found and problem["thread"] == case.victim,
+        function=None if case.function is None else found and root["function"] == case.function,
+        knot=knot == set(case.knot) if case.knot else None,
         questions=len(verdict["questions"]),
         unexplained=verdicts.share_of(verdict["blame"], "unknown"),
         others=by_rule,
@@ -97,13 +99,21 @@ HEADER = (
     "count",
     "first",
     "of three",
+    "victim",
     "function",
+    "knot",
     "questions",
     "unexplained",
     "recent wake",
     "Perfetto's",
 )
-FORMAT = "{:<14} {:>5} {:>7} {:>8} {:>8} {:>9} {:>11} {:>15} {:>15}"
+FORMAT = "{:<14} {:>5} {:>7} {:>8} {:>7} {:>8} {:>7} {:>9} {:>11} {:>12} {:>12}"
+
+
+def share_where_asked(right):
+    """Of those that are not None."""
+    told = [one for one in right if one is not None]
+    return f"{sum(told) / len(told):.1%}" if told else ""
 
 
 def rule_columns(results, rule):
@@ -122,7 +132,9 @@ def row(name, results):
         len(results),
         f"{share(results, lambda r: r.first):.1%}",
         f"{share(results, lambda r: r.among_three):.1%}",
-        f"{share(results, lambda r: r.function):.1%}",
+        f"{share(results, lambda r: r.victim):.1%}",
+        share_where_asked(result.function for result in results),
+        share_where_asked(result.knot for result in results),
         f"{statistics.median(asked):g}, {max(asked)}",
         f"{statistics.mean(result.unexplained for result in results):.1%}",
         rule_columns(results, "recent"),
@@ -131,8 +143,9 @@ def row(name, results):
 
 
 FOOT = """\
-first, of three: root thread and class right, first or among the first three suspects
-function: that of the root, where the truth names one; questions: in the median case, at most
+first, of three: root thread and class right, first or among the first three suspects, of a problem
+  that covers the hang; victim: and the problem is the victim's own, not that of one between
+function, knot: right where the truth names one; questions: in the median case, at most
 recent wake, Perfetto's: thread and class right (thread alone), by following the most recent wake,
   and by Perfetto's rule. They have no words for RepeatedYield, Circular and Paging: there only
   the thread can be right."""

@@ -73,8 +73,7 @@ def play(stage):
         problem_class="LongWait",
         root=stopped,
         root_class="LongWait",
-        begin_ns=turn.begin_ns,
-        end_ns=turn.end_ns,
+        frozen=turn.span,
         witness=f"/proc: {stopped} is stopped; ss: {sockets[0].split()[3]} bytes that gedit sent "
         "are unread",
         waits_in="dbus|atspi",

@@ -1,5 +1,6 @@
 """Chromium: a click on a page runs a script that keeps the page's thread busy."""
 
+import pathlib
 import time
 
 from judge import Truth
@@ -48,6 +49,9 @@ def play(stage):
     time.sleep(2)
     # One of them has the page; which one is seen by what it runs.
     renderers = [pid for pid, words in of_session(browser.pid) if "--type=renderer" in words]
+    for pid in renderers:
+        # Where the names are told; the browser leaves the files behind.
+        stage.callback(pathlib.Path(f"/tmp/perf-{pid}.map").unlink, missing_ok=True)
     stage.xdotool("mousemove", "--window", window, "500", "500")
     with stage.recording():
         watchers = [Watcher(pid) for pid in renderers]
@@ -68,8 +72,7 @@ def play(stage):
         problem_class="LongRunning",
         root=renderer,
         root_class="LongRunning",
-        begin_ns=turn.begin_ns,
-        end_ns=turn.end_ns,
+        frozen=turn.span,
         witness=f"/proc: renderer {renderer}, {turn.cpu_s:.1f} of {turn.wall_s:.1f} s on the CPU",
         ran=((r"\bbusy$", 0.8),),
     )

@@ -3,7 +3,7 @@
 import dataclasses
 import re
 
-MIN_OVERLAP = 0.80
+MIN_COMMON = 0.80
 MAX_UNKNOWN = 0.05
 
 
@@ -19,11 +19,13 @@ class Truth:
     # Who is to blame (process id), and in which class.
     root: int
     root_class: str
-    # When it froze, CLOCK_MONOTONIC, ns.
-    begin_ns: int
-    end_ns: int
+    # When it froze, begin and end by CLOCK_MONOTONIC, ns.
+    frozen: tuple
     # What another tool said while it was frozen.
     witness: str
+    # From what provoked it to when all that was over, if it did not freeze all that time: sluggish
+    # times before and after may or may not be told as one problem with it.
+    troubled: tuple | None = None
     # Patterns of functions that ran, with the least share of the samples that have one such.
     ran: tuple = ()
     # Patterns of functions that must not be what the time is named after.
@@ -34,11 +36,10 @@ class Truth:
     waits_in: str | None = None
 
 
-def overlap_of(one, other):
-    """Share of the time covered by both in that covered by either."""
-    both = min(one[1], other[1]) - max(one[0], other[0])
-    either = max(one[1], other[1]) - min(one[0], other[0])
-    return max(both, 0) / either if either > 0 else 0.0
+def common(part, whole):
+    """The share of one time that lies within another."""
+    both = min(part[1], whole[1]) - max(part[0], whole[0])
+    return max(both, 0) / (part[1] - part[0]) if part[1] > part[0] else 0.0
 
 
 def sentence(verdict):
@@ -64,11 +65,11 @@ def faults(truth, verdict, trace_start_ns):
         f"({problem['tid']})",
     )
     begin = trace_start_ns + problem["start_ns"]
-    overlap = overlap_of((begin, begin + problem["duration_ns"]), (truth.begin_ns, truth.end_ns))
-    demand(
-        overlap >= MIN_OVERLAP,
-        f"problem and freeze overlap by {overlap:.0%}, less than {MIN_OVERLAP:.0%}",
-    )
+    told = (begin, begin + problem["duration_ns"])
+    covered = common(truth.frozen, told)
+    demand(covered >= MIN_COMMON, f"the problem has {covered:.0%} of the freeze")
+    within = common(told, truth.troubled or truth.frozen)
+    demand(within >= MIN_COMMON, f"{within:.0%} of the problem is in the time of the freeze")
     demand(
         problem["class"] == truth.problem_class,
         f"the problem is a {truth.problem_class}, not {problem['class']}",

@@ -4,7 +4,7 @@ and lay them out is not."""
 import time
 
 from judge import Truth
-from stage import need
+from stage import need, now_ns
 from watcher import Watcher, must_be_in, until_idle
 
 NAME = "mousepad"
@@ -41,12 +41,15 @@ def play(stage):
         for _ in range(5):
             stage.xdotool("type", "word ")
             time.sleep(0.2)
+        begin = now_ns()
         paste()
         time.sleep(1)
         # What a user does.
         stage.xdotool("key", "Down")
         turn = watcher.busiest(at_least_s=0.5)
-    until_idle(editor.pid)
+        # The rest is laid out bit by bit, between what else there is to do.
+        until_idle(editor.pid)
+        end = now_ns()
     paste()
     time.sleep(1)
     line = must_be_in(editor.pid, r"\bgtk_text_layout_")
@@ -56,8 +59,8 @@ def play(stage):
         problem_class="LongRunning",
         root=editor.pid,
         root_class="LongRunning",
-        begin_ns=turn.begin_ns,
-        end_ns=turn.end_ns,
+        frozen=turn.span,
+        troubled=(begin, end),
         witness=f"/proc: {turn.cpu_s:.1f} of {turn.wall_s:.1f} s on the CPU; gdb: {line}",
         ran=((r"^gtk_text_layout_", 0.6),),
         innocent=("insert", "paste", "clipboard"),

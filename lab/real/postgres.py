@@ -84,7 +84,7 @@ def play(stage):
         time.sleep(FREEZE_S / 2)
         blockers = ask(f"SELECT pg_blocking_pids({waiter_backend})")
         state = ask(f"SELECT state FROM pg_stat_activity WHERE pid = {holder_backend}")
-        begin, end = map(int, waiter.stdout.readline().split())
+        frozen = tuple(map(int, waiter.stdout.readline().split()))
     if blockers != f"{{{holder_backend}}}" or state != "idle in transaction":
         raise Fault(f"the server says: blocked by {blockers}, which is {state}")
     return Truth(
@@ -93,8 +93,7 @@ def play(stage):
         problem_class="LongWait",
         root=holder.pid,
         root_class="LongWait",
-        begin_ns=begin,
-        end_ns=end,
+        frozen=frozen,
         witness=f"pg_blocking_pids: {holder_backend}, idle in transaction, whose client is "
         f"{holder.pid}",
     )

@@ -67,7 +67,7 @@ def play(stage):
         holder.stdin.flush()
         time.sleep(FREEZE_S / 2)
         holders = lock_holders(base)
-        begin, end = map(int, waiter.stdout.readline().split())
+        frozen = tuple(map(int, waiter.stdout.readline().split()))
     if holders != {holder.pid}:
         raise Fault(f"lslocks: the lock is held by {holders}, not by {holder.pid}")
     return Truth(
@@ -76,8 +76,7 @@ def play(stage):
         problem_class="RepeatedYield",
         root=holder.pid,
         root_class="LongWait",
-        begin_ns=begin,
-        end_ns=end,
+        frozen=frozen,
         witness=f"lslocks: {holder.pid} holds the lock on {base.name}",
         waits_in="sqlite",
     )

@@ -5,7 +5,7 @@ entry by entry."""
 import time
 
 from judge import Truth
-from stage import need
+from stage import need, now_ns
 from watcher import Watcher, must_be_in, until_idle
 
 NAME = "texstudio"
@@ -44,12 +44,14 @@ def play(stage):
         for _ in range(5):
             stage.xdotool("key", "Down")
             time.sleep(0.2)
+        begin = now_ns()
         append()
         time.sleep(1)
         # What a user does.
         stage.xdotool("key", "Down")
         turn = watcher.busiest(at_least_s=1)
-    until_idle(editor.pid)
+        until_idle(editor.pid)
+        end = now_ns()
     append()
     time.sleep(1)
     line = must_be_in(editor.pid, r"Texstudio::updateStructureLocally")
@@ -59,8 +61,8 @@ def play(stage):
         problem_class="LongRunning",
         root=editor.pid,
         root_class="LongRunning",
-        begin_ns=turn.begin_ns,
-        end_ns=turn.end_ns,
+        frozen=turn.span,
+        troubled=(begin, end),
         witness=f"/proc: {turn.cpu_s:.1f} of {turn.wall_s:.1f} s on the CPU; gdb: {line}",
         ran=(
             (r"^QReliableFileWatch::timerEvent\b", 0.8),

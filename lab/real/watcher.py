@@ -23,6 +23,10 @@ class Turn:
     cpu_s: float
 
     @property
+    def span(self):
+        return self.begin_ns, self.end_ns
+
+    @property
     def wall_s(self):
         return (self.end_ns - self.begin_ns) / 1e9
 

@@ -92,7 +92,8 @@ class Score(unittest.TestCase):
     def test_the_truth_is_right(self):
         """The right root first scores everything; the unknown share is that of the blame."""
         result = self.of(verdict())
-        self.assertTrue(result.first and result.among_three and result.function)
+        self.assertTrue(result.first and result.among_three and result.function and result.victim)
+        self.assertIsNone(result.knot)
         self.assertAlmostEqual(result.unexplained, 0.01)
 
     def test_without_suspects_the_root_is_the_only_one(self):
@@ -111,17 +112,19 @@ class Score(unittest.TestCase):
         self.assertFalse(fourth.among_three)
 
     def test_a_wrong_class_is_wrong(self):
-        """The right thread of the wrong class is not right, but counts as thread."""
+        """The right thread of the wrong class is not right."""
         wrong = verdict()["root"] | {"class": "LongRunning"}
         result = self.of(verdict(root=wrong, suspects=[wrong]))
-        self.assertEqual((result.first, result.thread_first), (False, True))
+        self.assertFalse(result.first or result.among_three)
 
     def test_another_problem_is_wrong(self):
-        """The right root of another time, or of another thread's trouble, is right by accident."""
+        """The right root of another time is right by accident; that of the same time, of one who
+        waits between victim and root, is right, but the victim is another."""
         late = verdict()["problem"] | {"start_ns": 900_000_000}
-        self.assertFalse(self.of(verdict(problem=late)).first)
+        self.assertFalse(self.of(verdict(problem=late)).first or self.of(verdict(problem=late)).victim)
         other = verdict()["problem"] | {"thread": "node1"}
-        self.assertFalse(self.of(verdict(problem=other)).first)
+        between = self.of(verdict(problem=other))
+        self.assertEqual((between.first, between.victim), (True, False))
 
     def test_nothing_found_is_all_unexplained(self):
         """No verdict is a wrong one that explains nothing."""

@@ -1,0 +1,28 @@
+"""Waits until the machine has little to do."""
+
+import pathlib
+import time
+
+IDLE_SHARE = 0.7
+LOOK_S = 0.25
+PATIENCE_S = 20
+
+
+def _times():
+    """(idle, all) of all CPUs since boot, in ticks. The kernel's first line: user, nice, system,
+    idle, iowait, irq, softirq, steal."""
+    first = pathlib.Path("/proc/stat").read_text().splitlines()[0]
+    ticks = [int(word) for word in first.split()[1:9]]
+    return ticks[3] + ticks[4], sum(ticks)
+
+
+def wait():
+    """Comes back when it is quiet, or when patience ends; gives whether it is quiet."""
+    deadline = time.monotonic() + PATIENCE_S
+    while time.monotonic() < deadline:
+        idle, total = _times()
+        time.sleep(LOOK_S)
+        idle_then, total_then = _times()
+        if idle_then - idle >= IDLE_SHARE * (total_then - total):
+            return True
+    return False
