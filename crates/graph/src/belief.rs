@@ -66,7 +66,15 @@ pub fn beliefs(
             false => ended.times,
         };
         if times > 0 {
-            all.push((times as f64, habit(evidence, &edge, other, ended.times)));
+            let last = if history.last == Some(other) {
+                LAST
+            } else {
+                0.0
+            };
+            all.push((
+                times as f64 + last,
+                habit(evidence, &edge, other, ended.times),
+            ));
         }
     }
     all.push((own_weight(&edge, wait, in_vain, &history), edge));
@@ -118,7 +126,7 @@ fn own_weight(edge: &Edge, wait: &Wait, in_vain: InVain, history: &History) -> f
             let usual = history.lengths.get(history.lengths.len() / 2).copied();
             let is_long = usual.is_some_and(|usual| wait.duration() > usual.saturating_mul(3));
             match is_long {
-                true => history.by_timer as f64 + 0.5,
+                true => (history.by_timer + 2) as f64,
                 false => (history.by_timer + history.total() + 1) as f64,
             }
         }
@@ -126,6 +134,8 @@ fn own_weight(edge: &Edge, wait: &Wait, in_vain: InVain, history: &History) -> f
     }
 }
 
+/// Who ended the last one is this much more likely than another who ended as many.
+const LAST: f64 = 0.5;
 /// What was seen counts as so many earlier ends.
 const SEEN: usize = 2;
 

@@ -29,6 +29,8 @@ pub struct Ended {
 pub struct History {
     /// By the thread that ended them.
     pub by_thread: BTreeMap<Utid, Ended>,
+    /// Who ended the last of them.
+    pub last: Option<Utid>,
     /// Ended by a timer.
     pub by_timer: usize,
     /// Ended by a device, or by what the trace does not tell.
@@ -118,6 +120,7 @@ impl History {
                     ended.times += 1;
                     ended.brought_on += usize::from(went_on(evidence, thread, at + 1));
                     self.lengths.push(blocked.duration());
+                    self.last.get_or_insert(waker);
                 }
                 Context::Hrtimer | Context::Timer => self.by_timer += 1,
                 _ => self.by_others += 1,

@@ -3,8 +3,7 @@
 mod common;
 
 use common::Recording;
-use hangdog_graph::edge::usually_ended_by;
-use hangdog_graph::{Edge, EdgeKind, Source, Strength};
+use hangdog_graph::{Edge, EdgeKind, InVain, Source, Strength, beliefs};
 use hangdog_trace::ids::IDLE;
 
 const PEOPLE: &str = "
@@ -394,8 +393,8 @@ fn children() {
     assert_eq!(edge("2ms fork second -> third third 400", "none"), "");
 }
 
-/// Where nobody brought it this time, whoever brought it the last time should have: the same
-/// thread, call and place, and no other.
+/// Where nobody brought it this time, whoever brought it before should have, the last of them
+/// first: at the same place, and at no other.
 #[test]
 fn habit() {
     let recording = |place: &str| {
@@ -412,16 +411,18 @@ fn habit() {
         ))
     };
     let same = recording("work");
-    let edge = same.last_edge("main");
+    let believed = same.last_beliefs("main");
+    let edge = &believed[0].edge;
     assert_eq!((edge.kind, edge.strength), (Kind::Habit, Weak));
     assert_eq!(edge.source, Source::Thread(same.t("worker")));
+    assert_eq!(believed[1].edge.source, Source::Thread(same.t("other")));
     assert!(
-        edge.reason.contains("app/worker did the last time"),
+        edge.reason.contains("app/worker has ended one such wait"),
         "{}",
         edge.reason
     );
-    let elsewhere = recording("rest");
-    assert_eq!(elsewhere.last_edge("main").kind, Kind::Unknown);
+    let elsewhere = recording("rest").last_beliefs("main");
+    assert_eq!(elsewhere[0].edge.kind, Kind::Unknown);
 }
 
 /// A wake that only let the thread die, killed with its process, is not what it waited for: the
@@ -465,22 +466,37 @@ fn names() {
     }
 }
 
-/// A time-out is no reason to suspect whoever brought it the last time: it may be a pause.
+/// A time-out alone is no reason to suspect whoever brought it once before: it may be a pause. One
+/// that ends a wait much longer than all that somebody brought, several times, is.
 #[test]
-fn a_time_out_is_no_habit() {
+fn time_outs_and_habits() {
     let wait = "sleeping futex op=wait object=futex:0x10 stack=pthread_cond_wait;pause";
-    let recording = Recording::of(&format!(
-        "{PEOPLE}
-        1ms cpu0 switch main -> idle {wait}
-        2ms cpu1 wake worker -> main futex op=wake stack=pthread_cond_signal;give
-        2.1ms cpu0 switch idle -> main
-        3ms cpu0 switch main -> idle {wait}
-        8ms cpu0 wake idle -> main in=timer
-        8.1ms cpu0 switch idle -> main
-        end 10ms"
-    ));
-    let edge = recording.last_edge("main");
-    assert_eq!((edge.kind, edge.source), (Kind::Timer, Source::Timer));
+    let first = |times: u64, length: u64| {
+        let mut events = String::new();
+        for at in (1..=times).map(|turn| 4 * turn) {
+            events += &format!(
+                "{at}ms cpu0 switch main -> idle {wait}
+                {at}500us cpu1 wake worker -> main futex op=wake stack=pthread_cond_signal;give
+                {at}600us cpu0 switch idle -> main\n"
+            );
+        }
+        let recording = Recording::of(&format!(
+            "{PEOPLE}{events}
+            50ms cpu0 switch main -> idle {wait}
+            {end}us cpu0 wake idle -> main in=timer
+            {end}us cpu0 switch idle -> main
+            end 100ms",
+            end = 50_000 + length
+        ));
+        let edge = recording.last_beliefs("main").remove(0).edge;
+        (
+            edge.kind,
+            edge.source == Source::Thread(recording.t("worker")),
+        )
+    };
+    assert_eq!(first(1, 20_000), (Kind::Timer, false));
+    assert_eq!(first(6, 20_000), (Kind::Habit, true));
+    assert_eq!(first(6, 1_000), (Kind::Timer, false));
 }
 
 /// Who usually ends such waits is who brought the thread on, by a wake after which it woke
@@ -511,12 +527,14 @@ fn who_usually_ends_a_wait() {
         let recording = Recording::of(&format!("{PEOPLE}{events}end 10ms"));
         let waits = recording.waits(recording.t("main"));
         let (last, _) = waits.last().expect("a wait");
-        let edge = usually_ended_by(&recording.evidence(), last, recording.t("bystander"));
-        edge.map(|edge| (edge.kind, edge.strength, edge.source))
+        let first = beliefs(&recording.evidence(), last, None, InVain::default()).remove(0);
+        (first.edge.source, first.probability)
     };
     let worker = Recording::of(PEOPLE).t("worker");
-    let by_worker = Some((Kind::Habit, Weak, Source::Thread(worker)));
-    assert_eq!(wakes("write object=pipe:9"), by_worker);
-    // To give a lock back is no work; and of two who both woke it in vain neither is believed.
-    assert_eq!(wakes("futex op=wake stack=pthread_mutex_unlock;look"), None);
+    let (source, probability) = wakes("write object=pipe:9");
+    assert_eq!(source, Source::Thread(worker));
+    assert!(probability > 0.75, "{probability}");
+    // To give a lock back is no work; and of two who both woke it in vain neither is believed much.
+    let (_, probability) = wakes("futex op=wake stack=pthread_mutex_unlock;look");
+    assert!(probability < 0.65, "{probability}");
 }

@@ -10,7 +10,9 @@
 //!   So the last wake since the thread came on the CPU is kept, and used if none follows.
 //! - Events can be lost. Then a state lasts until the next event that says otherwise; what lies
 //!   between is not invented. But a thread does not go on running while its CPU is seen to leave
-//!   another thread: there the running ends, and why is not known ([`lost_exits`]).
+//!   another thread: there the running ends, and why is not known; and who leaves a CPU that it
+//!   was not seen to come on, though it wanted one, had it since it wanted it or, if that is later,
+//!   since the switch before ([`Unseen`]).
 //! - An interrupt splits a running interval. Where interrupts nest or overlap, the outer (the
 //!   earlier, and of two that start together the longer) has the time.
 
@@ -28,26 +30,46 @@ pub(crate) struct Room<'a> {
 }
 
 /// The room that a thread with so many events and interrupts needs: an event begins at most one
-/// interval, or two where the one before was lost, and an interrupt splits at most two off.
+/// interval, or three where those before were lost, and an interrupt splits at most two off.
 pub(crate) fn room_for(events: usize, interrupts: usize, is_lossy: bool) -> usize {
-    let each = if is_lossy { 2 } else { 1 };
+    let each = if is_lossy { 3 } else { 1 };
     1 + each * events + 2 * interrupts
 }
 
-/// The stays on a CPU of which the end was lost: by the row of `switches` that began the stay,
-/// the time of the CPU's next switch, which another thread than the one that came is leaving.
-pub(crate) fn lost_exits(switches: &Switches, cpus: &Lists) -> HashMap<u32, u64> {
-    (0..cpus.keys())
-        .flat_map(|cpu| cpus.get(cpu).windows(2))
-        .filter(|pair| switches.next[pair[0] as usize] != switches.prev[pair[1] as usize])
-        .map(|pair| (pair[0], switches.ts[pair[1] as usize]))
-        .collect()
+/// The stays on a CPU of which the end or the beginning was lost: where a CPU leaves another
+/// thread than the one that came last.
+#[derive(Debug, Default)]
+pub(crate) struct Unseen {
+    /// By the row of `switches` that began a stay, the time of the CPU's next switch.
+    exits: HashMap<u32, u64>,
+    /// By the row that ended a stay, the time of the CPU's switch before.
+    entries: HashMap<u32, u64>,
+}
+
+impl Unseen {
+    pub(crate) fn new(switches: &Switches, cpus: &Lists) -> Unseen {
+        let mut unseen = Unseen::default();
+        let pairs = (0..cpus.keys()).flat_map(|cpu| cpus.get(cpu).windows(2));
+        for pair in pairs {
+            let (before, after) = (pair[0] as usize, pair[1] as usize);
+            if switches.next[before] != switches.prev[after] {
+                unseen.exits.insert(pair[0], switches.ts[after]);
+                unseen.entries.insert(pair[1], switches.ts[before]);
+            }
+        }
+        unseen
+    }
+
+    /// How many stays.
+    pub(crate) fn len(&self) -> usize {
+        self.exits.len()
+    }
 }
 
 /// The tables that rows refer to, and what is known to be missing from them.
 #[derive(Clone, Copy)]
 pub(crate) struct Tables<'a> {
-    pub(crate) lost_exits: &'a HashMap<u32, u64>,
+    pub(crate) unseen: &'a Unseen,
     pub(crate) switches: &'a Switches,
     pub(crate) wakes: &'a Wakes,
     pub(crate) interrupts: &'a Interrupts,
@@ -62,9 +84,16 @@ impl Tables<'_> {
     }
 
     fn lost_exit(&self, row: u32) -> Option<u64> {
-        match self.lost_exits.is_empty() {
+        match self.unseen.exits.is_empty() {
             true => None,
-            false => self.lost_exits.get(&row).copied(),
+            false => self.unseen.exits.get(&row).copied(),
+        }
+    }
+
+    fn lost_entry(&self, row: u32) -> Option<u64> {
+        match self.unseen.entries.is_empty() {
+            true => None,
+            false => self.unseen.entries.get(&row).copied(),
         }
     }
 
@@ -189,6 +218,9 @@ impl Lane<'_> {
                 if self.state != State::Running {
                     // It ran in between: a wake from before that is spent.
                     self.kept = None;
+                }
+                if let (true, Some(entry)) = (self.state.wants_cpu(), self.tables.lost_entry(row)) {
+                    self.enter(entry.max(self.start), State::Running, Cause::Unknown);
                 }
                 let state = match self.tables.left(row) {
                     Left::Preempted | Left::Throttled => State::Preempted,

@@ -61,9 +61,9 @@ impl Timeline {
         });
         let cpu_count = switches.cpu.iter().max().map_or(0, |&cpu| cpu as usize + 1);
         let cpus = Lists::new(cpu_count, CpuSwitches(switches));
-        let lost_exits = lane::lost_exits(switches, &cpus);
+        let unseen = lane::Unseen::new(switches, &cpus);
         let tables = lane::Tables {
-            lost_exits: &lost_exits,
+            unseen: &unseen,
             switches,
             wakes,
             interrupts,
@@ -75,7 +75,7 @@ impl Timeline {
                     return 0;
                 }
                 let (events, interrupts) = (events.get(utid).len(), interrupted.get(utid).len());
-                lane::room_for(events, interrupts, !lost_exits.is_empty())
+                lane::room_for(events, interrupts, unseen.len() > 0)
             })
             .collect();
         let total = rooms.iter().sum();
@@ -127,7 +127,7 @@ impl Timeline {
             states,
             causes,
             cpus,
-            missing_switches: lost_exits.len(),
+            missing_switches: unseen.len(),
             end,
         }
     }

@@ -2,7 +2,7 @@
 #![allow(dead_code, reason = "each test file uses its own part")]
 
 use hangdog_graph::edge::ended_by;
-use hangdog_graph::{Edge, Evidence, Tables, Wait};
+use hangdog_graph::{Belief, Edge, Evidence, InVain, Tables, Wait, beliefs};
 use hangdog_timeline::{Cause, State, Timeline};
 use hangdog_trace::Threads;
 use hangdog_trace::calls::Calls;
@@ -89,5 +89,12 @@ impl Recording {
         let waits = self.waits(self.t(name));
         let (wait, wake) = waits.last().expect("a wait");
         ended_by(&self.evidence(), wait, *wake)
+    }
+
+    /// What may have ended the last wait of the thread that the text calls `name`.
+    pub fn last_beliefs(&self, name: &str) -> Vec<Belief> {
+        let waits = self.waits(self.t(name));
+        let (wait, wake) = waits.last().expect("a wait");
+        beliefs(&self.evidence(), wait, *wake, InVain::default())
     }
 }
