@@ -8,7 +8,6 @@ documented JSON, nothing else of it.
 
 import argparse
 import json
-import os
 import pathlib
 import secrets
 import shutil
@@ -25,9 +24,6 @@ import truth as lab
 # A hang that takes so many times as long as was asked for had to share the machine with others: it
 # is recorded anew, so often at most.
 MOST_MULTIPLE, ATTEMPTS = 1.5, 4
-# What composes a hang must not share the CPUs with a build that happens to run: the truth would be
-# another. As root it goes ahead of others.
-AHEAD = ("nice", "-n", "-10") if os.geteuid() == 0 else ()
 PYTHON_WITH_ARROW = lab.LAB / "build" / "venv" / "bin" / "python"
 
 
@@ -45,7 +41,7 @@ def other_rules(trace, case):
 
 def record(hangdog, seed, trace):
     """Records a run, undisturbed by others as far as that can be had, and gives its case."""
-    words = [*AHEAD, hangdog, "record", "-o", str(trace), "--", *composed.command(seed)]
+    words = [*quiet.AHEAD, hangdog, "record", "-o", str(trace), "--", *composed.command(seed)]
     for _ in range(ATTEMPTS):
         quiet.wait()
         shutil.rmtree(trace, ignore_errors=True)
@@ -115,7 +111,10 @@ def choose_seeds(args):
     if args.seeds is not None:
         return [int(word) for word in args.seeds.split(",")]
     fixed = list(range(args.first_seed, args.first_seed + args.count))
-    return fixed + [secrets.randbelow(10**9) for _ in range(args.fresh)]
+    fresh = [secrets.randbelow(10**9) for _ in range(args.fresh)]
+    if fresh:
+        print(f"fresh seeds, to be repeated by --seeds {','.join(map(str, fresh))}")
+    return fixed + fresh
 
 
 def main():

@@ -9,6 +9,7 @@ import argparse
 import sys
 
 import composed
+import quiet
 import sampler
 import truth as lab
 
@@ -82,7 +83,8 @@ def check_waiter(pair, account):
 
 def check_run(seed):
     """Gives (result, what there is to say against one seed's truth, the case)."""
-    code, out, err, samples = sampler.watch(composed.command(seed))
+    quiet.wait()
+    code, out, err, samples = sampler.watch([*quiet.AHEAD, *composed.command(seed)])
     if code != 0:
         return "failed", [f"exit code {code}: {err.strip()}"], None
     try:

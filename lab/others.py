@@ -5,10 +5,10 @@ Both walk back through the hang from its end, beginning in the thread that hung.
 charged to the thread, and the state, in which the walk stands; who is charged with most is the root.
 
   recent    Most recent wake: a blocked time is replaced by what the thread did that woke it last
-            (that was on the CPU, whatever the context of the wake).
-  perfetto  Perfetto's critical path: the same, but a wake from an interrupt explains nothing, so
-            that the blocked time stays with the one that was blocked; and the time in which a
-            thread wanted a CPU is charged to the one that had that CPU.
+            (that was on the CPU, whatever the context of the wake; where the CPU was idle, the
+            time stays with the one that was blocked).
+  perfetto  Perfetto's critical path: the same, but no wake from an interrupt explains anything; and
+            the time in which a thread wanted a CPU is charged, as that, to the one that had it.
 
 Needs pyarrow. Knows docs/TRACE.md, nothing of hangdog's code.
 """
@@ -101,7 +101,7 @@ class Walk:
             if thread in (IDLE, waiting):
                 self.charge(waiting, RUNNABLE, begin, end)
             else:
-                self.charge(thread, RUNNING, begin, end)
+                self.charge(thread, RUNNABLE, begin, end)
             end = min(end, begin)
             at -= 1
         self.charge(waiting, RUNNABLE, start, end)
@@ -122,7 +122,7 @@ class Walk:
                 continue
             at = bisect.bisect_left(self.starts.get(thread, []), end) - 1
             if at < 0:
-                # Idle, or a thread of which nothing is known.
+                # Of this thread nothing is known then.
                 self.charge(thread, BLOCKED, start, end)
                 continue
             interval = self.threads[thread][at]
@@ -135,7 +135,7 @@ class Walk:
                     self.charge_runners(self.next_cpu(thread, at), thread, begin, end)
                 else:
                     self.charge(thread, RUNNABLE, begin, end)
-            elif interval.waker is None or interval.waker == thread:
+            elif interval.waker in (None, IDLE, thread):
                 self.charge(thread, BLOCKED, begin, end)
             elif self.rule == "perfetto" and interval.context != CONTEXT_THREAD:
                 self.charge(thread, BLOCKED, begin, end)

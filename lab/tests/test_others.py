@@ -57,6 +57,14 @@ class TheWalk(unittest.TestCase):
         recent = walk("recent", self.SWITCHES, wakes, 0, 100)
         self.assertEqual(recent.root(), (WORKER, "LongRunning"))
 
+    def test_a_wake_on_an_idle_cpu(self):
+        """No thread was on the CPU: by both rules the time stays with the sleeper."""
+        wakes = [(15, HOG, WORKER, THREAD), (90, others.IDLE, VICTIM, TIMER)]
+        for rule in others.RULES:
+            self.assertEqual(
+                walk(rule, self.SWITCHES, wakes, 0, 100).root(), (VICTIM, "LongWait"), rule
+            )
+
     def test_runnable_time(self):
         """Time without a CPU stays with the thread, or goes to the runner of its CPU."""
         switches = [
@@ -67,8 +75,8 @@ class TheWalk(unittest.TestCase):
         ]
         self.assertEqual(walk("recent", switches, [], 0, 100).root(), (VICTIM, "Starved"))
         perfetto = walk("perfetto", switches, [], 0, 100)
-        self.assertEqual(perfetto.root(), (HOG, "LongRunning"))
-        self.assertEqual(perfetto.charged[HOG, others.RUNNING], 80)
+        self.assertEqual(perfetto.root(), (HOG, "Starved"))
+        self.assertEqual(perfetto.charged[HOG, others.RUNNABLE], 80)
 
     def test_a_wake_of_one_that_does_not_sleep_is_passed_over(self):
         """Only the wake that ended the sleep counts: a second one before the thread ran does not."""

@@ -484,9 +484,10 @@ fn time_outs_and_habits() {
             "{PEOPLE}{events}
             50ms cpu0 switch main -> idle {wait}
             {end}us cpu0 wake idle -> main in=timer
-            {end}us cpu0 switch idle -> main
+            {on_cpu}us cpu0 switch idle -> main
             end 100ms",
-            end = 50_000 + length
+            end = 50_000 + length,
+            on_cpu = 50_100 + length
         ));
         let edge = recording.last_beliefs("main").remove(0).edge;
         (

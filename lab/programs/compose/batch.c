@@ -5,7 +5,6 @@
  */
 #include "compose.h"
 #include <fcntl.h>
-#include <semaphore.h>
 
 static sem_t guests_may_start[MAX_DEPTH + 1][MAX_HELPERS];
 

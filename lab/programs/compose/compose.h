@@ -18,6 +18,7 @@
 #define COMPOSE_H
 
 #include "../lab.h"
+#include <semaphore.h>
 #include <stdatomic.h>
 
 #define MAX_DEPTH 6
@@ -63,7 +64,7 @@ struct link {
 	pthread_cond_t changed;
 	pthread_rwlock_t rwlock;
 	/* Semaphores and words: [0] to the server, [1] to the waiter. */
-	void *semaphores;
+	sem_t semaphores[2];
 	atomic_uint words[2];
 	int state;
 	pthread_t thread;

@@ -6,7 +6,6 @@
  * waits for its answer, the last one for that of member 0, which waits itself.
  */
 #include "compose.h"
-#include <semaphore.h>
 
 static pthread_mutex_t locks[MAX_KNOT];
 static sem_t may_start[MAX_KNOT], has_lock, may_go_on[MAX_KNOT], is_done;

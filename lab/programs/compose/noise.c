@@ -3,8 +3,6 @@
  * short computations. Sixteen of them take a twentieth of a CPU.
  */
 #include "compose.h"
-#include <fcntl.h>
-#include <semaphore.h>
 
 struct pair {
 	sem_t ping, pong;

@@ -8,7 +8,6 @@
 #include <limits.h>
 #include <linux/magic.h>
 #include <sched.h>
-#include <semaphore.h>
 #include <sys/mman.h>
 #include <sys/statfs.h>
 

@@ -3,32 +3,22 @@
  */
 #include "compose.h"
 #include <linux/futex.h>
-#include <semaphore.h>
 #include <sys/syscall.h>
-
-static struct timespec until(uint64_t ns)
-{
-	return lab_timespec(ns);
-}
 
 static void open_semaphores(struct link *link)
 {
-	sem_t *pair = calloc(2, sizeof(*pair));
-	if (pair == NULL)
-		lab_exit(1, "out of memory");
-	sem_init(&pair[0], 0, 0);
-	sem_init(&pair[1], 0, 0);
-	link->semaphores = pair;
+	sem_init(&link->semaphores[0], 0, 0);
+	sem_init(&link->semaphores[1], 0, 0);
 }
 
 static sem_t *to_server(struct link *link)
 {
-	return (sem_t *)link->semaphores;
+	return &link->semaphores[0];
 }
 
 static sem_t *to_waiter(struct link *link)
 {
-	return (sem_t *)link->semaphores + 1;
+	return &link->semaphores[1];
 }
 
 /* ---- A mutex: others may come before the one that waits, and keep it for microseconds. ---- */
@@ -83,7 +73,7 @@ static void mutex_request(struct link *link)
 
 static bool mutex_await(struct link *link, uint64_t until_ns)
 {
-	struct timespec end = until(until_ns);
+	struct timespec end = lab_timespec(until_ns);
 	if (until_ns == 0)
 		pthread_mutex_lock(&link->lock);
 	else if (pthread_mutex_clocklock(&link->lock, CLOCK_MONOTONIC, &end) != 0)
@@ -131,7 +121,7 @@ static void rwlock_request(struct link *link)
 
 static bool rwlock_await(struct link *link, uint64_t until_ns)
 {
-	struct timespec end = until(until_ns);
+	struct timespec end = lab_timespec(until_ns);
 	int error;
 	if (until_ns == 0)
 		error = link->variant ? pthread_rwlock_wrlock(&link->rwlock)
@@ -193,7 +183,7 @@ static void condition_set(struct link *link, int state, bool silently)
 
 static bool condition_wait(struct link *link, int state, uint64_t until_ns)
 {
-	struct timespec end = until(until_ns);
+	struct timespec end = lab_timespec(until_ns);
 	int error = 0;
 	pthread_mutex_lock(&link->lock);
 	while (link->state != state && error == 0)
@@ -255,7 +245,7 @@ static void semaphore_request(struct link *link)
 
 static bool semaphore_await(struct link *link, uint64_t until_ns)
 {
-	struct timespec end = until(until_ns);
+	struct timespec end = lab_timespec(until_ns);
 	if (until_ns != 0)
 		return sem_clockwait(to_waiter(link), CLOCK_MONOTONIC, &end) == 0;
 	sem_wait(to_waiter(link));
@@ -285,7 +275,7 @@ const struct link_kind semaphore_link = {
 
 /* ---- A futex, without a library ---- */
 
-static void futex_open(struct link *link)
+static void open_nothing(struct link *link)
 {
 	(void)link;
 }
@@ -303,7 +293,7 @@ static void set_word(atomic_uint *word)
 
 static bool wait_for_word(atomic_uint *word, uint64_t until_ns)
 {
-	struct timespec end = until(until_ns);
+	struct timespec end = lab_timespec(until_ns);
 	while (atomic_exchange(word, 0) == 0)
 		if (syscall(SYS_futex, word, FUTEX_WAIT_BITSET_PRIVATE, 0, until_ns ? &end : NULL,
 			    NULL, FUTEX_BITSET_MATCH_ANY) != 0 &&
@@ -341,7 +331,7 @@ const struct link_kind futex_link = {
     .name = "futex",
     .timed = true,
     .forgettable = true,
-    .open = futex_open,
+    .open = open_nothing,
     .request = futex_request,
     .await = futex_await,
     .accept = futex_accept,
@@ -378,7 +368,7 @@ static bool join_await(struct link *link, uint64_t until_ns)
 
 const struct link_kind join_link = {
     .name = "join",
-    .open = futex_open,
+    .open = open_nothing,
     .request = join_request,
     .await = join_await,
 };
