@@ -24,6 +24,7 @@ class Sample:
     state: str
     cpu_ns: int
     queued_ns: int
+    major_faults: int
 
 
 def _processes(pid):
@@ -40,7 +41,9 @@ def _sample_process(pid):
         # The name stands in parentheses and may contain anything.
         name, _, rest = (task / "stat").read_text().partition("(")[2].rpartition(") ")
         cpu_ns, queued_ns, _ = map(int, (task / "schedstat").read_text().split())
-        yield Sample(at_ns, int(task.name), process, name, rest[0], cpu_ns, queued_ns)
+        fields = rest.split()
+        faults = int(fields[9])
+        yield Sample(at_ns, int(task.name), process, name, fields[0], cpu_ns, queued_ns, faults)
 
 
 def watch(command, timeout_s=30):
@@ -65,11 +68,13 @@ def watch(command, timeout_s=30):
 
 @dataclasses.dataclass(frozen=True)
 class Account:
-    """What the threads of one name did during an interval, as shares of it."""
+    """What the threads of one name did during an interval, as shares of it, and how many pages
+    they waited for."""
 
     running: float
     queued: float
     blocked: float
+    major_faults: int
 
 
 def account(samples, begin_ns, end_ns, process, thread):
@@ -81,11 +86,12 @@ def account(samples, begin_ns, end_ns, process, thread):
     ]
     if not mine:
         return None
-    cpu = queued = 0
+    cpu = queued = faults = 0
     for tid in {s.tid for s in mine}:
         of_tid = [s for s in mine if s.tid == tid]
         cpu += of_tid[-1].cpu_ns - of_tid[0].cpu_ns
         queued += of_tid[-1].queued_ns - of_tid[0].queued_ns
+        faults += of_tid[-1].major_faults - of_tid[0].major_faults
     length = max(end_ns - begin_ns, 1)
     blocked = sum(s.state in "SD" for s in mine) / len(mine)
-    return Account(cpu / length, queued / length, blocked)
+    return Account(cpu / length, queued / length, blocked, faults)

@@ -58,7 +58,7 @@ def play(stage):
         for _ in range(4):
             stage.xdotool("click", "1")
             time.sleep(0.3)
-        # What a user does.
+        # What a user does, and what is not answered.
         stage.xdotool("click", "1")
         time.sleep(FREEZE_S)
         stage.window("clicked 5")

@@ -43,8 +43,8 @@ def play(stage):
             time.sleep(0.2)
         begin = now_ns()
         paste()
-        time.sleep(1)
-        # What a user does.
+        time.sleep(0.2)
+        # What a user does, and what is not answered.
         stage.xdotool("key", "Down")
         turn = watcher.busiest(at_least_s=0.5)
         # The rest is laid out bit by bit, between what else there is to do.

@@ -46,8 +46,8 @@ def play(stage):
             time.sleep(0.2)
         begin = now_ns()
         append()
-        time.sleep(1)
-        # What a user does.
+        time.sleep(0.2)
+        # What a user does, and what is not answered.
         stage.xdotool("key", "Down")
         turn = watcher.busiest(at_least_s=1)
         until_idle(editor.pid)

@@ -66,7 +66,8 @@ LAB_NAMED void compute_under_hog(int ms)
 /* 60 ms: more than the kernel's fair server gives the starved in the time of the hang. */
 void hogged_work(bool hanging, int ms)
 {
-	static bool pinned;
+	/* The thread may be new in each turn. */
+	static _Thread_local bool pinned;
 	if (!pinned)
 		pin_to_cpu();
 	pinned = true;
