@@ -76,6 +76,7 @@ fn begins_work(evidence: &Evidence<'_>, wait: &Wait, is_within: impl Fn(StackId)
         WaitKind::Message
         | WaitKind::Poll
         | WaitKind::Child
+        | WaitKind::Signal
         | WaitKind::Timer
         | WaitKind::Device => true,
         WaitKind::Condition | WaitKind::Sleep | WaitKind::Kernel | WaitKind::Unknown => {

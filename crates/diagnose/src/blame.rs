@@ -491,7 +491,9 @@ fn own_kind(edge: &Edge, wait: &Wait) -> BlameKind {
 fn kind_of(kind: WaitKind) -> BlameKind {
     match kind {
         WaitKind::Lock | WaitKind::Condition => BlameKind::Lock,
-        WaitKind::Message | WaitKind::Device | WaitKind::Poll => BlameKind::Message,
+        WaitKind::Message | WaitKind::Device | WaitKind::Poll | WaitKind::Signal => {
+            BlameKind::Message
+        }
         WaitKind::Sleep | WaitKind::Timer => BlameKind::Timer,
         WaitKind::Disk => BlameKind::Disk,
         WaitKind::Paging => BlameKind::Paging,

@@ -99,7 +99,12 @@ fn is_certain(edge: &Edge, wait: &Wait, in_vain: InVain) -> bool {
     // A sleep, a disk, a holder that the lock names: no history can say better.
     let waits_for_somebody = matches!(
         wait.kind,
-        WaitKind::Condition | WaitKind::Message | WaitKind::Poll | WaitKind::Unknown
+        WaitKind::Condition
+            | WaitKind::Message
+            | WaitKind::Poll
+            | WaitKind::Signal
+            | WaitKind::Lock
+            | WaitKind::Unknown
     );
     // Who gives a lock back need not have had it all the time, but its own waits then lead on.
     let by_lock = matches!(edge.kind, EdgeKind::Unlock | EdgeKind::Holder);

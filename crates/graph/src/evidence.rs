@@ -6,6 +6,7 @@ use hangdog_trace::calls::{Call, Calls};
 use hangdog_trace::ids::{StackId, Utid};
 use hangdog_trace::stacks::StackTable;
 use hangdog_trace::tables::{Samples, Switches, Transfers, Wakes};
+use hangdog_trace::words::Context;
 use std::ops::Deref;
 
 use crate::marks::{Mark, Marks};
@@ -52,8 +53,8 @@ pub type Site = (i16, StackId);
 impl<'a> Evidence<'a> {
     /// Works out what is looked up often: what each stack shows, and who woke whom.
     pub fn new(tables: Tables<'a>) -> Evidence<'a> {
-        let (marks, wakers) =
-            rayon::join(|| Marks::new(tables.stacks), || Wakers::new(tables.wakes));
+        let marks = Marks::new(tables.stacks);
+        let wakers = Wakers::new(tables.wakes, |row| is_own(&tables, &marks, row));
         Evidence {
             tables,
             marks,
@@ -67,13 +68,14 @@ impl<'a> Evidence<'a> {
         (self.switches.call[row], self.same_frames(stack))
     }
 
-    /// Whether two rows of `switches` wait at nearly one place: in one call, on one object or in the
-    /// same innermost functions, whatever led there.
+    /// Whether two rows of `switches` wait at nearly one place: on one object, or in one call and
+    /// the same innermost functions, whatever led there.
     pub fn are_near(&self, a: usize, b: usize) -> bool {
         let switches = self.switches;
         let near = |row: usize| self.marks.near(self.stacks, switches.user_stack[row]);
         let same_object = switches.object[a] != 0 && switches.object[a] == switches.object[b];
-        switches.call[a] == switches.call[b] && (same_object || near(a) != 0 && near(a) == near(b))
+        let same_call = switches.call[a] == switches.call[b];
+        same_object || same_call && near(a) != 0 && near(a) == near(b)
     }
 
     /// The first stack that has the same frames. Two stacks of the same frames can have different
@@ -102,7 +104,13 @@ impl<'a> Evidence<'a> {
         self.calls.kind(number)
     }
 
-    /// Rows of `wakes` in `[from, to)` that `waker` made from its own context, in order.
+    /// Whether a row of `wakes` is the doing of the thread that was on the CPU: not an interrupt's
+    /// or a device's, but perhaps the softirq that delivers what the thread itself just sent.
+    pub fn is_own(&self, row: usize) -> bool {
+        is_own(&self.tables, &self.marks, row)
+    }
+
+    /// Rows of `wakes` in `[from, to)` that are `waker`'s own doing, in order.
     pub fn wakes_by(&self, waker: Utid, from: u64, to: u64) -> impl Iterator<Item = usize> + '_ {
         let rows = self.wakers.rows(waker);
         let ts = |row: u32| self.wakes.ts[row as usize];
@@ -111,5 +119,14 @@ impl<'a> Evidence<'a> {
             .iter()
             .take_while(move |&&row| ts(row) < to)
             .map(|&row| row as usize)
+    }
+}
+
+fn is_own(tables: &Tables<'_>, marks: &Marks, row: usize) -> bool {
+    let wakes = tables.wakes;
+    match Context::from(wakes.context[row]) {
+        Context::Task => true,
+        Context::Softirq => marks.shows(tables.stacks, wakes.kernel_stack[row], Mark::Sending),
+        _ => false,
     }
 }

@@ -27,6 +27,7 @@ pub struct Ended {
 /// The ends of earlier waits at one place.
 #[derive(Clone, Default, Debug, PartialEq, Eq)]
 pub struct History {
+    waiter: Utid,
     /// By the thread that ended them.
     pub by_thread: BTreeMap<Utid, Ended>,
     /// Who ended the last of them.
@@ -41,6 +42,8 @@ pub struct History {
 
 /// How many intervals back it is looked.
 const MEMORY: usize = 4096;
+/// A look at whether something has come takes no longer than this, with what delays it.
+const LOOK_NS: u64 = 1_000_000;
 /// At so many threads of one role.
 const MOST_ALIKE: usize = 16;
 
@@ -48,7 +51,10 @@ impl History {
     /// Of the waits of the same thread before `wait` at its place; where there is none, of the
     /// threads that have its role.
     pub fn of(evidence: &Evidence<'_>, wait: &Wait) -> History {
-        let mut history = History::default();
+        let mut history = History {
+            waiter: wait.thread,
+            ..History::default()
+        };
         let Some(row) = wait.row else {
             return history;
         };
@@ -98,32 +104,42 @@ impl History {
     ) {
         let intervals = evidence.timeline.intervals(thread);
         let here = intervals.indexes(0, before).end;
+        // Whether the thread's next wait is at this place too, and when it begins.
+        let mut again = (thread == self.waiter).then_some(before);
         for at in (here.saturating_sub(MEMORY)..here).rev() {
             let Some(blocked) = intervals.get(at) else {
                 continue;
             };
+            if blocked.state != State::Blocked || blocked.end > before {
+                continue;
+            }
+            let next = again.take();
             let Cause::Switch(row) = blocked.cause else {
                 continue;
             };
-            if blocked.state != State::Blocked || blocked.end > before || !is_here(row as usize) {
+            if !is_here(row as usize) {
                 continue;
             }
+            again = Some(blocked.start);
             let Some(Cause::Wake(wake)) = intervals.get(at + 1).map(|next| next.cause) else {
                 self.by_others += 1;
                 continue;
             };
             let wake = wake as usize;
             let waker = evidence.wakes.waker[wake];
-            match Context::from(evidence.wakes.context[wake]) {
-                Context::Task if waker != IDLE && waker != thread => {
-                    let ended = self.by_thread.entry(waker).or_default();
-                    ended.times += 1;
-                    ended.brought_on += usize::from(went_on(evidence, thread, at + 1));
-                    self.lengths.push(blocked.duration());
-                    self.last.get_or_insert(waker);
-                }
-                Context::Hrtimer | Context::Timer => self.by_timer += 1,
-                _ => self.by_others += 1,
+            let context = Context::from(evidence.wakes.context[wake]);
+            if evidence.is_own(wake) && waker != IDLE && waker != thread {
+                let ended = self.by_thread.entry(waker).or_default();
+                ended.times += 1;
+                ended.brought_on += usize::from(went_on(evidence, thread, at + 1));
+                self.lengths.push(blocked.duration());
+                self.last.get_or_insert(waker);
+            } else if matches!(context, Context::Hrtimer | Context::Timer) {
+                // A time-out after which it looks and waits on is no end.
+                let looked = next.is_some_and(|next| next - blocked.end.min(next) <= LOOK_NS);
+                self.by_timer += usize::from(!looked);
+            } else {
+                self.by_others += 1;
             }
         }
     }

@@ -22,6 +22,8 @@ pub enum WaitKind {
     Poll,
     /// For a child's end.
     Child,
+    /// For a signal.
+    Signal,
     /// For time to pass, and nothing else.
     Sleep,
     /// For a timerfd to fire.
@@ -120,6 +122,7 @@ impl Wait {
             WaitKind::Poll if object.is_none() => format!("waited in {call}"),
             WaitKind::Poll => format!("waited in {call} of {object}"),
             WaitKind::Child => "waited for a child process to end".to_owned(),
+            WaitKind::Signal => format!("waited for a signal in {call}"),
             WaitKind::Sleep => match evidence.switches.arg[row] {
                 0 => format!("slept in {call}"),
                 asked => format!("slept in {call}, as asked for {}", milliseconds(asked)),
@@ -186,6 +189,7 @@ fn kind(evidence: &Evidence<'_>, row: usize, holder: Option<Utid>) -> WaitKind {
         Call::Sleep => WaitKind::Sleep,
         Call::Poll => WaitKind::Poll,
         Call::WaitChild => WaitKind::Child,
+        Call::WaitSignal => WaitKind::Signal,
         Call::Read | Call::Write | Call::Send | Call::Receive | Call::Accept | Call::Connect => {
             match object.kind() {
                 ObjectKind::Timerfd => WaitKind::Timer,

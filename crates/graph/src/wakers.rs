@@ -2,7 +2,6 @@
 
 use hangdog_trace::ids::{IDLE, Utid};
 use hangdog_trace::tables::Wakes;
-use hangdog_trace::words::Context;
 
 /// The wakes that threads made from their own context, by waker, in order of time.
 pub(crate) struct Wakers {
@@ -11,11 +10,11 @@ pub(crate) struct Wakers {
 }
 
 impl Wakers {
-    pub(crate) fn new(wakes: &Wakes) -> Wakers {
+    /// `is_own` tells of a row whether it is the waker's own doing.
+    pub(crate) fn new(wakes: &Wakes, is_own: impl Fn(usize) -> bool) -> Wakers {
         let own = || {
-            (0..wakes.len().min(u32::MAX as usize)).filter(|&row| {
-                Context::from(wakes.context[row]) == Context::Task && wakes.waker[row] != IDLE
-            })
+            (0..wakes.len().min(u32::MAX as usize))
+                .filter(|&row| wakes.waker[row] != IDLE && is_own(row))
         };
         // An id beyond the number of wakes can only come from a damaged trace.
         let threads = own()

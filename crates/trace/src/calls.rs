@@ -41,6 +41,8 @@ pub enum Call {
     Connect,
     /// Waits for a child's end: wait4, waitid.
     WaitChild,
+    /// Waits for a signal: rt_sigtimedwait, pause.
+    WaitSignal,
     /// Waits for data to reach the device: fsync, msync.
     Fsync,
     /// Sends a signal: kill, tgkill.
@@ -174,6 +176,7 @@ fn kind(name: &str) -> Call {
         "accept" | "accept4" => Call::Accept,
         "connect" => Call::Connect,
         "wait4" | "waitid" => Call::WaitChild,
+        "rt_sigtimedwait" | "rt_sigsuspend" | "pause" => Call::WaitSignal,
         "fsync" | "fdatasync" | "sync" | "syncfs" | "sync_file_range" | "msync" => Call::Fsync,
         "kill" | "tgkill" | "tkill" | "rt_sigqueueinfo" | "rt_tgsigqueueinfo"
         | "pidfd_send_signal" => Call::Kill,

@@ -103,6 +103,7 @@ impl Family {
                     | WaitKind::Sleep
                     | WaitKind::Timer
                     | WaitKind::Child
+                    | WaitKind::Signal
                     | WaitKind::Message
                     | WaitKind::Unknown
                     | WaitKind::Stopped
@@ -131,11 +132,12 @@ pub(super) fn seen_life(evidence: &Evidence<'_>, thread: Utid) -> Range<u64> {
     }
 }
 
-/// Whether a thread waits for children for nearly all of its life.
+/// Whether a thread does nothing but wait for a child for nearly all of its life, as a shell does.
+/// One that waits for many, one after the other, has a use for each.
 fn only_waits_for_children(evidence: &Evidence<'_>, thread: Utid) -> bool {
-    const NEARLY_ALL: f64 = 0.8;
+    const NEARLY_ALL: f64 = 0.6;
     let life = seen_life(evidence, thread);
-    let waited: u64 = evidence
+    let longest = evidence
         .timeline
         .intervals(thread)
         .iter()
@@ -147,8 +149,8 @@ fn only_waits_for_children(evidence: &Evidence<'_>, thread: Utid) -> bool {
             _ => false,
         })
         .map(|interval| interval.duration())
-        .sum();
-    waited as f64 >= NEARLY_ALL * (life.end - life.start) as f64 && waited > 0
+        .max();
+    longest.is_some_and(|longest| longest as f64 >= NEARLY_ALL * (life.end - life.start) as f64)
 }
 
 /// Less for waits that are nearly all of a thread's life: a shell that waits for its command, a

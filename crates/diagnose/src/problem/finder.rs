@@ -3,6 +3,7 @@
 use hangdog_graph::evidence::Site;
 use hangdog_graph::{Evidence, Wait, WaitKind};
 use hangdog_timeline::Interval;
+use hangdog_trace::object::ObjectKind;
 use std::collections::HashMap;
 use std::ops::Range;
 
@@ -100,7 +101,7 @@ impl Finder {
         if length >= SHORTEST_NS {
             self.candidates.push(Candidate {
                 window: waiting.from..waiting.to,
-                doing: Doing::Waiting(waiting.wait.kind),
+                doing: Doing::Waiting(asked_for(evidence, &waiting.wait)),
                 site,
                 wait: Some(waiting.wait),
             });
@@ -233,5 +234,16 @@ impl Finder {
                 (total >= ENOUGH).then_some((site, 1 << median))
             })
             .collect()
+    }
+}
+
+/// What a wait is for. One for several descriptors that names a single one is for what comes by
+/// that.
+fn asked_for(evidence: &Evidence<'_>, wait: &Wait) -> WaitKind {
+    match (wait.kind, wait.object(evidence).kind()) {
+        (WaitKind::Poll, ObjectKind::Pipe | ObjectKind::Unix | ObjectKind::Inet) => {
+            WaitKind::Message
+        }
+        (kind, _) => kind,
     }
 }
