@@ -97,6 +97,8 @@ def check_run(seed):
         return "failed", [str(error)], None
     faults = []
     accounts = accounts_of(samples, case, case.roots)
+    if not quiet.is_quiet():
+        return "skipped", ["the machine is busy with something else"], case
     if case.root_class != "Starved":
         queued = max((account.queued for account in accounts.values()), default=0.0)
         if queued > MAX_QUEUED:

@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
 """Two simple rules for the cause of a hang, told from a trace's tables alone.
 
-Both walk back through the hang from its end, beginning in the thread that hung. Each nanosecond is
-charged to the thread, and the state, in which the walk stands; who is charged with most is the root.
+Both walk back through the hang from its end, beginning in the thread that hung, and back into that
+where one of its waits began. Each nanosecond is charged to the thread, and the state, in which the
+walk stands; who is charged with most is the root.
 
-  recent    Most recent wake: a blocked time is replaced by what the thread did that woke it last
-            (that was on the CPU, whatever the context of the wake; where the CPU was idle, the
-            time stays with the one that was blocked).
+  recent    Most recent wake: a blocked time is replaced by what the thread did that ended it (that
+            was on the CPU, whatever the context of the wake; where the CPU was idle, the time
+            stays with the one that was blocked).
   perfetto  Perfetto's critical path: the same, but no wake from an interrupt explains anything; and
             the time in which a thread wanted a CPU is charged, as that, to the one that had it.
 
@@ -106,41 +107,51 @@ class Walk:
             at -= 1
         self.charge(waiting, RUNNABLE, start, end)
 
-    def next_cpu(self, thread, at):
-        """The CPU that a runnable thread comes to."""
-        intervals = self.threads[thread]
-        for interval in intervals[at : at + 2]:
+    def next_cpu(self, thread, end):
+        """The CPU that a thread which is runnable before `end` comes to."""
+        at = bisect.bisect_left(self.starts[thread], end) - 1
+        for interval in self.threads[thread][at : at + 2]:
             if interval.state == RUNNING:
                 return interval.cpu
         return None
 
     def walk(self, victim, start, end):
-        todo = [(victim, start, end)]
-        while todo:
-            thread, start, end = todo.pop()
-            if end <= start:
+        """Each wait of the victim by itself: what began in it is left where the wait began. Within
+        it the walk stays with whom it has come to, and never goes back to one that it has left."""
+        while end > start:
+            interval = self.interval_before(victim, end)
+            begin = max(interval.start, start) if interval else start
+            self.walk_within(victim, begin, end)
+            end = begin
+
+    def interval_before(self, thread, end):
+        at = bisect.bisect_left(self.starts.get(thread, []), end) - 1
+        return self.threads[thread][at] if at >= 0 else None
+
+    def walk_within(self, thread, start, end):
+        # Those that were come to without going back in time: lost events can make a circle of them.
+        seen = {thread}
+        while end > start:
+            interval = self.interval_before(thread, end)
+            # Where nothing is known, it was not seen to do anything.
+            begin = max(interval.start, start) if interval else start
+            state = interval.state if interval else BLOCKED
+            if state == BLOCKED and interval and self.explains(thread, interval, seen):
+                thread = interval.waker
+                seen.add(thread)
                 continue
-            at = bisect.bisect_left(self.starts.get(thread, []), end) - 1
-            if at < 0:
-                # Of this thread nothing is known then.
-                self.charge(thread, BLOCKED, start, end)
-                continue
-            interval = self.threads[thread][at]
-            begin = max(interval.start, start)
-            todo.append((thread, start, begin))
-            if interval.state == RUNNING:
-                self.charge(thread, RUNNING, begin, end)
-            elif interval.state == RUNNABLE:
-                if self.rule == "perfetto":
-                    self.charge_runners(self.next_cpu(thread, at), thread, begin, end)
-                else:
-                    self.charge(thread, RUNNABLE, begin, end)
-            elif interval.waker in (None, IDLE, thread):
-                self.charge(thread, BLOCKED, begin, end)
-            elif self.rule == "perfetto" and interval.context != CONTEXT_THREAD:
-                self.charge(thread, BLOCKED, begin, end)
+            if state == RUNNABLE and self.rule == "perfetto":
+                self.charge_runners(self.next_cpu(thread, end), thread, begin, end)
             else:
-                todo.append((interval.waker, begin, end))
+                self.charge(thread, state, begin, end)
+            end = begin
+            seen = {thread}
+
+    def explains(self, thread, interval, seen):
+        """Whether the walk goes on in the one that ended this wait."""
+        if interval.waker in (None, IDLE, thread) or interval.waker in seen:
+            return False
+        return self.rule == "recent" or interval.context == CONTEXT_THREAD
 
     def root(self):
         """(thread, class): who has most, by its main state."""

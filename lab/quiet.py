@@ -7,8 +7,7 @@ import time
 
 IDLE_SHARE = 0.7
 LOOK_S = 0.25
-PATIENCE_S = 5
-
+PATIENCE_S = 30
 
 # As root.
 AHEAD = ("nice", "-n", "-10") if os.geteuid() == 0 else ()
@@ -22,13 +21,18 @@ def _times():
     return ticks[3] + ticks[4], sum(ticks)
 
 
+def is_quiet():
+    """Looks for a moment."""
+    idle, total = _times()
+    time.sleep(LOOK_S)
+    idle_then, total_then = _times()
+    return idle_then - idle >= IDLE_SHARE * (total_then - total)
+
+
 def wait():
     """Comes back when it is quiet, or when patience ends; gives whether it is quiet."""
     deadline = time.monotonic() + PATIENCE_S
     while time.monotonic() < deadline:
-        idle, total = _times()
-        time.sleep(LOOK_S)
-        idle_then, total_then = _times()
-        if idle_then - idle >= IDLE_SHARE * (total_then - total):
+        if is_quiet():
             return True
     return False

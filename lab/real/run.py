@@ -12,19 +12,25 @@ import subprocess
 import sys
 import tempfile
 
-import browser
-import judge
-import accessibility
-import paste
-import postgres
-import texstudio
-import sqlite_busy
-from stage import CannotRun, Fault, Stage
+# What the lab knows of the machine.
+sys.path.append(str(pathlib.Path(__file__).resolve().parent.parent))
 
-CASES = {case.NAME: case for case in (texstudio, paste, postgres, accessibility, sqlite_busy, browser)}
+import accessibility  # noqa: E402
+import browser  # noqa: E402
+import judge  # noqa: E402
+import paste  # noqa: E402
+import postgres  # noqa: E402
+import sqlite_busy  # noqa: E402
+import texstudio  # noqa: E402
+from stage import CannotRun, Fault, Stage  # noqa: E402
+
+CASES = {
+    case.NAME: case
+    for case in (texstudio, paste, postgres, accessibility, sqlite_busy, browser)
+}
 TIMEOUT_S = 120
 HEADER = ("program", "truth", "verdict", "result", "asked")
-FORMAT = "{:<11} {:<52} {:<60} {:<7} {}"
+FORMAT = "{:<10} {:<54} {:<70} {:<7} {}"
 
 
 def why(hangdog, trace, *more):
@@ -99,6 +105,7 @@ def assess(hangdog, case, directory, keep):
             truth = case.play(stage)
             started_ns, programs = stage.started_ns(), stage.programs()
         row |= {"truth": truth.text, "witness": truth.witness}
+        row["undisturbed"] = stage.undisturbed
         row |= compare(hangdog, trace, truth, programs, started_ns)
     except CannotRun as reason:
         row |= {"result": "skipped", "faults": [str(reason)]}
@@ -120,6 +127,8 @@ def print_row(row):
     print(FORMAT.format(*columns, row.get("asked", "")).rstrip())
     for fault in row["faults"]:
         print(f"    {fault}")
+    if not row.get("undisturbed", True):
+        print("    the machine was at other things, too: what they do may be a worse problem")
     for key in ("witness", "trace"):
         if key in row:
             print(f"    {key}: {row[key]}")

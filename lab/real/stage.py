@@ -14,7 +14,9 @@ import signal
 import subprocess
 import time
 
-PATIENCE_S = 60
+import quiet
+
+PATIENCE_S = 120
 # Ordinary time before a freeze, in which a program shows what it does when nothing is wrong, and
 # after it, in which it is seen to go on.
 BEFORE_S = 2.0
@@ -73,6 +75,8 @@ class Stage(contextlib.ExitStack):
     def __init__(self, hangdog, directory: pathlib.Path, trace: pathlib.Path):
         super().__init__()
         self.hangdog, self.directory, self.trace = hangdog, directory, trace
+        # Whether little else ran on the machine when the recording began.
+        self.undisturbed = False
         # Leaders of the sessions that it started.
         self.leaders = set()
         # Nothing of the desktop or the settings of who runs the lab.
@@ -156,6 +160,7 @@ class Stage(contextlib.ExitStack):
     @contextlib.contextmanager
     def recording(self):
         """Records what happens within, with ordinary time before and after it."""
+        self.undisturbed = quiet.wait()
         recorder = self.start([self.hangdog, "record", "-o", self.trace], stderr=subprocess.PIPE)
         try:
             meta = self.trace / "meta.json"

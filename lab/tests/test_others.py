@@ -57,6 +57,32 @@ class TheWalk(unittest.TestCase):
         recent = walk("recent", self.SWITCHES, wakes, 0, 100)
         self.assertEqual(recent.root(), (WORKER, "LongRunning"))
 
+    def test_the_walk_stays_with_whom_it_has_come_to(self):
+        """A decoy woke the one between in vain at 40: that was before the worker, which ended its
+        wait at 85, is left, and so nothing is charged to the decoy."""
+        between, decoy = 4, 5
+        switches = [
+            (0, 0, others.IDLE, VICTIM, 6),
+            (2, 1, others.IDLE, between, 6),
+            (10, 0, VICTIM, decoy, SLEEPING),
+            (12, 1, between, WORKER, SLEEPING),
+            (42, 0, decoy, between, SLEEPING),
+            (45, 0, between, others.IDLE, SLEEPING),
+            (86, 1, WORKER, between, SLEEPING),
+            (92, 0, others.IDLE, VICTIM, 6),
+        ]
+        wakes = [
+            (40, decoy, between, THREAD),
+            (85, WORKER, between, THREAD),
+            (90, between, VICTIM, THREAD),
+        ]
+        for rule in others.RULES:
+            walked = walk(rule, switches, wakes, 0, 100)
+            # From 12 on; before that, back to the victim's sleep at 10, it was not seen to run.
+            self.assertEqual(walked.charged[WORKER, others.RUNNING], 85 - 12, rule)
+            self.assertEqual(walked.charged[decoy, others.RUNNING], 0, rule)
+            self.assertEqual(walked.root(), (WORKER, "LongRunning"), rule)
+
     def test_a_wake_on_an_idle_cpu(self):
         """No thread was on the CPU: by both rules the time stays with the sleeper."""
         wakes = [(15, HOG, WORKER, THREAD), (90, others.IDLE, VICTIM, TIMER)]
