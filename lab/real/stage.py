@@ -162,6 +162,8 @@ class Stage(contextlib.ExitStack):
         """Records what happens within, with ordinary time before and after it."""
         self.undisturbed = quiet.wait()
         recorder = self.start([self.hangdog, "record", "-o", self.trace], stderr=subprocess.PIPE)
+        # It is none of the programs of the case.
+        self.leaders.discard(recorder.pid)
         try:
             meta = self.trace / "meta.json"
             wait_for("recorder", lambda: meta.exists() or recorder.poll() is not None)
