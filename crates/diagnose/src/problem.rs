@@ -111,7 +111,7 @@ pub fn find(evidence: &Evidence<'_>, command_tid: Option<u32>) -> Vec<Problem> {
         .into_par_iter()
         .flat_map_iter(|thread| of_thread(evidence, &family, thread))
         .collect();
-    problems.extend(input::find(evidence));
+    problems.extend(input::find(evidence, &family));
     problems.extend(request::find(evidence, &family));
     problems.sort_by(|a, b| {
         b.score

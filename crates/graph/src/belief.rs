@@ -55,27 +55,21 @@ pub fn beliefs(
         Source::Thread(waker) => Some(waker),
         _ => None,
     };
-    let any_brought_on = history.by_thread.values().any(|ended| ended.brought_on > 0);
     for (&other, ended) in &history.by_thread {
         // Who was dead could not have ended it.
         if Some(other) == woken_by || evidence.timeline.life(other).end <= wait.start {
             continue;
         }
-        let times = match any_brought_on {
-            true => ended.brought_on,
-            false => ended.times,
+        let last = if history.last == Some(other) {
+            LAST
+        } else {
+            0.0
         };
-        if times > 0 {
-            let last = if history.last == Some(other) {
-                LAST
-            } else {
-                0.0
-            };
-            all.push((
-                times as f64 + last,
-                habit(evidence, &edge, other, ended.times),
-            ));
-        }
+        let weight = match ended.brought_on {
+            0 => IN_VAIN,
+            times => times as f64 + last,
+        };
+        all.push((weight, habit(evidence, &edge, other, ended.times)));
     }
     all.push((own_weight(&edge, wait, in_vain, &history), edge));
     let total: f64 = all.iter().map(|(weight, _)| weight).sum();
@@ -141,6 +135,8 @@ fn own_weight(edge: &Edge, wait: &Wait, in_vain: InVain, history: &History) -> f
 
 /// Who ended the last one is this much more likely than another who ended as many.
 const LAST: f64 = 0.5;
+/// The weight of one that woke it before and always in vain.
+const IN_VAIN: f64 = 0.3;
 /// What was seen counts as so many earlier ends.
 const SEEN: usize = 2;
 

@@ -217,7 +217,7 @@ fn woken(evidence: &Evidence<'_>, wait: &Wait, row: usize) -> Edge {
                 "its time-out ended the wait",
             )
         }),
-        Context::Softirq if evidence.shows(kernel_stack, Mark::Sending) => {
+        Context::Softirq if evidence.is_own(row) => {
             let reason = format!(
                 "{} sent over a connection within this machine",
                 evidence.name(waker)

@@ -10,6 +10,7 @@ use hangdog_trace::words::Context;
 use std::ops::Deref;
 
 use crate::marks::{Mark, Marks};
+use crate::names;
 use crate::wakers::Wakers;
 
 /// What was read of a trace.
@@ -126,7 +127,10 @@ fn is_own(tables: &Tables<'_>, marks: &Marks, row: usize) -> bool {
     let wakes = tables.wakes;
     match Context::from(wakes.context[row]) {
         Context::Task => true,
-        Context::Softirq => marks.shows(tables.stacks, wakes.kernel_stack[row], Mark::Sending),
+        Context::Softirq => {
+            names::NETWORK_SOFTIRQS.contains(&wakes.vector[row])
+                && marks.shows(tables.stacks, wakes.kernel_stack[row], Mark::Sending)
+        }
         _ => false,
     }
 }

@@ -36,7 +36,7 @@ pub struct History {
     pub by_timer: usize,
     /// Ended by a device, or by what the trace does not tell.
     pub by_others: usize,
-    /// The lengths of the waits that a thread ended, ns, ascending.
+    /// The lengths of the waits, with all looks in between, ns, ascending.
     pub lengths: Vec<u64>,
 }
 
@@ -60,11 +60,11 @@ impl History {
         };
         let is_here = |other: usize| evidence.site(other) == evidence.site(row);
         history.add(evidence, wait.thread, wait.start, is_here);
-        if history.by_threads() == 0 {
+        if !history.tells() {
             let is_near = |other| !is_here(other) && evidence.are_near(other, row);
             history.add(evidence, wait.thread, wait.start, is_near);
         }
-        if history.is_empty() {
+        if !history.tells() {
             let own = evidence.threads.thread(wait.thread);
             let process = evidence.threads.process(own.upid);
             let own_role = role(own.name());
@@ -78,6 +78,11 @@ impl History {
         }
         history.lengths.sort_unstable();
         history
+    }
+
+    /// Whether any wait was ended by a thread that brought what it was for.
+    fn tells(&self) -> bool {
+        self.by_thread.values().any(|ended| ended.brought_on > 0)
     }
 
     /// Whether there was no such wait.
@@ -128,16 +133,22 @@ impl History {
             let wake = wake as usize;
             let waker = evidence.wakes.waker[wake];
             let context = Context::from(evidence.wakes.context[wake]);
+            // After a look it waits on: that was no end.
+            let looked = next.is_some_and(|next| next.saturating_sub(blocked.end) <= LOOK_NS)
+                && !went_on(evidence, thread, at + 1);
+            match (looked, self.lengths.last_mut()) {
+                (true, Some(length)) => *length += blocked.duration(),
+                _ => self.lengths.push(blocked.duration()),
+            }
             if evidence.is_own(wake) && waker != IDLE && waker != thread {
                 let ended = self.by_thread.entry(waker).or_default();
                 ended.times += 1;
-                ended.brought_on += usize::from(went_on(evidence, thread, at + 1));
-                self.lengths.push(blocked.duration());
+                ended.brought_on += usize::from(!looked);
                 self.last.get_or_insert(waker);
+            } else if looked {
+                continue;
             } else if matches!(context, Context::Hrtimer | Context::Timer) {
-                // A time-out after which it looks and waits on is no end.
-                let looked = next.is_some_and(|next| next - blocked.end.min(next) <= LOOK_NS);
-                self.by_timer += usize::from(!looked);
+                self.by_timer += 1;
             } else {
                 self.by_others += 1;
             }

@@ -57,7 +57,7 @@ pub(crate) struct Marks {
 }
 
 /// Stacks that agree in so many innermost frames stand at one place, whatever led there.
-const NEAR: usize = 4;
+const NEAR: usize = 3;
 
 impl Marks {
     pub(crate) fn new(stacks: &StackTable) -> Marks {

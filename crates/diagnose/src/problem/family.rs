@@ -135,7 +135,7 @@ pub(super) fn seen_life(evidence: &Evidence<'_>, thread: Utid) -> Range<u64> {
 /// Whether a thread does nothing but wait for a child for nearly all of its life, as a shell does.
 /// One that waits for many, one after the other, has a use for each.
 fn only_waits_for_children(evidence: &Evidence<'_>, thread: Utid) -> bool {
-    const NEARLY_ALL: f64 = 0.6;
+    const NEARLY_ALL: f64 = 0.9;
     let life = seen_life(evidence, thread);
     let longest = evidence
         .timeline

@@ -8,6 +8,7 @@ use hangdog_graph::Evidence;
 use hangdog_trace::ids::Utid;
 use std::collections::HashMap;
 
+use super::family::Family;
 use super::{Problem, ProblemKind};
 
 /// Programs that draw what others show, by the start of their names.
@@ -41,7 +42,7 @@ struct Connection {
     long: Vec<(u64, u64)>,
 }
 
-pub(super) fn find(evidence: &Evidence<'_>) -> Vec<Problem> {
+pub(super) fn find(evidence: &Evidence<'_>, family: &Family) -> Vec<Problem> {
     let transfers = evidence.transfers;
     let mut is_server: HashMap<Utid, bool> = HashMap::new();
     let mut connections: HashMap<u64, Connection> = HashMap::new();
@@ -71,11 +72,12 @@ pub(super) fn find(evidence: &Evidence<'_>) -> Vec<Problem> {
             connection.read(end);
             let reader = connection.reader;
             connection.long.into_iter().filter_map(move |(from, to)| {
+                let thread = reader?;
                 Some(Problem {
-                    thread: reader?,
+                    thread,
                     window: from..to,
                     kind: ProblemKind::Input,
-                    score: (to - from) as f64 * WEIGHT,
+                    score: (to - from) as f64 * WEIGHT * family.share(evidence, thread),
                 })
             })
         })
