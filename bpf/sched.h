@@ -46,7 +46,6 @@ int BPF_PROG(on_switch, bool preempt, struct task_struct *prev, struct task_stru
 	if (blocks) {
 		read_call(prev, regs, call);
 		barrier();
-		read_contention(tid, call);
 	} else {
 		// It does not wait for its call.
 		call->object = 0;
@@ -56,13 +55,16 @@ int BPF_PROG(on_switch, bool preempt, struct task_struct *prev, struct task_stru
 	left = how_it_left(blocks, preempt, prev, prev_state, call->number);
 	if (blocks && left != LEFT_DEAD && left != LEFT_IDLE) {
 		struct cpu_state *state = this_cpu(cpu);
+		bool unexplained = left == LEFT_UNINTERRUPTIBLE || !tells_the_wait(call);
 
-		if (call->number == CALL_NONE && state->fault_tid == tid && !call->object)
+		if (call->number == CALL_NONE && state->fault_tid == tid )
 			call->arg = state->fault_address;
+		if (unexplained)
+			read_contention(tid, call);
 		if (take_stacks) {
 			if (prev->mm)
 				user_stack = user_stack_id(prev, regs, ts, cpu, SCRATCH_SCHED);
-			if (left == LEFT_UNINTERRUPTIBLE || !tells_the_wait(call))
+			if (unexplained)
 				kernel_stack = kernel_stack_id(ctx, ts, cpu, SCRATCH_SCHED);
 		}
 	}

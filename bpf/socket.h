@@ -17,8 +17,8 @@
 
 #define KNOWN_SOCKETS 4096
 
-// Of sockets whose description is whole; user space clears it when it wants all anew.
-u64 known_sockets[KNOWN_SOCKETS];
+// Inode numbers of sockets whose description is whole; user space clears it when it wants all anew.
+u32 known_sockets[KNOWN_SOCKETS];
 u32 socket_generation;
 
 #define SOCKET_WHOLE 1
@@ -82,7 +82,7 @@ static __noinline int describe_socket(u64 address, u64 object)
 	}
 	before = bpf_map_lookup_elem(&described_sockets, &object);
 	if (now & SOCKET_WHOLE)
-		known_sockets[object & (KNOWN_SOCKETS - 1)] = object;
+		known_sockets[object & (KNOWN_SOCKETS - 1)] = (u32)object;
 	if (before && *before >= now && *before >> 1 == now >> 1)
 		return 0;
 
@@ -118,7 +118,7 @@ static __always_inline void note_socket(struct sock *sk, u64 object)
 	u32 kind = object >> 56;
 
 	if ((kind == OBJECT_UNIX || kind == OBJECT_INET) &&
-	    known_sockets[object & (KNOWN_SOCKETS - 1)] != object)
+	    known_sockets[object & (KNOWN_SOCKETS - 1)] != (u32)object)
 		describe_socket((u64)sk, object);
 }
 
