@@ -5,6 +5,7 @@
 
 #include "calls.h"
 #include "object.h"
+#include "socket.h"
 
 #define FUTEX_COMMAND 0x7f
 #define FUTEX_LOCK_PI 6
@@ -140,6 +141,9 @@ static __always_inline void read_call(struct task_struct *task, struct pt_regs *
 	case CALL_FSYNC:
 	case CALL_FDATASYNC:
 	case CALL_SPLICE:
+	case CALL_FCNTL:
+	case CALL_FLOCK:
+	case CALL_IO_URING_ENTER:
 		descriptor = (s32)first;
 		break;
 	}
@@ -193,6 +197,9 @@ static __always_inline bool tells_the_wait(const struct call *call)
 	case CALL_ACCEPT:
 	case CALL_ACCEPT4:
 	case CALL_CONNECT:
+	case CALL_FCNTL:
+	case CALL_FLOCK:
+	case CALL_IO_URING_ENTER:
 		return true;
 	}
 	return passes_messages(call);

@@ -6,6 +6,13 @@
 #define CALL_READ 0
 #define CALL_WRITE 1
 #define CALL_POLL 7
+#define CALL_ALARM 37
+#define CALL_SETITIMER 38
+#define CALL_FCNTL 72
+#define CALL_FLOCK 73
+#define CALL_TIMER_SETTIME 223
+#define CALL_TIMERFD_SETTIME 286
+#define CALL_IO_URING_ENTER 426
 #define CALL_PREAD64 17
 #define CALL_PWRITE64 18
 #define CALL_READV 19
@@ -48,7 +55,13 @@
 #define CALL_CLONE3 435
 #define CALL_EPOLL_PWAIT2 441
 #elif defined(__TARGET_ARCH_arm64)
+#define CALL_FCNTL 25
+#define CALL_FLOCK 32
 #define CALL_READ 63
+#define CALL_TIMERFD_SETTIME 86
+#define CALL_SETITIMER 103
+#define CALL_TIMER_SETTIME 110
+#define CALL_IO_URING_ENTER 426
 #define CALL_WRITE 64
 #define CALL_READV 65
 #define CALL_WRITEV 66
@@ -93,4 +106,5 @@
 #define CALL_VFORK -103
 #define CALL_PAUSE -104
 #define CALL_EPOLL_WAIT -105
+#define CALL_ALARM -106
 #endif

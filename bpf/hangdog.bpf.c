@@ -5,10 +5,15 @@
 
 #include "block.h"
 #include "fault.h"
+#include "file_lock.h"
 #include "interrupt.h"
+#include "io_uring.h"
 #include "life.h"
 #include "sample.h"
 #include "sched.h"
+#include "signal.h"
+#include "timer.h"
 #include "transfer.h"
+#include "work.h"
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";

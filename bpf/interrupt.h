@@ -7,6 +7,28 @@
 
 #include "ring.h"
 
+// What runs on the CPU, the innermost first: a timer's callback runs in the interrupt that it comes
+// with, a device's interrupt in the middle of a softirq. `vector` gets the number that it has.
+static __always_inline enum context context_of(const struct cpu_state *state, u8 *vector)
+{
+	*vector = 0;
+	if (state->in_hrtimer)
+		return CONTEXT_HRTIMER;
+	if (state->in_hardirq) {
+		*vector = (u8)state->hardirq;
+		return CONTEXT_HARDIRQ;
+	}
+	if (state->in_local_timer)
+		return CONTEXT_HARDIRQ;
+	if (state->in_timer)
+		return CONTEXT_TIMER;
+	if (state->in_softirq) {
+		*vector = state->softirq;
+		return CONTEXT_SOFTIRQ;
+	}
+	return CONTEXT_TASK;
+}
+
 static __always_inline void emit_interrupt(u32 cpu, u64 start, u8 kind, u32 vector)
 {
 	u64 now = bpf_ktime_get_ns();
@@ -99,20 +121,6 @@ int BPF_PROG(on_local_timer_exit, int vector)
 	state->in_local_timer = 0;
 	emit_interrupt(cpu, state->local_timer_start, INTERRUPT_LOCAL_TIMER, 0);
 	state->local_timer_start = 0;
-	return 0;
-}
-
-SEC("tp_btf/hrtimer_expire_entry")
-int BPF_PROG(on_hrtimer_entry)
-{
-	this_cpu(bpf_get_smp_processor_id())->in_hrtimer = 1;
-	return 0;
-}
-
-SEC("tp_btf/hrtimer_expire_exit")
-int BPF_PROG(on_hrtimer_exit)
-{
-	this_cpu(bpf_get_smp_processor_id())->in_hrtimer = 0;
 	return 0;
 }
 

@@ -49,9 +49,79 @@ struct path {
 	struct dentry *dentry;
 };
 
+struct list_head {
+	struct list_head *next;
+};
+
+struct file_lock_context {
+	struct list_head flc_flock;
+	struct list_head flc_posix;
+};
+
+struct super_block {
+	unsigned int s_dev;
+};
+
 struct inode {
 	unsigned short i_mode;
 	unsigned long i_ino;
+	struct super_block *i_sb;
+	struct file_lock_context *i_flctx;
+};
+
+// Since 6.9.
+struct file_lock_core {
+	struct file_lock_core *flc_blocker;
+	struct list_head flc_list;
+	void *flc_owner;
+	unsigned int flc_flags;
+	unsigned char flc_type;
+	int flc_pid;
+};
+
+struct file_lock {
+	struct file_lock_core c;
+	s64 fl_start;
+	s64 fl_end;
+};
+
+struct file_lock___old {
+	struct file_lock___old *fl_blocker;
+	struct list_head fl_list;
+	void *fl_owner;
+	unsigned int fl_flags;
+	unsigned char fl_type;
+	unsigned int fl_pid;
+};
+
+typedef struct {
+	s64 counter;
+} atomic64_t;
+typedef atomic64_t atomic_long_t;
+
+struct mutex {
+	atomic_long_t owner;
+};
+
+struct rw_semaphore {
+	atomic_long_t owner;
+};
+
+struct work_struct {
+	void *func;
+};
+
+struct hrtimer;
+
+struct io_cqe {
+	int fd;
+};
+
+struct io_kiocb {
+	u8 opcode;
+	u64 flags;
+	struct io_cqe cqe;
+	struct io_ring_ctx *ctx;
 };
 
 struct file {
@@ -79,17 +149,61 @@ struct socket {
 	struct sock *sk;
 };
 
+struct ns_common {
+	unsigned int inum;
+};
+
+struct net {
+	struct ns_common ns;
+};
+
+typedef struct {
+	struct net *net;
+} possible_net_t;
+
+struct in6_addr {
+	u8 bytes[16];
+};
+
 struct sock_common {
+	u32 skc_daddr;
+	u32 skc_rcv_saddr;
+	u16 skc_dport;
+	u16 skc_num;
 	unsigned short skc_family;
+	unsigned char skc_state;
+	possible_net_t skc_net;
+	struct in6_addr skc_v6_daddr;
+	struct in6_addr skc_v6_rcv_saddr;
+};
+
+struct upid {
+	int nr;
+};
+
+struct pid {
+	struct upid numbers[1];
 };
 
 struct sock {
 	struct sock_common __sk_common;
 	struct socket *sk_socket;
+	struct pid *sk_peer_pid;
+};
+
+struct sockaddr_un {
+	u16 sun_family;
+	char sun_path[108];
+};
+
+struct unix_address {
+	int len;
+	struct sockaddr_un name[1];
 };
 
 struct unix_sock {
 	struct sock sk;
+	struct unix_address *addr;
 	struct sock *peer;
 };
 

@@ -31,6 +31,9 @@ static __always_inline u64 file_object(struct file *file, struct file **slot, u6
 		return OBJECT(OBJECT_TIMERFD, number);
 	if (name == WORD('[', 'e', 'v', 'e', 'n', 't', 'p', 'o'))
 		return OBJECT(OBJECT_EPOLL, number);
+	// Requests name the ring, not its file.
+	if (name == WORD('[', 'i', 'o', '_', 'u', 'r', 'i', 'n'))
+		return OBJECT(OBJECT_IO_URING, BPF_CORE_READ(file, private_data));
 	if ((u8)name == '[')
 		return OBJECT(OBJECT_ANONYMOUS, number);
 	return OBJECT(OBJECT_FILE, inode);
@@ -78,33 +81,4 @@ static __always_inline u64 socket_object(struct sock *sk)
 	else if (family == AF_INET || family == AF_INET6)
 		kind = OBJECT_INET;
 	return OBJECT(kind, FIELD(struct inode, inode, i_ino));
-}
-
-// What descriptor `fd` of `task` leads to; 0 if nothing.
-static __always_inline u64 descriptor_object(struct task_struct *task, u32 fd)
-{
-	struct files_struct *files = task->files;
-	struct fdtable *table = files ? files->fdt : 0;
-	struct socket *socket;
-	struct inode *inode;
-	struct file *file;
-
-	if (!table || fd >= table->max_fds)
-		return 0;
-	file = pointer_at(table->fd + fd);
-	if (!file)
-		return 0;
-	inode = FIELD(struct file, file, f_inode);
-	switch (FIELD(struct inode, inode, i_mode) & S_IFMT) {
-	case S_IFIFO:
-		return OBJECT(OBJECT_PIPE, FIELD(struct inode, inode, i_ino));
-	case S_IFSOCK:
-		socket = FIELD(struct file, file, private_data);
-		return socket_object(FIELD(struct socket, socket, sk));
-	case S_IFCHR:
-		return OBJECT(OBJECT_CHAR_DEVICE, FIELD(struct inode, inode, i_ino));
-	case S_IFBLK:
-		return OBJECT(OBJECT_BLOCK_DEVICE, FIELD(struct inode, inode, i_ino));
-	}
-	return file_object(file, table->fd + fd, FIELD(struct inode, inode, i_ino));
 }

@@ -16,6 +16,7 @@ enum event_kind {
 	EVENT_TRANSFER = 5,
 	EVENT_SAMPLE = 6,
 	EVENT_COUNTERS = 7,
+	EVENT_HANDOFF = 8,
 };
 
 // One event, in a slot of its CPU's ring. `lap` is written last and tells a reader that the slot is
@@ -33,7 +34,12 @@ enum event_kind {
 // vector                 of the interrupt number
 // object waits on        works on                    sector     this end               cycles
 // arg    by call         by call          duration   duration   peer                   instructions
-// The futex holder's tid is in the upper half of a switch's arg, the vector of a wake in `vector`.
+// The tid of the futex's or kernel lock's holder is in the upper half of a switch's arg, the vector
+// of a wake in `vector`.
+//
+// Of a handoff: tid who ran there, flags the step, a the other thread's tid, b and c the detail (low
+// and high half; of a work item its function), x the kind, vector the context, object what it works
+// on, arg the key.
 struct event {
 	u64 ts;
 	u32 tid;
@@ -59,6 +65,7 @@ enum definition_kind {
 	DEFINITION_STACK_COPY = 6,
 	DEFINITION_STACK_PROOF = 7, // a copy too; only in a test
 	DEFINITION_PYTHON = 8,
+	DEFINITION_SOCKET = 9,
 };
 
 // How a walk ended.
@@ -125,6 +132,28 @@ struct python_definition {
 	u8 file[256];
 };
 
+#define SOCKET_ADDRESS 108
+
+// A socket. Addresses are in network order, or a unix socket's path, whose first byte is 0 where it
+// is abstract; their lengths in bytes, 0 for none.
+struct socket_definition {
+	u64 ts;
+	u32 kind;
+	u32 pid;
+	u64 object;
+	u64 peer;
+	u32 peer_pid;
+	u32 namespace;
+	u16 family;
+	u16 local_port;
+	u16 remote_port;
+	u16 padding;
+	u32 local_length;
+	u32 remote_length;
+	u8 local[SOCKET_ADDRESS];
+	u8 remote[SOCKET_ADDRESS];
+};
+
 #define DETAIL_LENGTH 128
 
 // A step in a thread's life.
@@ -173,7 +202,10 @@ struct cpu_state {
 	u64 copies_left;    // stacks that may be copied until user space allows more
 	u64 transfers_left; // the same of transfers
 	u64 transfers_refused;
-	u64 more_padding[2];
+	u64 armed_timer;   // that a thread armed and that fires now
+	u64 handoffs_left; // as for transfers
+	u64 handoffs_refused;
+	u64 more_padding[7];
 };
 
 enum context {
@@ -215,6 +247,34 @@ enum object_kind {
 	OBJECT_FILE = 10,
 	OBJECT_CHAR_DEVICE = 11,
 	OBJECT_BLOCK_DEVICE = 12,
+	OBJECT_KERNEL_LOCK = 13,
+	OBJECT_IO_URING = 14,
+};
+
+enum kernel_lock {
+	KERNEL_LOCK_MUTEX = 1,
+	KERNEL_LOCK_READ = 2,
+	KERNEL_LOCK_WRITE = 3,
+	KERNEL_LOCK_OTHER = 4,
+};
+
+enum handoff_kind {
+	HANDOFF_FILE_LOCK = 0,
+	HANDOFF_WORK = 1,
+	HANDOFF_IO_URING = 2,
+	HANDOFF_TIMER = 3,
+	HANDOFF_SIGNAL = 4,
+};
+
+enum handoff_step {
+	STEP_SUBMITTED = 0,
+	STEP_BEGUN = 1,
+	STEP_DONE = 2,
+	STEP_CANCELLED = 3,
+	STEP_TAKEN = 4,
+	STEP_WAITING = 5,
+	STEP_REFUSED = 6,
+	STEP_RELEASED = 7,
 };
 
 #define CALL_NONE -1

@@ -6,6 +6,8 @@
 
 #include "call.h"
 #include "counters.h"
+#include "interrupt.h"
+#include "lock.h"
 #include "user_stack.h"
 
 static __always_inline u8 how_it_left(bool blocks, bool preempt, struct task_struct *prev,
@@ -53,13 +55,16 @@ int BPF_PROG(on_switch, bool preempt, struct task_struct *prev, struct task_stru
 	left = how_it_left(blocks, preempt, prev, prev_state, call->number);
 	if (blocks && left != LEFT_DEAD && left != LEFT_IDLE) {
 		struct cpu_state *state = this_cpu(cpu);
+		bool unexplained = left == LEFT_UNINTERRUPTIBLE || !tells_the_wait(call);
 
-		if (call->number == CALL_NONE && state->fault_tid == tid)
+		if (call->number == CALL_NONE && state->fault_tid == tid )
 			call->arg = state->fault_address;
+		if (unexplained)
+			read_contention(tid, call);
 		if (take_stacks) {
 			if (prev->mm)
 				user_stack = user_stack_id(prev, regs, ts, cpu, SCRATCH_SCHED);
-			if (left == LEFT_UNINTERRUPTIBLE || !tells_the_wait(call))
+			if (unexplained)
 				kernel_stack = kernel_stack_id(ctx, ts, cpu, SCRATCH_SCHED);
 		}
 	}
@@ -82,28 +87,6 @@ int BPF_PROG(on_switch, bool preempt, struct task_struct *prev, struct task_stru
 	commit(event, lap);
 	count(tid, cpu, ts);
 	return 0;
-}
-
-// What runs on the CPU, the innermost first: a timer's callback runs in the interrupt that it comes
-// with, a device's interrupt in the middle of a softirq. `vector` gets the number that it has.
-static __always_inline enum context context_of(const struct cpu_state *state, u8 *vector)
-{
-	*vector = 0;
-	if (state->in_hrtimer)
-		return CONTEXT_HRTIMER;
-	if (state->in_hardirq) {
-		*vector = (u8)state->hardirq;
-		return CONTEXT_HARDIRQ;
-	}
-	if (state->in_local_timer)
-		return CONTEXT_HARDIRQ;
-	if (state->in_timer)
-		return CONTEXT_TIMER;
-	if (state->in_softirq) {
-		*vector = state->softirq;
-		return CONTEXT_SOFTIRQ;
-	}
-	return CONTEXT_TASK;
 }
 
 static __always_inline int wake(void *ctx, struct task_struct *wakee, bool is_new)

@@ -60,6 +60,7 @@ static __always_inline int socket_transfer(struct sock *sk, int bytes, bool sent
 		if (other)
 			peer = socket_object(other);
 	}
+	note_socket(sk, object);
 	emit_transfer(object, peer, sent, bytes);
 	return 0;
 }

@@ -161,6 +161,12 @@ impl Code {
         id
     }
 
+    /// The frame at which the kernel's function at `address` begins.
+    pub(crate) fn kernel_function(&mut self, address: u64, tables: &mut Tables) -> FrameId {
+        let module = self.module(ModuleKind::Kernel, "[kernel]", "", NONE, tables);
+        self.frame(module, address, tables)
+    }
+
     /// A Python function that stacks have as `code`.
     pub(crate) fn python(&mut self, code: u32, function: &python::Function, tables: &mut Tables) {
         let module = self.module(ModuleKind::Script, &function.file, "", NONE, tables);

@@ -56,7 +56,7 @@ pub struct Snapshot {
 
 /// How often definitions are read: what has been executed since has no unwind rules until then.
 const PERIOD: Duration = Duration::from_millis(20);
-/// So many stacks and Python functions are kept; beyond it those that are no longer met are
+/// So many stacks, Python functions and sockets are kept; beyond it those that are no longer met are
 /// forgotten.
 const MOST_STACKS: usize = 300_000;
 /// How long a client may take to write its line.
@@ -213,6 +213,8 @@ struct Flight {
     stacks: HashMap<u32, Vec<KnownStack>>,
     /// Python functions, by process.
     functions: HashMap<u32, Vec<Definition>>,
+    /// Sockets, by object: what was known last.
+    sockets: HashMap<u64, Definition>,
     /// When the kernel side was last told to send every stack anew.
     forgotten_at: u64,
     /// Definitions that went missing: said in every snapshot from then on.
@@ -236,6 +238,7 @@ impl Flight {
             log: Vec::new(),
             stacks: HashMap::new(),
             functions: HashMap::new(),
+            sockets: HashMap::new(),
             forgotten_at: 0,
             losses: Losses::default(),
             snapshots: 0,
@@ -279,6 +282,9 @@ impl Flight {
                     let functions = self.functions.entry(pid).or_default();
                     functions.push(Definition { ts, what });
                 }
+                What::Socket(ref socket) => {
+                    self.sockets.insert(socket.object, Definition { ts, what });
+                }
                 what => self.log.push(Definition { ts, what }),
             }
         }
@@ -302,13 +308,15 @@ impl Flight {
             for functions in self.functions.values_mut() {
                 functions.retain(|function| function.ts >= self.forgotten_at);
             }
+            let forgotten_at = self.forgotten_at;
+            self.sockets.retain(|_, socket| socket.ts >= forgotten_at);
             self.forgotten_at = 0;
         }
         let stacks: usize = self.stacks.values().map(Vec::len).sum();
         let functions: usize = self.functions.values().map(Vec::len).sum();
-        if self.forgotten_at == 0 && stacks + functions > MOST_STACKS {
+        if self.forgotten_at == 0 && stacks + functions + self.sockets.len() > MOST_STACKS {
             self.forgotten_at = monotonic_ns();
-            self.session.forget_stacks();
+            self.session.forget();
         }
         self.savers.retain(|saver| !saver.is_finished());
         Ok(())
@@ -376,6 +384,7 @@ impl Flight {
         pending.definitions.extend(self.log.iter().cloned());
         let functions = self.functions.values().flatten();
         pending.definitions.extend(functions.cloned());
+        pending.definitions.extend(self.sockets.values().cloned());
         for (&pid, stacks) in &self.stacks {
             pending
                 .definitions

@@ -12,6 +12,7 @@
 //! [`fly`](flight::fly) keeps the last seconds in memory and [`snap`](flight::snap) has them
 //! saved. [`doctor`] tells what this machine allows.
 
+mod bounded;
 mod code;
 mod command;
 mod counters;
@@ -28,9 +29,9 @@ mod records;
 mod ring;
 mod save;
 mod session;
+mod sockets;
 pub mod symbols;
 pub mod system;
-mod transfers;
 mod unwind;
 mod world;
 

@@ -127,6 +127,7 @@ fn rfc3339(unix_ns: u64) -> String {
 pub(crate) struct Losses {
     definitions: Vec<u64>,
     transfers: Vec<u64>,
+    handoffs: Vec<u64>,
     mappings: u64,
     skipped: u64,
     pub total: u64,
@@ -142,8 +143,8 @@ impl Losses {
         count: u64,
     ) {
         if count > 0 {
-            // Transfers beyond the limit are left out on purpose.
-            if kind != LossKind::Transfers {
+            // What is beyond the limit is left out on purpose.
+            if !matches!(kind, LossKind::Transfers | LossKind::Handoffs) {
                 self.total += count;
             }
             world.tables.losses.push(Loss {
@@ -166,6 +167,11 @@ impl Losses {
         for (cpu, now) in session.rings.refused_transfers().enumerate() {
             let new = now - std::mem::replace(&mut self.transfers[cpu], now);
             self.note(world, ts, cpu as u16, LossKind::Transfers, new);
+        }
+        self.handoffs.resize(session.cpus, 0);
+        for (cpu, now) in session.rings.refused_handoffs().enumerate() {
+            let new = now - std::mem::replace(&mut self.handoffs[cpu], now);
+            self.note(world, ts, cpu as u16, LossKind::Handoffs, new);
         }
         let new = session.lost_mappings() - self.mappings;
         self.mappings += new;

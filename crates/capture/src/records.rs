@@ -6,6 +6,7 @@
 use hangdog_trace::words::StackEnd;
 
 use crate::python;
+use crate::sockets::Description;
 
 /// Kinds of [`Event`].
 pub(crate) mod event_kind {
@@ -16,6 +17,7 @@ pub(crate) mod event_kind {
     pub const TRANSFER: u8 = 5;
     pub const SAMPLE: u8 = 6;
     pub const COUNTERS: u8 = 7;
+    pub const HANDOFF: u8 = 8;
 }
 
 /// One slot of a CPU's ring; `bpf/records.h` has the meaning of each field by kind.
@@ -52,7 +54,9 @@ pub(crate) struct CpuState {
     pub lost_definitions: u64,
     rest: [u64; 11],
     pub transfers_refused: u64,
-    padding: [u64; 2],
+    more: [u64; 2],
+    pub handoffs_refused: u64,
+    padding: [u64; 7],
 }
 
 /// Something that events refer to, or a step in a thread's life, at a time of CLOCK_MONOTONIC.
@@ -83,6 +87,8 @@ pub(crate) enum What {
         pid: u32,
         function: python::Function,
     },
+    /// A socket, as far as it is known now.
+    Socket(Description),
     /// `parent` (a tid of `parent_pid`) created a thread.
     Fork {
         tid: u32,
@@ -124,9 +130,11 @@ impl What {
             | What::Exit { .. }
             | What::ClearMappings { .. }
             | What::Map { .. } => true,
-            What::Stack { .. } | What::StackCopy(_) | What::Python { .. } | What::Rename { .. } => {
-                false
-            }
+            What::Stack { .. }
+            | What::StackCopy(_)
+            | What::Python { .. }
+            | What::Socket(_)
+            | What::Rename { .. } => false,
             #[cfg(test)]
             What::StackProof(_) => false,
         }
@@ -174,6 +182,7 @@ const RENAME: u32 = 4;
 const EXIT: u32 = 5;
 const STACK_COPY: u32 = 6;
 const PYTHON: u32 = 8;
+const SOCKET: u32 = 9;
 #[cfg(test)]
 const STACK_PROOF: u32 = 7;
 
@@ -231,6 +240,8 @@ impl Definition {
                 pid: u32_at(16)?,
                 function: python::Function::parse(bytes)?,
             }
+        } else if kind == SOCKET {
+            What::Socket(Description::parse(bytes)?)
         } else {
             #[cfg(test)]
             if kind == STACK_PROOF {

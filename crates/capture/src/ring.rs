@@ -90,6 +90,14 @@ impl Rings {
         })
     }
 
+    /// The same of handoffs.
+    pub(crate) fn refused_handoffs(&self) -> impl Iterator<Item = u64> + '_ {
+        (0..self.cpus).map(|cpu| {
+            // SAFETY: as in `head`.
+            unsafe { ptr::read_volatile(&raw const (*self.states.add(cpu)).handoffs_refused) }
+        })
+    }
+
     /// A cursor at the oldest record that is still there.
     pub(crate) fn oldest(&self) -> Cursor {
         let slots = 1u64 << self.shift;
@@ -215,7 +223,7 @@ mod tests {
     /// A ring of 16 slots in a file, with a head, that a test fills as the kernel would.
     struct Fake {
         file: std::fs::File,
-        states: Box<[[u64; 16]; 1]>,
+        states: Box<[[u64; 24]; 1]>,
     }
 
     impl Fake {
@@ -225,7 +233,7 @@ mod tests {
                 .unwrap();
             Fake {
                 file,
-                states: Box::new([[0; 16]; 1]),
+                states: Box::new([[0; 24]; 1]),
             }
         }
 

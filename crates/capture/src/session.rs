@@ -10,6 +10,7 @@ use libbpf_rs::btf::{Btf, types::Typedef};
 use libbpf_rs::skel::{OpenSkel, Skel, SkelBuilder};
 use libbpf_rs::{Link, MapCore, OpenObject, RingBuffer, RingBufferBuilder};
 
+use crate::bounded::BoundedHooks;
 use crate::counters::{self, Counters, KINDS};
 use crate::error::{Error, Result};
 use crate::perf::{MappingEvents, sampling_clock};
@@ -17,7 +18,6 @@ use crate::population::Population;
 use crate::records::{CpuState, Definition, Event, What};
 use crate::ring::Rings;
 use crate::system::monotonic_ns;
-use crate::transfers::{self, TransferHooks};
 use crate::unwind::{Arrays, Unwinder};
 
 /// What libbpf-cargo generates from `bpf/`.
@@ -155,7 +155,8 @@ pub(crate) struct Session {
     defined: Arc<Mutex<Vec<Definition>>>,
     mappings: Vec<MappingEvents>,
     lost_mappings: u64,
-    transfers: TransferHooks,
+    transfers: BoundedHooks,
+    handoffs: BoundedHooks,
     /// Where stacks are taken and need rules.
     unwinder: Option<Unwinder>,
     /// Programs are attached as long as these live.
@@ -313,7 +314,8 @@ impl Session {
             cpus,
             mappings,
             lost_mappings: 0,
-            transfers: TransferHooks::new(options.transfers),
+            transfers: BoundedHooks::transfers(options.transfers),
+            handoffs: BoundedHooks::handoffs(),
             unwinder,
             links: Vec::new(),
             skeleton,
@@ -334,7 +336,8 @@ impl Session {
             let section = program.section().to_string_lossy().into_owned();
             if let Some(name) = section.strip_prefix(SECTION) {
                 match program.attach_trace() {
-                    Ok(link) if transfers::is_hook(name) => self.transfers.add(link),
+                    Ok(link) if self.transfers.has(name) => self.transfers.add(link),
+                    Ok(link) if self.handoffs.has(name) => self.handoffs.add(link),
                     Ok(link) => links.push(link),
                     Err(source) if REQUIRED.contains(&name) => {
                         return Err(Error::Bpf { doing, source });
@@ -375,6 +378,7 @@ impl Session {
     pub(crate) fn detach(&mut self) {
         self.links.clear();
         self.transfers.detach();
+        self.handoffs.detach();
     }
 
     /// Takes over who is alive: what they run can be unwound from then on. Waits up to `patience`
@@ -402,7 +406,7 @@ impl Session {
             source,
         })?;
         into.append(&mut self.defined.lock().unwrap_or_else(PoisonError::into_inner));
-        self.rest_transfers();
+        self.rest();
         self.allow_more();
         if let Some(unwinder) = &mut self.unwinder {
             let mut new = into.split_off(from);
@@ -423,36 +427,47 @@ impl Session {
         self.unwinder.as_ref().map(Unwinder::figures)
     }
 
-    /// Takes the hooks of transfers away where they are called too often, and back after a while.
-    fn rest_transfers(&mut self) {
-        let refused = self.rings.refused_transfers().sum();
-        if self.transfers.should_return(refused) {
+    /// Takes the bounded hooks away where they are called too often, and back after a while.
+    fn rest(&mut self) {
+        let transfers = self.rings.refused_transfers().sum();
+        let handoffs = self.rings.refused_handoffs().sum();
+        for (hooks, refused) in [
+            (&mut self.transfers, transfers),
+            (&mut self.handoffs, handoffs),
+        ] {
+            if !hooks.should_return(refused) {
+                continue;
+            }
             for program in self.skeleton.object_mut().progs_mut() {
                 let section = program.section().to_string_lossy().into_owned();
-                let is_hook = section
+                let is_one = section
                     .strip_prefix(SECTION)
-                    .is_some_and(transfers::is_hook);
-                if is_hook && let Ok(link) = program.attach_trace() {
-                    self.transfers.add(link);
+                    .is_some_and(|name| program.autoload() && hooks.has(name));
+                if is_one && let Ok(link) = program.attach_trace() {
+                    hooks.add(link);
                 }
             }
         }
     }
 
-    /// The kernel side may copy stacks and record transfers again.
+    /// The kernel side may copy stacks and record what is bounded again.
     fn allow_more(&mut self) {
         // Half of the ring is for them.
         let copies = definitions_size(self.cpus) / 2 / COPY_SIZE / self.cpus as u32;
         let (cpus, transfers) = (self.cpus, self.transfers.allowed());
+        let handoffs = self.handoffs.allowed();
         for cpu in &mut self.state().cpus[..cpus] {
             cpu.copies_left = copies.into();
             cpu.transfers_left = transfers;
+            cpu.handoffs_left = handoffs;
         }
     }
 
-    /// Has every stack sent again when it is next met.
-    pub(crate) fn forget_stacks(&mut self) {
+    /// Has every stack and socket sent again when it is next met.
+    pub(crate) fn forget(&mut self) {
         let state = self.state();
+        state.socket_generation = state.socket_generation.wrapping_add(1);
+        state.known_sockets.fill(0);
         state.stack_generation = state.stack_generation.wrapping_add(1);
     }
 

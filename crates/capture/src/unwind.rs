@@ -207,8 +207,11 @@ impl Unwinder {
                 let code = self.library.code(mapping, *pid);
                 self.layouts.map(*pid, mapping, code);
             }
-            What::Rename { .. } | What::Stack { .. } | What::StackCopy(_) | What::Python { .. } => {
-            }
+            What::Rename { .. }
+            | What::Stack { .. }
+            | What::StackCopy(_)
+            | What::Python { .. }
+            | What::Socket(_) => {}
             #[cfg(test)]
             What::StackProof(_) => {}
         }

@@ -6,8 +6,11 @@
 
 use hangdog_trace::Tables;
 use hangdog_trace::ids::{IDLE, KERNEL_PROCESS, NO_STACK, NONE, StackId, Upid, Utid};
-use hangdog_trace::tables::{Count, Interrupt, Io, LifecycleEvent, Sample, Switch, Transfer, Wake};
-use hangdog_trace::words::{IoOperation, LifecycleKind};
+use hangdog_trace::object::{Object, ObjectKind};
+use hangdog_trace::tables::{
+    Count, Handoff, Interrupt, Io, LifecycleEvent, Sample, Socket, Switch, Transfer, Wake,
+};
+use hangdog_trace::words::{HandoffKind, HandoffStep, IoOperation, LifecycleKind};
 use std::collections::HashMap;
 
 use crate::code::{AddressSpace, Code};
@@ -48,6 +51,8 @@ pub(crate) struct World {
     /// tid → utid; a plain array, since every event looks two up.
     by_tid: Vec<Utid>,
     by_pid: HashMap<u32, Upid>,
+    /// Who holds the file lock that a thread waits for.
+    file_locks: HashMap<Utid, Utid>,
     /// The kernel side's stack ids → ours.
     stacks: HashMap<u32, StackId>,
     pub code: Code,
@@ -63,6 +68,7 @@ impl World {
             processes: Vec::new(),
             by_tid: Vec::new(),
             by_pid: HashMap::new(),
+            file_locks: HashMap::new(),
             stacks: HashMap::new(),
             code: Code::default(),
             tables: Tables::default(),
@@ -307,6 +313,24 @@ impl World {
                 let process = self.process(pid, false);
                 self.processes[process as usize].space.clear();
             }
+            What::Socket(socket) => {
+                // A flight's sockets may be older than all that is known of who lived.
+                let process = |pid| self.by_pid.get(&pid).copied().unwrap_or(NONE);
+                let row = Socket {
+                    ts: self.since_start(ts),
+                    object: socket.object,
+                    process: process(socket.pid),
+                    peer: socket.peer,
+                    peer_process: match socket.peer_pid {
+                        0 => NONE,
+                        pid => process(pid),
+                    },
+                    namespace: socket.namespace,
+                    local: socket.local,
+                    remote: socket.remote,
+                };
+                self.tables.sockets.push(row);
+            }
             What::Map { pid, mapping } => self.map(ts, pid, &mapping),
             // It comes back as a stack when it has been walked.
             What::StackCopy(_) => {}
@@ -361,20 +385,67 @@ impl World {
             .unwrap_or(NONE)
     }
 
+    /// The argument of a switch, and who holds what the thread waits for.
+    fn what_is_waited_for(&self, thread: Utid, event: &Event) -> (u64, Utid) {
+        let (low, high) = (event.arg & 0xffff_ffff, (event.arg >> 32) as u32);
+        let call = i64::from(event.call);
+        if Object(event.object).kind() == ObjectKind::KernelLock {
+            let holder = self.known(high).filter(|&utid| utid != thread && high != 0);
+            return (low, holder.unwrap_or(NONE));
+        }
+        match call {
+            libc::SYS_futex => (low, self.holder(thread, high)),
+            libc::SYS_fcntl | libc::SYS_flock => {
+                let holder = self.file_locks.get(&thread);
+                (event.arg, holder.copied().unwrap_or(NONE))
+            }
+            _ => (event.arg, NONE),
+        }
+    }
+
+    fn hand_over(&mut self, cpu: u16, thread: Utid, event: &Event) {
+        let (kind, step) = (HandoffKind::from(event.x), HandoffStep::from(event.flags));
+        let detail = u64::from(event.c) << 32 | u64::from(event.b);
+        let other = match kind {
+            HandoffKind::Signal => self.thread(event.ts, event.a),
+            _ if event.a == 0 => NONE,
+            _ => self.known(event.a).unwrap_or(NONE),
+        };
+        if kind == HandoffKind::FileLock {
+            match step {
+                HandoffStep::Waiting => self.file_locks.insert(thread, other),
+                _ => self.file_locks.remove(&thread),
+            };
+        }
+        let (frame, detail) = match (kind, detail) {
+            (HandoffKind::Work, 0) => (NONE, 0),
+            (HandoffKind::Work, function) => {
+                (self.code.kernel_function(function, &mut self.tables), 0)
+            }
+            (_, detail) => (NONE, detail),
+        };
+        self.tables.handoffs.push(Handoff {
+            ts: self.since_start(event.ts),
+            cpu,
+            thread,
+            context: event.vector,
+            kind: event.x,
+            step: event.flags,
+            key: event.arg,
+            object: event.object,
+            other,
+            frame,
+            detail,
+        });
+    }
+
     fn happen(&mut self, cpu: u16, event: &Event) {
         let ts = self.since_start(event.ts);
         let thread = self.thread(event.ts, event.tid);
         match event.kind {
             event_kind::SWITCH => {
                 let next = self.thread(event.ts, event.a);
-                let is_futex = i64::from(event.call) == libc::SYS_futex;
-                let (arg, holder) = match is_futex {
-                    true => (
-                        event.arg & 0xffff_ffff,
-                        self.holder(thread, (event.arg >> 32) as u32),
-                    ),
-                    false => (event.arg, NONE),
-                };
+                let (arg, holder) = self.what_is_waited_for(thread, event);
                 self.tables.switches.push(Switch {
                     ts,
                     cpu,
@@ -407,6 +478,7 @@ impl World {
                     kernel_stack: self.stack(event.c),
                 });
             }
+            event_kind::HANDOFF => self.hand_over(cpu, thread, event),
             event_kind::INTERRUPT => self.tables.interrupts.push(Interrupt {
                 ts,
                 duration: event.arg,

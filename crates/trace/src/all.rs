@@ -49,6 +49,10 @@ all_tables! {
     ios: Ios,
     /// Bytes through sockets and pipes.
     transfers: Transfers,
+    /// Work and locks from one context to another.
+    handoffs: Handoffs,
+    /// Sockets and their other ends.
+    sockets: Sockets,
     /// What CPUs were running when sampled.
     samples: Samples,
     /// What threads ran by the hardware's counters.

@@ -48,6 +48,7 @@ mod part;
 #[cfg(test)]
 mod properties;
 mod reader;
+pub mod sockets;
 pub mod stacks;
 pub mod tables;
 pub mod text;
@@ -60,6 +61,7 @@ pub use calls::{Call, Calls, FutexOp};
 pub use error::{Error, Result};
 pub use meta::Meta;
 pub use reader::{TableInfo, Trace};
+pub use sockets::SocketTable;
 pub use stacks::{ResolvedFrame, StackTable};
 pub use tables::Table;
 pub use threads::{Process, Thread, Threads};

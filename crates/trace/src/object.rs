@@ -40,6 +40,11 @@ pub enum ObjectKind {
     CharDevice = 11,
     /// A block device; the value is the inode number.
     BlockDevice = 12,
+    /// A lock inside the kernel; the value is its address.
+    KernelLock = 13,
+    /// An io_uring; the value is the address of the kernel's state of the ring, which the requests
+    /// in it name too.
+    IoUring = 14,
 }
 
 const VALUE_BITS: u32 = 56;
@@ -69,6 +74,8 @@ impl Object {
             10 => File,
             11 => CharDevice,
             12 => BlockDevice,
+            13 => KernelLock,
+            14 => IoUring,
             _ => None,
         }
     }
@@ -100,6 +107,8 @@ impl fmt::Display for Object {
             ObjectKind::File => "file",
             ObjectKind::CharDevice => "character device",
             ObjectKind::BlockDevice => "block device",
+            ObjectKind::KernelLock => return write!(f, "kernel lock {:#x}", self.value()),
+            ObjectKind::IoUring => return f.write_str("io_uring"),
         };
         write!(f, "{name} {}", self.value())
     }

@@ -225,9 +225,9 @@ tables! {
         call: i16 = -1,
         /// What `prev` waits on where the call tells: object::Object.
         object: u64,
-        /// By call: futex operation; requested sleep in ns (clock_nanosleep, nanosleep); time-out in ms (poll, epoll_wait), u64::MAX none; child's pid (wait4), u64::MAX any; faulting address (call -1); otherwise the second argument.
+        /// By call: futex operation; requested sleep in ns (clock_nanosleep, nanosleep); time-out in ms (poll, epoll_wait), u64::MAX none; child's pid (wait4), u64::MAX any; faulting address (call -1); otherwise the second argument. Where `object` is a kernel lock: words::KernelLock.
         arg: u64,
-        /// For a futex wait: the thread named in the owner field that a pthread mutex keeps beside its futex (utid), u32::MAX if none is.
+        /// Who holds what `prev` waits for (utid), u32::MAX where that is not known. For a futex: the thread named in the owner field that a pthread mutex keeps beside it. For a kernel lock: its owner. For a file lock (fcntl, flock): the first thread of the process that holds it.
         holder: u32 = u32::MAX,
         /// User stack of `prev` where it blocks (stack id, 0 none).
         user_stack: u32,
@@ -311,6 +311,52 @@ tables! {
         sent: bool,
         /// Bytes; negative results are not recorded.
         bytes: u32,
+    }
+
+    /// Work or a lock went from one context to another, step by step: who handed over, and who took up what when.
+    Handoffs of Handoff as "handoffs" {
+        /// When, ns since the trace's start; ascending.
+        ts: u64,
+        /// On which CPU.
+        cpu: u16,
+        /// The thread that was on the CPU (utid): who did it only where `context` is thread.
+        thread: u32,
+        /// What the CPU was running: words::Context.
+        context: u8,
+        /// What was handed over: words::HandoffKind.
+        kind: u8,
+        /// words::HandoffStep.
+        step: u8,
+        /// Which one: the steps of one item have the same key, which is used again for a later one. By kind: the kernel's address of the work item, request or timer; the owner of the file lock (the process's files, or the open file); the receiver's pid << 32 | number of the signal.
+        key: u64,
+        /// What it works on, where that is known: object::Object. The file that is locked, the file or socket of an io_uring request, the timerfd.
+        object: u64,
+        /// The other thread, where there is one (utid), u32::MAX none: who holds the file lock that is waited for or refused (first thread of that process), who gets the signal.
+        other: u32 = u32::MAX,
+        /// Frame id of the kernel function that the work item is to run; u32::MAX for other kinds.
+        frame: u32 = u32::MAX,
+        /// By kind: of a file lock, 1 exclusive or 0 shared, | 0 fcntl's, 1 flock's or 2 an open file's << 8 | device number << 32; of an io_uring request, its operation << 56 | the ring's number (the value of its object::Object); of a signal, its number.
+        detail: u64,
+    }
+
+    /// A socket, with what is known of its other end, when it was first waited on or used; again when more is known.
+    Sockets of Socket as "sockets" {
+        /// When, ns since the trace's start; ascending.
+        ts: u64,
+        /// This end: object::Object.
+        object: u64,
+        /// The process that used it then (upid).
+        process: u32,
+        /// The other end where the kernel has it (unix sockets): object::Object.
+        peer: u64,
+        /// Of a connected unix socket, the process that made the other end: that connected, or that listens (upid); u32::MAX unknown.
+        peer_process: u32 = u32::MAX,
+        /// Network namespace, by its inode number.
+        namespace: u32,
+        /// Its address: ADDRESS:PORT, [ADDRESS]:PORT, or the unix socket's path (@ for an abstract one); empty if it has none.
+        local: String,
+        /// The other end's address, the same way.
+        remote: String,
     }
 
     /// What a CPU was running when the sampling clock fired.

@@ -105,6 +105,59 @@ word! {
 }
 
 word! {
+    /// What was handed over.
+    HandoffKind {
+        /// A lock on a file: fcntl's, flock's, or an open file's.
+        FileLock = 0 "file lock",
+        /// An item of a kernel work queue.
+        Work = 1 "work item",
+        /// A request of io_uring.
+        IoUring = 2 "io_uring request",
+        /// A timer that a thread armed: timerfd, timer_create, setitimer, alarm.
+        Timer = 3 "timer",
+        /// A signal.
+        Signal = 4 "signal",
+    }
+}
+
+word! {
+    /// A step of a handover. Work goes from submitted to begun to done, a signal from submitted to
+    /// begun; a lock is taken, or waited for and then taken, or refused, and then released.
+    HandoffStep {
+        /// Handed over: queued, submitted, armed, sent.
+        Submitted = 0 "submitted",
+        /// Taken up: a worker runs it, the timer fires, the receiver is interrupted.
+        Begun = 1 "begun",
+        /// Done. What a timer wakes is woken between its begun and its done, on the same CPU.
+        Done = 2 "done",
+        /// It will not come: disarmed, or a signal that the receiver ignores.
+        Cancelled = 3 "cancelled",
+        /// The thread has the lock.
+        Taken = 4 "taken",
+        /// The thread is about to wait for the lock.
+        Waiting = 5 "waiting",
+        /// The thread did not get the lock and goes on without.
+        Refused = 6 "refused",
+        /// The thread gave the lock up.
+        Released = 7 "released",
+    }
+}
+
+word! {
+    /// What kind of kernel lock a thread waits for.
+    KernelLock {
+        /// A mutex.
+        Mutex = 1 "mutex",
+        /// A read-write semaphore, to read.
+        Read = 2 "read lock",
+        /// A read-write semaphore, to write.
+        Write = 3 "write lock",
+        /// Another kind.
+        Other = 4 "lock",
+    }
+}
+
+word! {
     /// A step in a thread's life.
     LifecycleKind {
         /// It was there when recording began, or its start was not seen.
@@ -170,5 +223,7 @@ word! {
         /// Transfers beyond some 50,000 a second on a CPU, which were not recorded; where there were
         /// many more still, not all of them are counted.
         Transfers = 4 "transfers",
+        /// Handoffs beyond some 50,000 a second on a CPU, as for transfers.
+        Handoffs = 5 "handoffs",
     }
 }

@@ -42,6 +42,9 @@ fn words() -> Vec<(&'static str, Vec<(u8, &'static str)>)> {
         ("Context", set(Context::ALL)),
         ("InterruptKind", set(InterruptKind::ALL)),
         ("IoOperation", set(IoOperation::ALL)),
+        ("HandoffKind", set(HandoffKind::ALL)),
+        ("HandoffStep", set(HandoffStep::ALL)),
+        ("KernelLock", set(KernelLock::ALL)),
         ("LifecycleKind", set(LifecycleKind::ALL)),
         ("ModuleKind", set(ModuleKind::ALL)),
         ("StackEnd", set(StackEnd::ALL)),
@@ -140,6 +143,8 @@ fn objects_and_version_are_documented() {
         (ObjectKind::File, "file"),
         (ObjectKind::CharDevice, "character device"),
         (ObjectKind::BlockDevice, "block device"),
+        (ObjectKind::KernelLock, "kernel lock"),
+        (ObjectKind::IoUring, "io_uring"),
     ] {
         let row = format!("| {} | {word} |", kind as u8);
         assert!(text.contains(&row), "docs/TRACE.md lacks {row}");

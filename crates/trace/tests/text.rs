@@ -91,6 +91,51 @@ fn wake() {
     assert_eq!(story.tables.wakes.call[2], -2, "a kernel thread");
 }
 
+/// Handoffs and sockets: every column as written, and what is left out is none.
+#[test]
+fn handoffs_and_sockets() {
+    let story = parse(
+        "1ms cpu1 handoff main work-item submitted key=0x10 object=timerfd:7 work=flush detail=3
+         2ms cpu0 handoff idle timer begun in=timer
+         3ms cpu0 handoff main file-lock refused object=file:9 other=worker
+         4ms socket app object=unix:5 peer=unix:6 peer-process=app namespace=3 local=@/x remote=/y
+         5ms socket app object=inet:8",
+    )
+    .tables;
+    let expected = Handoff {
+        ts: 1_000_000,
+        cpu: 1,
+        thread: 1,
+        context: Context::Task.into(),
+        kind: HandoffKind::Work.into(),
+        step: HandoffStep::Submitted.into(),
+        key: 16,
+        object: Object::new(ObjectKind::Timerfd, 7).0,
+        other: u32::MAX,
+        frame: 0,
+        detail: 3,
+    };
+    assert_eq!(story.handoffs.row(0), expected);
+    assert_eq!(story.symbols.function, ["flush"]);
+    let fired = story.handoffs.row(1);
+    assert_eq!((fired.thread, fired.frame, fired.key), (0, u32::MAX, 0));
+    assert_eq!(Context::from(fired.context), Context::Hrtimer);
+    assert_eq!(story.handoffs.other[2], 2);
+    let expected = Socket {
+        ts: 4_000_000,
+        object: Object::new(ObjectKind::Unix, 5).0,
+        process: 1,
+        peer: Object::new(ObjectKind::Unix, 6).0,
+        peer_process: 1,
+        namespace: 3,
+        local: "@/x".into(),
+        remote: "/y".into(),
+    };
+    assert_eq!(story.sockets.row(0), expected);
+    let bare = story.sockets.row(1);
+    assert_eq!((bare.peer, bare.peer_process), (0, u32::MAX));
+}
+
 /// Events of the other tables.
 #[test]
 fn others() {

@@ -8,7 +8,7 @@ use anyhow::Result;
 use comfy_table::{CellAlignment, Table, presets};
 use hangdog_trace::meta::{Hook, Meta, Mode, RecordingState, Unwinding};
 use hangdog_trace::tables::{
-    Counters, Interrupts, Ios, Lifecycle, Losses, Samples, Switches, Transfers, Wakes,
+    Counters, Handoffs, Interrupts, Ios, Lifecycle, Losses, Samples, Switches, Transfers, Wakes,
 };
 use hangdog_trace::{TableInfo, Threads, Trace};
 use serde::Serialize;
@@ -16,12 +16,13 @@ use std::io::Write;
 use std::path::Path;
 
 /// Tables whose rows are events; of the others, a row is a definition or a loss.
-const EVENTS: [&str; 8] = [
+const EVENTS: [&str; 9] = [
     Switches::NAME,
     Wakes::NAME,
     Interrupts::NAME,
     Ios::NAME,
     Transfers::NAME,
+    Handoffs::NAME,
     Samples::NAME,
     Counters::NAME,
     Lifecycle::NAME,

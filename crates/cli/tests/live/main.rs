@@ -7,6 +7,7 @@ mod commands;
 mod facts;
 mod failures;
 mod flight;
+mod handoffs;
 mod names;
 mod names_python;
 mod names_sources;

@@ -1,5 +1,7 @@
 //! Lines become rows.
 
+mod handoffs;
+
 use std::collections::HashMap;
 
 use super::line::Words;
@@ -216,6 +218,8 @@ impl Parser {
                 });
                 Ok(())
             }
+            "handoff" => self.handoff(ts, on_cpu()?, words),
+            "socket" => self.socket(ts, words),
             "lost" => {
                 let count = words.number("the count")?;
                 let kind = word_of(LossKind::ALL, words.next("what was lost")?)?.into();
@@ -431,6 +435,8 @@ impl Parser {
         tables.interrupts.sort();
         tables.ios.sort();
         tables.transfers.sort();
+        tables.handoffs.sort();
+        tables.sockets.sort();
         tables.samples.sort();
         tables.counters.sort();
         tables.lifecycle.sort();

@@ -34,6 +34,11 @@ impl Stacks {
         self.stack(text, KERNEL_MODULE, KERNEL_PROCESS, tables)
     }
 
+    /// The frame of a kernel function.
+    pub(super) fn kernel_frame(&mut self, function: &str, tables: &mut Tables) -> FrameId {
+        self.frame(function, KERNEL_MODULE, tables)
+    }
+
     fn stack(
         &mut self,
         text: &str,

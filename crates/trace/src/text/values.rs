@@ -86,6 +86,8 @@ pub(super) fn object(text: Option<&&str>) -> Parsed<u64> {
         "file" => ObjectKind::File,
         "char" => ObjectKind::CharDevice,
         "block" => ObjectKind::BlockDevice,
+        "kernel-lock" => ObjectKind::KernelLock,
+        "io-uring" => ObjectKind::IoUring,
         other => return Err(format!("there is no kind of object '{other}'")),
     };
     Ok(Object::new(kind, integer(value)?).0)

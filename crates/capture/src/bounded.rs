@@ -1,5 +1,5 @@
-//! How many transfers through sockets are recorded: so many a CPU that no hang needs more, unless
-//! the user wants all.
+//! Hooks whose events are bounded: transfers through sockets, and handoffs. Recorded are so many a
+//! CPU that no hang needs more, unless the user wants all.
 //!
 //! Where very many more come, even to refuse them costs too much (a hook that does nothing takes some
 //! 30 ns of an operation of 400), and the hooks are taken away for a while.
@@ -14,15 +14,25 @@ const ALLOWED: u64 = 1000;
 const TOO_MANY: u64 = 4000;
 /// How long the hooks are away then.
 const REST: Duration = Duration::from_secs(1);
-const HOOKS: [&str; 2] = ["sock_send_length", "sock_recv_length"];
 
-/// Whether the tracepoint tells of transfers through sockets.
-pub(crate) fn is_hook(name: &str) -> bool {
-    HOOKS.contains(&name)
-}
+/// Tracepoints that tell of transfers through sockets.
+const TRANSFERS: &[&str] = &["sock_send_length", "sock_recv_length"];
+/// Tracepoints that tell of handoffs; not those of timers, which also say what a CPU runs.
+const HANDOFFS: &[&str] = &[
+    "workqueue_queue_work",
+    "workqueue_execute_start",
+    "workqueue_execute_end",
+    "io_uring_submit_req",
+    "io_uring_complete",
+    "signal_generate",
+    "signal_deliver",
+    "posix_lock_inode",
+    "flock_lock_inode",
+];
 
-/// The hooks of transfers, attached or at rest.
-pub(crate) struct TransferHooks {
+/// Some hooks, attached or at rest together.
+pub(crate) struct BoundedHooks {
+    names: &'static [&'static str],
     all: bool,
     links: Vec<Link>,
     rest_until: Option<Instant>,
@@ -30,15 +40,30 @@ pub(crate) struct TransferHooks {
     refused: u64,
 }
 
-impl TransferHooks {
-    /// None attached yet; `all` says that every transfer is recorded.
-    pub(crate) fn new(all: bool) -> TransferHooks {
-        TransferHooks {
+impl BoundedHooks {
+    /// Those of transfers, none attached yet; `all` says that every transfer is recorded.
+    pub(crate) fn transfers(all: bool) -> BoundedHooks {
+        BoundedHooks::new(TRANSFERS, all)
+    }
+
+    /// Those of handoffs, none attached yet.
+    pub(crate) fn handoffs() -> BoundedHooks {
+        BoundedHooks::new(HANDOFFS, false)
+    }
+
+    fn new(names: &'static [&'static str], all: bool) -> BoundedHooks {
+        BoundedHooks {
+            names,
             all,
             links: Vec::new(),
             rest_until: None,
             refused: 0,
         }
+    }
+
+    /// Whether the tracepoint is one of them.
+    pub(crate) fn has(&self, name: &str) -> bool {
+        self.names.contains(&name)
     }
 
     /// How many each CPU may record until the next look.
@@ -82,7 +107,7 @@ mod tests {
     /// Few refusals change nothing; many in one look send the hooks away, and not back at once.
     #[test]
     fn hooks_rest_where_they_are_called_too_often() {
-        let mut hooks = TransferHooks::new(false);
+        let mut hooks = BoundedHooks::transfers(false);
         assert!(!hooks.should_return(TOO_MANY) && hooks.rest_until.is_none());
         assert!(!hooks.should_return(2 * TOO_MANY + 1) && hooks.rest_until.is_some());
         assert!(!hooks.should_return(2 * TOO_MANY + 1));

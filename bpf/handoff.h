@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+// Work and locks that go from one context to another: what the headers that hook them share.
+#pragma once
+
+#include "call.h"
+#include "interrupt.h"
+#include "ring.h"
+
+struct handoff {
+	u64 key;
+	u64 object;
+	u64 detail;
+	u32 other;
+	u8 kind;
+	u8 step;
+};
+
+static __always_inline void emit_handoff(const struct handoff *handoff)
+{
+	u64 ts = bpf_ktime_get_ns();
+	u32 cpu = bpf_get_smp_processor_id();
+	struct cpu_state *state = this_cpu(cpu);
+	struct event *event;
+	u8 vector;
+	u16 lap;
+
+	if (!state->handoffs_left) {
+		state->handoffs_refused++;
+		return;
+	}
+	state->handoffs_left--;
+	event = reserve(cpu, &lap);
+	if (!event)
+		return;
+	event->ts = ts;
+	event->tid = (u32)bpf_get_current_pid_tgid();
+	event->kind = EVENT_HANDOFF;
+	event->flags = handoff->step;
+	event->a = handoff->other;
+	event->b = (u32)handoff->detail;
+	event->c = (u32)(handoff->detail >> 32);
+	event->call = CALL_NONE;
+	event->x = handoff->kind;
+	event->vector = context_of(state, &vector);
+	event->object = handoff->object;
+	event->arg = handoff->key;
+	commit(event, lap);
+}
+
+// The system call that the running thread is in, if it is the thread itself that runs here.
+static __always_inline s16 own_call(struct task_struct *task, struct pt_regs *regs)
+{
+	const struct cpu_state *state = this_cpu(bpf_get_smp_processor_id());
+	u8 vector;
+
+	return context_of(state, &vector) == CONTEXT_TASK ? call_number(task, regs) : CALL_NONE;
+}

@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+// Locks inside the kernel, where a thread blocks on them: kept until the switch that follows, which
+// tells which lock it is and who holds it.
+#pragma once
+
+#include <bpf/bpf_core_read.h>
+#include <bpf/bpf_tracing.h>
+
+#include "object.h"
+
+// The flags of contention_begin.
+#define CONTENTION_SPIN 1
+#define CONTENTION_READ 2
+#define CONTENTION_WRITE 4
+#define CONTENTION_PERCPU 16
+#define CONTENTION_MUTEX 32
+
+// In the word of an owner: of a mutex, flags; of a semaphore, whether a reader has it.
+#define OWNER_FLAGS 7
+#define OWNER_READER 1
+
+#define CONTENDED 4096
+
+struct contention {
+	u64 lock;
+	u32 tid;
+	u32 flags;
+};
+
+// By tid. Of two threads that share a place, the first goes without its lock.
+struct contention contended[CONTENDED];
+
+static __always_inline struct contention *contention_of(u32 tid)
+{
+	return &contended[tid & (CONTENDED - 1)];
+}
+
+SEC("tp_btf/contention_begin")
+int BPF_PROG(on_contention_begin, void *lock, u32 flags)
+{
+	struct contention *contention;
+	u32 tid;
+
+	if (flags & CONTENTION_SPIN)
+		return 0;
+	tid = (u32)bpf_get_current_pid_tgid();
+	contention = contention_of(tid);
+	contention->lock = (u64)lock;
+	contention->flags = flags;
+	contention->tid = tid;
+	return 0;
+}
+
+SEC("tp_btf/contention_end")
+int BPF_PROG(on_contention_end, void *lock)
+{
+	u32 tid = (u32)bpf_get_current_pid_tgid();
+	struct contention *contention = contention_of(tid);
+
+	if (contention->tid == tid && contention->lock == (u64)lock)
+		contention->tid = 0;
+	return 0;
+}
+
+// The thread that holds the lock, where it says so: a mutex, and a semaphore held for writing.
+static __always_inline u32 lock_holder(const struct contention *contention)
+{
+	u64 lock = contention->lock, owner;
+	u32 flags = contention->flags;
+
+	if (flags & CONTENTION_MUTEX) {
+		owner = BPF_CORE_READ((struct mutex *)lock, owner.counter);
+	} else if (flags & (CONTENTION_READ | CONTENTION_WRITE) && !(flags & CONTENTION_PERCPU)) {
+		owner = BPF_CORE_READ((struct rw_semaphore *)lock, owner.counter);
+		if (owner & OWNER_READER)
+			return 0;
+	} else {
+		return 0;
+	}
+	owner &= ~(u64)OWNER_FLAGS;
+	return owner ? BPF_CORE_READ((struct task_struct *)owner, pid) : 0;
+}
+
+static __always_inline enum kernel_lock lock_kind(u32 flags)
+{
+	if (flags & CONTENTION_MUTEX)
+		return KERNEL_LOCK_MUTEX;
+	if (flags & CONTENTION_READ)
+		return KERNEL_LOCK_READ;
+	return flags & CONTENTION_WRITE ? KERNEL_LOCK_WRITE : KERNEL_LOCK_OTHER;
+}
+
+// Puts the lock that thread `tid` blocks on, if there is one, in place of what its call works on.
+static __always_inline void read_contention(u32 tid, struct call *call)
+{
+	const struct contention *contention = contention_of(tid);
+
+	if (!tid || contention->tid != tid)
+		return;
+	call->object = OBJECT(OBJECT_KERNEL_LOCK, contention->lock);
+	call->arg = lock_kind(contention->flags) | (u64)lock_holder(contention) << 32;
+}
