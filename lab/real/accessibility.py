@@ -29,7 +29,7 @@ def is_stopped(pid):
 
 def play(stage):
     """Freezes the editor; gives the truth."""
-    need("gedit", "ss", "dbus-daemon")
+    need("gedit", "ss")
     stage.display()
     bus = stage.session_bus()
     text = stage.directory / "text.txt"

@@ -105,6 +105,7 @@ class Stage(contextlib.ExitStack):
 
     def display(self):
         """Opens a display of its own, on a number that the server finds free."""
+        need("Xvfb", "xdotool")
         reading, writing = os.pipe()
         self.callback(os.close, reading)
         self.start(
@@ -119,6 +120,7 @@ class Stage(contextlib.ExitStack):
 
     def session_bus(self):
         """Starts a D-Bus session bus."""
+        need("dbus-daemon")
         bus = self.start(
             ["dbus-daemon", "--session", "--nofork", "--print-address=1"], stdout=subprocess.PIPE
         )
