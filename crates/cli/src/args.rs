@@ -44,6 +44,8 @@ pub enum Command {
     Story(StoryArgs),
     /// Find the problems in a trace and explain the worst
     Why(WhyArgs),
+    /// Build the graph of causes: count it, or draw a part
+    Graph(GraphArgs),
     /// List the functions that time went to
     Top(TopArgs),
     /// Draw a flame graph
@@ -244,6 +246,35 @@ pub struct WhyArgs {
     #[arg(long, value_name = "N")]
     pub forget: Vec<u32>,
     /// Answer in JSON (docs/JSON.md); asks nothing
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Arguments of `graph`.
+#[derive(Args, Debug)]
+pub struct GraphArgs {
+    /// The trace
+    #[arg(value_hint = ValueHint::DirPath)]
+    pub trace: PathBuf,
+    /// Draw a part, in Graphviz's language: dot -Tsvg makes a picture of it
+    #[arg(long, conflicts_with = "json")]
+    pub dot: bool,
+    /// Where the drawing goes; - for standard output
+    #[arg(short, long, value_name = "FILE", default_value = "-", requires = "dot", value_hint = ValueHint::FilePath)]
+    pub output: PathBuf,
+    /// Draw what led to this problem of those that why finds, 1 being the worst
+    #[arg(long, value_name = "N", requires = "dot", conflicts_with_all = ["thread", "from", "to"], value_parser = clap::value_parser!(u32).range(1..))]
+    pub around: Option<u32>,
+    /// Draw what led to this thread's doings: tid, name, or process/thread
+    #[arg(long, value_name = "THREAD", requires = "dot")]
+    pub thread: Option<String>,
+    /// When
+    #[command(flatten)]
+    pub window: WindowArgs,
+    /// Go back along so many edges between threads
+    #[arg(long, value_name = "D", default_value_t = 6, requires = "dot")]
+    pub depth: usize,
+    /// Answer in JSON (docs/JSON.md)
     #[arg(long)]
     pub json: bool,
 }

@@ -5,6 +5,7 @@ mod doctor;
 mod export;
 mod flame;
 mod flight;
+mod graph;
 mod info;
 mod man;
 mod record;
@@ -36,6 +37,7 @@ pub fn run(command: Command) -> Result<ExitCode> {
         Command::Completions { shell } => completions::run(shell)?,
         Command::Man { directory } => man::run(&directory)?,
         Command::Why(args) => why::run(&args)?,
+        Command::Graph(args) => graph::run(&args)?,
         Command::Top(args) => top::run(&args)?,
         Command::Flame(args) => flame::run(&args)?,
         Command::Export(args) => export::run(&args)?,

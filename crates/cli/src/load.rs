@@ -16,6 +16,7 @@ use hangdog_trace::{Threads, Trace};
 use indicatif::{ProgressBar, ProgressStyle};
 use std::collections::HashMap;
 use std::path::Path;
+use std::time::{Duration, Instant};
 
 /// A trace with what every report on threads needs of it.
 pub struct Recording {
@@ -26,6 +27,8 @@ pub struct Recording {
     pub interrupts: Interrupts,
     pub threads: Threads,
     pub timeline: Timeline,
+    /// How long it took to make the timeline, of the whole time to load.
+    pub timeline_took: Duration,
 }
 
 impl Recording {
@@ -47,7 +50,9 @@ impl Recording {
         let mut loss = Loss::of(&trace)?;
         steps.next("timeline");
         let end = trace.meta().duration_ns;
+        let began = Instant::now();
         let timeline = Timeline::build(&switches, &wakes, &interrupts, &threads, end);
+        let timeline_took = began.elapsed();
         loss.missing_switches = Some(timeline.missing_switches());
         Ok(Recording {
             trace,
@@ -57,6 +62,7 @@ impl Recording {
             interrupts,
             threads,
             timeline,
+            timeline_took,
         })
     }
 }

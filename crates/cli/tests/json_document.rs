@@ -163,6 +163,7 @@ fn document_and_answers_agree() {
                 vec!["top", "t.hang", "--view", "off-cpu", "-n", "1"],
             ],
         ),
+        ("graph", vec![vec!["graph", "t.hang"]]),
     ] {
         let mut found = BTreeSet::new();
         for args in runs {

@@ -44,6 +44,8 @@ pub enum EdgeKind {
     Awaited,
     /// The one who brought it the last time, where nobody did this time.
     Habit,
+    /// The same thread went on, perhaps with other work.
+    Next,
     /// Woken in a way that the evidence does not name.
     Wake,
     /// Nothing is known.
@@ -67,6 +69,7 @@ impl EdgeKind {
             EdgeKind::Holder => "holder",
             EdgeKind::Awaited => "awaited",
             EdgeKind::Habit => "habit",
+            EdgeKind::Next => "next",
             EdgeKind::Wake => "wake",
             EdgeKind::Unknown => "unknown",
         }

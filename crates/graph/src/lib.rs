@@ -2,8 +2,9 @@
 //!
 //! Vertices are the stretches in which a thread goes on without a blocking wait; the edges are
 //! what ended the waits between them. An edge has a kind, a strength and a reason that a person
-//! can read. Nothing is built ahead: a trace has millions of waits and a diagnosis asks for few
-//! of them, so an edge is made when it is asked for, from the rows of the trace.
+//! can read. There are two ways to them. A diagnosis asks for few of the millions of waits, and gets
+//! each edge made from the rows of the trace, with its reason ([`edge`]). The whole, as columns
+//! without words, is built by [`graph`].
 //!
 //! - [`evidence`]: the tables that everything is read from.
 //! - [`wait`]: what a blocked thread waits for.
@@ -11,20 +12,35 @@
 //! - [`belief`]: what else it may have been, and how likely each is.
 //! - [`history`]: how such waits ended before.
 //! - [`role`]: what a thread is for.
+//! - [`vertex`]: all lives cut into vertices; [`message`]: sends matched to receives;
+//!   [`graph`]: both, and the edges between them.
+//! - [`part`]: what of it a person looks at; [`dot`]: that part as a drawing.
 //! - [`marks`]: what stacks show, by the [`names`] of functions of the C library and of the kernel.
 
 pub mod belief;
+mod classify;
+pub mod dot;
 pub mod edge;
 pub mod evidence;
+pub mod graph;
+mod groups;
 pub mod history;
 pub mod marks;
+pub mod message;
 pub mod names;
+pub mod part;
+mod peers;
 pub mod role;
+mod upkeep;
+pub mod vertex;
 pub mod wait;
 mod wakers;
 
 pub use belief::{Belief, InVain, beliefs};
 pub use edge::{Edge, EdgeKind, Source, Strength};
 pub use evidence::{Evidence, Tables};
+pub use graph::{Arrow, Graph, Origin};
 pub use marks::Mark;
+pub use message::{Ends, Messages};
+pub use vertex::{Begin, VertexId, Vertices};
 pub use wait::{Wait, WaitKind};

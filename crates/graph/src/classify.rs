@@ -1,0 +1,79 @@
+//! What kind of edge a wake is, without a word of explanation.
+//!
+//! The graph has an edge for every wake that ended a wait, of which there are millions; the
+//! sentences of [`ended_by`](crate::edge::ended_by) are for the few that a person reads. A wake by
+//! a time-out is here what it was, and not who should have come instead.
+
+use hangdog_trace::calls::Call;
+use hangdog_trace::ids::IDLE;
+use hangdog_trace::words::Context;
+
+use crate::edge::EdgeKind as Kind;
+use crate::edge::Source;
+use crate::edge::Strength::{self, Strong, Weak};
+use crate::evidence::Evidence;
+use crate::marks::Mark;
+use crate::names;
+use crate::wait::{Wait, WaitKind};
+
+/// The number of the softirq that runs kernel timers.
+const TIMER_SOFTIRQ: u16 = 1;
+
+/// How and by what `wait` was ended, given the row of `wakes` that ended it.
+pub fn classify(evidence: &Evidence<'_>, wait: &Wait, row: usize) -> (Kind, Strength, Source) {
+    match wait.kind {
+        WaitKind::Disk | WaitKind::Paging => return (Kind::Disk, Strong, Source::Disk),
+        WaitKind::Sleep => return (Kind::Timer, Strong, Source::Timer),
+        _ => {}
+    }
+    let wakes = evidence.wakes;
+    let (kernel_stack, vector) = (wakes.kernel_stack[row], wakes.vector[row]);
+    match Context::from(wakes.context[row]) {
+        Context::Task => by_thread(evidence, wait, row),
+        Context::Hrtimer | Context::Timer => (Kind::Timer, Strong, Source::Timer),
+        Context::Softirq if evidence.shows(kernel_stack, Mark::Sending) => {
+            (Kind::Message, Strong, Source::Thread(wakes.waker[row]))
+        }
+        Context::Softirq if names::NETWORK_SOFTIRQS.contains(&vector) => {
+            (Kind::Network, Strong, Source::Network)
+        }
+        Context::Softirq if names::BLOCK_SOFTIRQS.contains(&vector) => {
+            (Kind::Disk, Strong, Source::Disk)
+        }
+        Context::Softirq if vector == TIMER_SOFTIRQ => (Kind::Timer, Weak, Source::Timer),
+        Context::Hardirq if evidence.shows(kernel_stack, Mark::DiskWake) => {
+            (Kind::Disk, Strong, Source::Disk)
+        }
+        Context::Softirq | Context::Hardirq | Context::Unknown => {
+            (Kind::Interrupt, Weak, Source::Device(vector))
+        }
+    }
+}
+
+fn by_thread(evidence: &Evidence<'_>, wait: &Wait, row: usize) -> (Kind, Strength, Source) {
+    let wakes = evidence.wakes;
+    let waker = wakes.waker[row];
+    if waker == IDLE || waker == wait.thread {
+        return (Kind::Unknown, Weak, Source::Nobody);
+    }
+    let sure_if = |sure| if sure { Strong } else { Weak };
+    let stack = wakes.user_stack[row];
+    let (kind, strength) = match evidence.call(wakes.call[row]) {
+        _ if wakes.new[row] => (Kind::Fork, Strong),
+        Call::Futex if evidence.shows(stack, Mark::Signal) => (Kind::Signal, Strong),
+        Call::Futex if wait.kind == WaitKind::Lock || evidence.shows(stack, Mark::Unlock) => {
+            (Kind::Unlock, sure_if(wait.holder == Some(waker)))
+        }
+        Call::Futex => {
+            let object = wait.object(evidence);
+            let same = !object.is_none() && object.0 == wakes.object[row];
+            (Kind::Signal, sure_if(same))
+        }
+        Call::Exit | Call::Exec => (Kind::Exit, Strong),
+        Call::Kill => (Kind::Kill, Strong),
+        Call::Fork => (Kind::Fork, Strong),
+        Call::Write | Call::Send | Call::Read | Call::Receive => (Kind::Message, Strong),
+        _ => (Kind::Wake, Weak),
+    };
+    (kind, strength, Source::Thread(waker))
+}
