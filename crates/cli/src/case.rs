@@ -3,17 +3,61 @@
 use crate::load::{self, Recording};
 use anyhow::Result;
 use hangdog_graph::{Evidence, Tables};
+use hangdog_trace::Trace;
 use hangdog_trace::calls::Calls;
+use hangdog_trace::sockets::SocketTable;
 use hangdog_trace::stacks::StackTable;
-use hangdog_trace::tables::{Samples, Transfers};
+use hangdog_trace::tables::{Handoffs, Samples, Transfers};
 use std::path::Path;
+
+/// What ties what one thread did to what another did.
+pub struct Links {
+    transfers: Transfers,
+    handoffs: Handoffs,
+    sockets: SocketTable,
+}
+
+impl Links {
+    /// Reads them.
+    ///
+    /// # Errors
+    /// What is wrong with the trace, in a sentence.
+    pub fn read(trace: &Trace) -> Result<Links> {
+        Ok(Links {
+            transfers: trace.read()?,
+            handoffs: trace.read()?,
+            sockets: SocketTable::new(trace.read()?),
+        })
+    }
+}
+
+/// What diagnoses go by.
+pub fn evidence<'a>(
+    recording: &'a Recording,
+    stacks: &'a StackTable,
+    samples: &'a Samples,
+    links: &'a Links,
+) -> Evidence<'a> {
+    Evidence::new(Tables {
+        switches: &recording.switches,
+        wakes: &recording.wakes,
+        samples,
+        transfers: &links.transfers,
+        handoffs: &links.handoffs,
+        sockets: &links.sockets,
+        threads: &recording.threads,
+        timeline: &recording.timeline,
+        stacks,
+        calls: Calls::new(&recording.trace.meta().arch),
+    })
+}
 
 /// What was read of a trace: evidence borrows from it.
 pub struct Case {
     pub recording: Recording,
     stacks: StackTable,
     samples: Samples,
-    transfers: Transfers,
+    links: Links,
 }
 
 impl Case {
@@ -23,28 +67,16 @@ impl Case {
     /// What is wrong with the trace, in a sentence.
     pub fn load(path: &Path) -> Result<Case> {
         let recording = Recording::load(path)?;
-        let stacks = load::stacks(&recording.trace)?;
-        let samples = recording.trace.read()?;
-        let transfers = recording.trace.read()?;
         Ok(Case {
+            stacks: load::stacks(&recording.trace)?,
+            samples: recording.trace.read()?,
+            links: Links::read(&recording.trace)?,
             recording,
-            stacks,
-            samples,
-            transfers,
         })
     }
 
     /// What diagnoses go by.
     pub fn evidence(&self) -> Evidence<'_> {
-        Evidence::new(Tables {
-            switches: &self.recording.switches,
-            wakes: &self.recording.wakes,
-            samples: &self.samples,
-            transfers: &self.transfers,
-            threads: &self.recording.threads,
-            timeline: &self.recording.timeline,
-            stacks: &self.stacks,
-            calls: Calls::new(&self.recording.trace.meta().arch),
-        })
+        evidence(&self.recording, &self.stacks, &self.samples, &self.links)
     }
 }

@@ -12,6 +12,7 @@
 
 use hangdog_graph::belief::{Belief, InVain, beliefs};
 use hangdog_graph::edge::ended_by;
+use hangdog_graph::owed::file_lock;
 use hangdog_graph::{Edge, EdgeKind, Evidence, Source, Strength, Wait, WaitKind};
 use hangdog_timeline::{Cause, State};
 use hangdog_trace::ids::Utid;
@@ -45,6 +46,8 @@ pub enum BlameKind {
     Timer,
     /// Memory that was brought in.
     Paging,
+    /// A thread was stopped by a signal or a debugger.
+    Stopped,
     /// It is not known what.
     Unknown,
 }
@@ -62,6 +65,7 @@ impl BlameKind {
             BlameKind::Network => "network",
             BlameKind::Timer => "timer",
             BlameKind::Paging => "paging",
+            BlameKind::Stopped => "stopped",
             BlameKind::Unknown => "unknown",
         }
     }
@@ -153,6 +157,8 @@ impl Blame {
             evidence,
             answers,
             weighty: (window.end - window.start) / WEIGHTY,
+            window: window.clone(),
+            file_locks: HashMap::new(),
             blame: Blame::default(),
             finest: (window.end - window.start) / RESOLUTION,
             way: Vec::new(),
@@ -182,6 +188,9 @@ struct Walk<'a, 'e> {
     evidence: &'a Evidence<'e>,
     answers: &'a Answers,
     blame: Blame,
+    window: Range<u64>,
+    /// Who keeps a thread from a file's lock, if somebody does.
+    file_locks: HashMap<Utid, Option<Edge>>,
     finest: u64,
     weighty: u64,
     /// The threads whose waits are being explained, outermost first.
@@ -350,6 +359,12 @@ impl Walk<'_, '_> {
     /// What ended a wait: the most likely, or what a user said.
     fn believe(&mut self, waiting: &Waiting) -> Belief {
         let wait = &waiting.wait;
+        if let Some(edge) = self.file_lock(wait) {
+            return Belief {
+                edge,
+                probability: 1.0,
+            };
+        }
         if waiting.to - waiting.from < self.weighty && waiting.cried_wolf == 0 {
             return Belief {
                 edge: ended_by(self.evidence, wait, waiting.wake),
@@ -395,6 +410,19 @@ impl Walk<'_, '_> {
             beliefs,
         });
         believed
+    }
+
+    /// Who has the lock of a file that the thread is after: whether it waits for it, or asks again
+    /// and again and sleeps in between.
+    fn file_lock(&mut self, wait: &Wait) -> Option<Edge> {
+        if !matches!(wait.kind, WaitKind::Sleep | WaitKind::Kernel) {
+            return None;
+        }
+        let (evidence, window) = (self.evidence, &self.window);
+        let known = self.file_locks.entry(wait.thread);
+        known
+            .or_insert_with(|| file_lock(evidence, wait.thread, window.clone()))
+            .clone()
     }
 
     /// Which of the possibilities an answer means. One that is not among them is no answer to
@@ -477,6 +505,7 @@ impl Walk<'_, '_> {
 fn own_kind(edge: &Edge, wait: &Wait) -> BlameKind {
     match (edge.source, wait.kind) {
         (_, WaitKind::Paging) => BlameKind::Paging,
+        (_, WaitKind::Stopped) => BlameKind::Stopped,
         (Source::Timer, _) => BlameKind::Timer,
         (Source::Disk, _) => BlameKind::Disk,
         (Source::Network, _) => BlameKind::Network,
@@ -497,8 +526,7 @@ fn kind_of(kind: WaitKind) -> BlameKind {
         WaitKind::Sleep | WaitKind::Timer => BlameKind::Timer,
         WaitKind::Disk => BlameKind::Disk,
         WaitKind::Paging => BlameKind::Paging,
-        WaitKind::Child | WaitKind::Stopped | WaitKind::Kernel | WaitKind::Unknown => {
-            BlameKind::Unknown
-        }
+        WaitKind::Stopped => BlameKind::Stopped,
+        WaitKind::Child | WaitKind::Kernel | WaitKind::Unknown => BlameKind::Unknown,
     }
 }

@@ -1,19 +1,20 @@
 //! From blame to verdict: the report on who is to blame most, and by which way that was found.
 
-use hangdog_graph::{Edge, Evidence, Strength};
+use hangdog_graph::{Edge, Evidence, Strength, WaitKind};
 use hangdog_trace::ids::Utid;
 use std::collections::HashMap;
 use std::ops::Range;
 
 use crate::answers::Answers;
-use crate::blame::{Blame, BlameKind, Piece};
+use crate::blame::{Blame, BlameKind, Piece, Step};
 use crate::function::{early_end, frames};
 use crate::problem::Problem;
 use crate::question::questions;
 use crate::replay;
 use crate::sentence::{self, Facts};
 use crate::starvation::Starvation;
-use crate::suspect::Suspect;
+use crate::stretch::Waiting;
+use crate::suspect::{POLLS, Suspect};
 use crate::verdict::{
     BlameRow, Class, EdgeReport, Hint, PathStep, ProblemReport, Root, ThreadBlame, Verdict, Who,
 };
@@ -140,6 +141,13 @@ impl Judge<'_, '_> {
     fn problem_class(&self, suspect: &Suspect) -> Class {
         if suspect.class == Class::Circular || suspect.thread == self.problem.thread {
             return suspect.class;
+        }
+        let is_nap = |step: &&Step| {
+            let nap = |(waiting, _): &(Waiting, Edge)| waiting.wait.kind == WaitKind::Sleep;
+            step.above == Some(0) && step.reached.as_ref().is_some_and(nap)
+        };
+        if self.blame.steps.iter().filter(is_nap).count() >= POLLS {
+            return Class::RepeatedYield;
         }
         let own: u64 = self.total(|piece| piece.step == 0 && piece.kind == BlameKind::Run);
         let wanting = self.total(|piece| piece.step == 0 && piece.kind == BlameKind::Runnable);

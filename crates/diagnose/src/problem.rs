@@ -2,7 +2,7 @@
 //!
 //! What somebody waited for is known best where the trace shows the one who waits: input that lies
 //! unread on a connection to the display ([`input`]), a request that is not replied to
-//! ([`request`]). Otherwise each thread's time is searched ([`finder`]): a wait can take long, a
+//! ([`request`]), a file's lock that is not to be had ([`kept_out`]). Otherwise each thread's time is searched ([`finder`]): a wait can take long, a
 //! computation, the want of a CPU, and many small waits for the same thing that add up. What a
 //! stretch of its kind usually takes, at the same place of the same thread, is subtracted: a loop
 //! that sleeps 10 ms every time has no problem when it sleeps 10 ms. What remains is weighted by
@@ -11,6 +11,7 @@
 mod family;
 mod finder;
 mod input;
+mod kept_out;
 mod request;
 
 use hangdog_graph::{Evidence, WaitKind};
@@ -113,6 +114,7 @@ pub fn find(evidence: &Evidence<'_>, command_tid: Option<u32>) -> Vec<Problem> {
         .collect();
     problems.extend(input::find(evidence, &family));
     problems.extend(request::find(evidence, &family));
+    problems.extend(kept_out::find(evidence, &family));
     problems.sort_by(|a, b| {
         b.score
             .total_cmp(&a.score)

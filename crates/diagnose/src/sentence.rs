@@ -110,6 +110,7 @@ fn reason(facts: &Facts<'_, '_>) -> String {
         BlameKind::Disk => format!("waited for the disk{within}"),
         BlameKind::Network => format!("waited for the network{within}"),
         BlameKind::Timer => format!("slept or let a time-out pass{within}"),
+        BlameKind::Stopped => "was stopped by a signal or a debugger".to_owned(),
         BlameKind::Paging => format!("waited for memory to be brought in{within}"),
         BlameKind::Unknown => "was not seen".to_owned(),
     }

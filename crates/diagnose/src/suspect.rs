@@ -27,7 +27,7 @@ pub(crate) struct Suspect {
 }
 
 /// So many moments of sleep are polling, if they are this short on average.
-const POLLS: usize = 10;
+pub(crate) const POLLS: usize = 10;
 const POLL_NS: u64 = 200_000_000;
 
 /// So many are told of.
@@ -278,6 +278,7 @@ fn class_of(kind: BlameKind) -> Class {
         | BlameKind::Message
         | BlameKind::Disk
         | BlameKind::Network
+        | BlameKind::Stopped
         | BlameKind::Timer => Class::LongWait,
     }
 }

@@ -11,6 +11,7 @@ use hangdog_trace::ids::Utid;
 use crate::edge::{Edge, EdgeKind, Source, Strength, ended_by};
 use crate::evidence::Evidence;
 use crate::history::History;
+use crate::owed;
 use crate::wait::{Wait, WaitKind};
 
 /// One thing that may have ended a wait.
@@ -70,6 +71,12 @@ pub fn beliefs(
             times => times as f64 + last,
         };
         all.push((weight, habit(evidence, &edge, other, ended.times)));
+    }
+    if woken_by.is_none()
+        && !history.tells()
+        && let Some(peer) = owed::reply(evidence, wait)
+    {
+        all.push((OWED, peer));
     }
     all.push((own_weight(&edge, wait, in_vain, &history), edge));
     let total: f64 = all.iter().map(|(weight, _)| weight).sum();
@@ -137,6 +144,8 @@ fn own_weight(edge: &Edge, wait: &Wait, in_vain: InVain, history: &History) -> f
 const LAST: f64 = 0.5;
 /// The weight of one that woke it before and always in vain.
 const IN_VAIN: f64 = 0.3;
+/// The weight of one that was asked and did not reply, where there is no history.
+const OWED: f64 = 4.0;
 /// What was seen counts as so many earlier ends.
 const SEEN: usize = 2;
 

@@ -42,6 +42,8 @@ pub enum EdgeKind {
     Holder,
     /// The one who is waited for, where it did not end in time.
     Awaited,
+    /// The one at the other end of a connection, where no reply came.
+    Peer,
     /// The one who brought it the last time, where nobody did this time.
     Habit,
     /// The same thread went on, perhaps with other work.
@@ -68,6 +70,7 @@ impl EdgeKind {
             EdgeKind::Interrupt => "interrupt",
             EdgeKind::Holder => "holder",
             EdgeKind::Awaited => "awaited",
+            EdgeKind::Peer => "peer",
             EdgeKind::Habit => "habit",
             EdgeKind::Next => "next",
             EdgeKind::Wake => "wake",
@@ -165,6 +168,10 @@ pub fn ended_by(evidence: &Evidence<'_>, wait: &Wait, wake: Option<usize>) -> Ed
         WaitKind::Paging => {
             let reason = "it was in no system call: a page fault that had to wait";
             return Edge::new(Kind::Disk, Strong, Source::Disk, reason);
+        }
+        WaitKind::Stopped => {
+            let reason = "it was stopped; whoever lets it go on is not the cause";
+            return Edge::new(Kind::Kill, Strong, Source::Nobody, reason);
         }
         WaitKind::Sleep => {
             return Edge::new(Kind::Timer, Strong, Source::Timer, "it asked to sleep");

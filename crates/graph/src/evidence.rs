@@ -4,8 +4,9 @@ use hangdog_timeline::Timeline;
 use hangdog_trace::Threads;
 use hangdog_trace::calls::{Call, Calls};
 use hangdog_trace::ids::{StackId, Utid};
+use hangdog_trace::sockets::SocketTable;
 use hangdog_trace::stacks::StackTable;
-use hangdog_trace::tables::{Samples, Switches, Transfers, Wakes};
+use hangdog_trace::tables::{Handoffs, Samples, Switches, Transfers, Wakes};
 use hangdog_trace::words::Context;
 use std::ops::Deref;
 
@@ -23,6 +24,10 @@ pub struct Tables<'a> {
     pub samples: &'a Samples,
     /// What bytes went through sockets.
     pub transfers: &'a Transfers,
+    /// What one context handed to another.
+    pub handoffs: &'a Handoffs,
+    /// Which sockets belong together, and to whom.
+    pub sockets: &'a SocketTable,
     /// Names and kinship.
     pub threads: &'a Threads,
     /// What each thread did when.

@@ -81,7 +81,7 @@ impl History {
     }
 
     /// Whether any wait was ended by a thread that brought what it was for.
-    fn tells(&self) -> bool {
+    pub(crate) fn tells(&self) -> bool {
         self.by_thread.values().any(|ended| ended.brought_on > 0)
     }
 

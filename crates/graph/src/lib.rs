@@ -28,6 +28,7 @@ pub mod history;
 pub mod marks;
 pub mod message;
 pub mod names;
+pub mod owed;
 pub mod part;
 mod peers;
 pub mod role;

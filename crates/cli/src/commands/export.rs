@@ -2,15 +2,13 @@
 
 use crate::answers_file;
 use crate::args::{ExportArgs, ExportFormat, FoldView};
+use crate::case::{self, Links};
 use crate::exported::Material;
 use crate::format;
 use crate::whole_file::WholeFile;
 use anyhow::{Context, Result, bail};
 use hangdog_diagnose::{Setting, diagnose, problem};
 use hangdog_export::{Selection, Span, firefox, folded, perfetto};
-use hangdog_graph::{Evidence, Tables};
-use hangdog_trace::calls::Calls;
-use hangdog_trace::tables::Transfers;
 
 /// Problems that are explained: beyond that, a track of them tells nothing more.
 const MOST_PROBLEMS: usize = 50;
@@ -61,17 +59,8 @@ pub fn run(args: &ExportArgs) -> Result<()> {
 /// The worst problems that lie within the selection, each with its verdict.
 fn problems(material: &Material, selection: &Selection) -> Result<Vec<Span>> {
     let recording = &material.recording;
-    let transfers: Transfers = recording.trace.read()?;
-    let evidence = Evidence::new(Tables {
-        switches: &recording.switches,
-        wakes: &recording.wakes,
-        samples: &material.samples,
-        transfers: &transfers,
-        threads: &recording.threads,
-        timeline: &recording.timeline,
-        stacks: &material.stacks,
-        calls: Calls::new(&recording.trace.meta().arch),
-    });
+    let links = Links::read(&recording.trace)?;
+    let evidence = case::evidence(recording, &material.stacks, &material.samples, &links);
     let setting = Setting {
         lost: recording.loss.total > 0,
         answers: &answers_file::read(recording.trace.path())?,

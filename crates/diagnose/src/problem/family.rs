@@ -113,6 +113,7 @@ impl Family {
             (_, true, _) => 0.05,
             // A batch job: nobody is known to wait for a part of it.
             (true, _, Doing::Busy) if !takes_turns => 0.3,
+            (true, _, Doing::Waiting(WaitKind::Condition)) if !takes_turns => 0.1,
             (true, ..) => 1.0,
             (false, _, Doing::Waiting(WaitKind::Condition)) => 0.05,
             (false, ..) => 0.3,

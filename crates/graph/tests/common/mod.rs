@@ -7,6 +7,7 @@ use hangdog_timeline::{Cause, State, Timeline};
 use hangdog_trace::Threads;
 use hangdog_trace::calls::Calls;
 use hangdog_trace::ids::Utid;
+use hangdog_trace::sockets::SocketTable;
 use hangdog_trace::stacks::StackTable;
 use hangdog_trace::text::{self, TextTrace};
 
@@ -16,6 +17,7 @@ pub struct Recording {
     pub threads: Threads,
     pub timeline: Timeline,
     pub stacks: StackTable,
+    pub sockets: SocketTable,
 }
 
 impl Recording {
@@ -41,6 +43,7 @@ impl Recording {
             tables.symbols.clone(),
         );
         Recording {
+            sockets: SocketTable::new(tables.sockets.clone()),
             trace,
             threads,
             timeline,
@@ -54,6 +57,8 @@ impl Recording {
             wakes: &self.trace.tables.wakes,
             samples: &self.trace.tables.samples,
             transfers: &self.trace.tables.transfers,
+            handoffs: &self.trace.tables.handoffs,
+            sockets: &self.sockets,
             threads: &self.threads,
             timeline: &self.timeline,
             stacks: &self.stacks,

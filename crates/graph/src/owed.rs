@@ -1,0 +1,104 @@
+//! Who owes a thread what it waits for, where no wake and no habit tells.
+//!
+//! - A thread that sent over a connection and waits for what comes back waits for the process at
+//!   the other end.
+//! - One that was refused a file's lock, or waits for it, waits for the process that has the lock.
+
+use hangdog_trace::ids::{NONE, Upid, Utid};
+use hangdog_trace::object::ObjectKind;
+use hangdog_trace::words::{HandoffKind, HandoffStep};
+use std::ops::Range;
+
+use crate::edge::{Edge, EdgeKind, Source, Strength};
+use crate::evidence::Evidence;
+use crate::wait::{Wait, WaitKind};
+
+/// So many rows back it is looked for what a thread sent last.
+const MEMORY: usize = 1_000_000;
+
+/// Who owes the reply that a thread waits for.
+pub(crate) fn reply(evidence: &Evidence<'_>, wait: &Wait) -> Option<Edge> {
+    let object = wait.object(evidence);
+    if !matches!(wait.kind, WaitKind::Message | WaitKind::Poll)
+        || !matches!(object.kind(), ObjectKind::Unix | ObjectKind::Inet)
+    {
+        return None;
+    }
+    let transfers = evidence.transfers;
+    let until = transfers.ts.partition_point(|&ts| ts < wait.end);
+    let last = (until.saturating_sub(MEMORY)..until)
+        .rev()
+        .find(|&row| transfers.object[row] == object.0 && transfers.thread[row] == wait.thread)?;
+    if !transfers.sent[last] {
+        return None;
+    }
+    let peer = evidence.sockets.peer(object);
+    // Whoever used the other end last is more surely the one than whoever made it.
+    let user = peer.and_then(|peer| {
+        (until.saturating_sub(MEMORY)..until)
+            .rev()
+            .find(|&row| transfers.object[row] == peer.0)
+            .map(|row| transfers.thread[row])
+    });
+    let owner = || thread_of(evidence, evidence.sockets.peer_process(object)?);
+    let thread = user
+        .or_else(owner)
+        .filter(|&thread| thread != wait.thread)?;
+    let reason = format!(
+        "it sent {} bytes over {object} and waits for what comes back; {} is at the other end",
+        transfers.bytes[last],
+        evidence.name(thread)
+    );
+    Some(Edge::new(
+        EdgeKind::Peer,
+        Strength::Weak,
+        Source::Thread(thread),
+        reason,
+    ))
+}
+
+/// Who has the lock of a file that `thread` waited for, or was refused most often, in a window.
+pub fn file_lock(evidence: &Evidence<'_>, thread: Utid, window: Range<u64>) -> Option<Edge> {
+    let handoffs = evidence.handoffs;
+    let from = handoffs.ts.partition_point(|&ts| ts < window.start);
+    let to = handoffs.ts.partition_point(|&ts| ts < window.end);
+    let mut holders: Vec<(Utid, usize)> = Vec::new();
+    for row in from..to {
+        let step = HandoffStep::from(handoffs.step[row]);
+        let is_kept_out = matches!(step, HandoffStep::Refused | HandoffStep::Waiting);
+        if HandoffKind::from(handoffs.kind[row]) != HandoffKind::FileLock
+            || !is_kept_out
+            || handoffs.thread[row] != thread
+            || matches!(handoffs.other[row], NONE)
+            || handoffs.other[row] == thread
+        {
+            continue;
+        }
+        match holders
+            .iter_mut()
+            .find(|(other, _)| *other == handoffs.other[row])
+        {
+            Some((_, count)) => *count += 1,
+            None => holders.push((handoffs.other[row], 1)),
+        }
+    }
+    let (holder, count) = holders.into_iter().max_by_key(|&(_, count)| count)?;
+    let times = match count {
+        1 => String::new(),
+        count => format!(", and refused it {count} times"),
+    };
+    let reason = format!("{} has the lock of the file{times}", evidence.name(holder));
+    Some(Edge::new(
+        EdgeKind::Holder,
+        Strength::Strong,
+        Source::Thread(holder),
+        reason,
+    ))
+}
+
+/// The thread that stands for a process: the one that there is, or its first.
+fn thread_of(evidence: &Evidence<'_>, process: Upid) -> Option<Utid> {
+    let threads = &evidence.threads.process(process).threads;
+    let is_main = |&&thread: &&Utid| evidence.threads.thread(thread).is_main();
+    threads.iter().find(is_main).or(threads.first()).copied()
+}
