@@ -154,6 +154,10 @@ struct socket_definition {
 	u8 remote[SOCKET_ADDRESS];
 };
 
+_Static_assert(__builtin_offsetof(struct socket_definition, local) == 56 &&
+		       sizeof(struct socket_definition) == 272,
+	       "crates/capture/src/sockets.rs has them there");
+
 #define DETAIL_LENGTH 128
 
 // A step in a thread's life.

@@ -75,10 +75,9 @@ fn internet(address: &[u8], port: u16) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::session::skeleton::types;
 
     fn record(family: i32, lengths: [u32; 2], ports: [u16; 2], local: &[u8]) -> Vec<u8> {
-        let mut bytes = vec![0; size_of::<types::socket_definition>()];
+        let mut bytes = vec![0; REMOTE + PATH];
         bytes[12..16].copy_from_slice(&7u32.to_ne_bytes());
         bytes[16..24].copy_from_slice(&(4u64 << 56 | 5).to_ne_bytes());
         bytes[32..36].copy_from_slice(&9u32.to_ne_bytes());
@@ -91,7 +90,8 @@ mod tests {
         bytes
     }
 
-    /// The record has the size of the original, and is refused if a byte is missing.
+    /// The record is read field by field from where records.h puts them, and refused if a byte is
+    /// missing.
     #[test]
     fn a_cut_record_is_refused() {
         let bytes = record(libc::AF_INET, [4, 4], [80, 81], &[127, 0, 0, 1]);

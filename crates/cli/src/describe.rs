@@ -2,8 +2,9 @@
 
 use crate::format;
 use hangdog_trace::calls::{Call, Calls, FutexOp};
-use hangdog_trace::object::Object;
+use hangdog_trace::object::{Object, ObjectKind};
 use hangdog_trace::stacks::StackTable;
+use hangdog_trace::words::KernelLock;
 use serde::Serialize;
 use std::borrow::Cow;
 
@@ -25,18 +26,25 @@ pub struct CallInfo {
     pub argument: u64,
     #[serde(skip)]
     kind: Call,
+    /// The lock inside the kernel that the thread waits for, in place of what the call is about.
+    #[serde(skip)]
+    lock: Option<KernelLock>,
 }
 
 impl CallInfo {
     pub fn new(calls: &Calls, call: i16, object: u64, argument: u64) -> CallInfo {
         let kind = calls.kind(call);
         let object = Object(object);
+        let lock = (object.kind() == ObjectKind::KernelLock)
+            .then(|| KernelLock::from(u8::try_from(argument).unwrap_or(u8::MAX)));
         CallInfo {
             name: calls.name(call),
-            operation: (kind == Call::Futex).then(|| FutexOp::of(argument).text()),
+            operation: (kind == Call::Futex && lock.is_none())
+                .then(|| FutexOp::of(argument).text()),
             object: (!object.is_none()).then(|| object.to_string()),
             argument,
             kind,
+            lock,
         }
     }
 
@@ -47,6 +55,9 @@ impl CallInfo {
 
     /// The call as a phrase: `futex wait on futex 0x1000`.
     pub fn text(&self) -> String {
+        if let (Some(lock), Some(object)) = (self.lock, &self.object) {
+            return format!("{} on {object} ({})", self.name, lock.text());
+        }
         let mut text = self.name.to_string();
         if let Some(operation) = self.operation {
             text = format!("{text} {operation}");
@@ -123,6 +134,7 @@ mod tests {
         let pipe = Object::new(ObjectKind::Pipe, 77).0;
         let futex = Object::new(ObjectKind::Futex, 0x1000).0;
         let private_wait = 128;
+        let lock = Object::new(ObjectKind::KernelLock, 0x40).0;
         assert_eq!(
             text("futex", futex, private_wait),
             "futex wait on futex 0x1000"
@@ -137,6 +149,12 @@ mod tests {
         assert_eq!(text("fault", 0, 0x7000), "page fault at 0x7000");
         assert_eq!(text("kernel", 0, 0), "kernel thread");
         assert_eq!(text("fsync", 0, 0), "fsync");
+        assert_eq!(text("write", lock, 1), "write on kernel lock 0x40 (mutex)");
+        assert_eq!(
+            text("futex", lock, 3),
+            "futex on kernel lock 0x40 (write lock)"
+        );
+        assert_eq!(text("poll", lock, 99), "poll on kernel lock 0x40 (unknown)");
     }
 
     /// A number that no softirq has is no panic.

@@ -21,6 +21,9 @@ pub struct Loss {
     /// if there were none. No loss, and not in the total.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub unrecorded_transfers: Option<u64>,
+    /// The same of handoffs.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub unrecorded_handoffs: Option<u64>,
     /// Switches that the others show to be missing, counted as lost or not; none if they were
     /// not looked at.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -47,13 +50,13 @@ impl Loss {
 
     fn new(rows: &Losses, cut_short: bool) -> Loss {
         let mut sums = BTreeMap::new();
-        let mut unrecorded_transfers = 0u64;
+        let (mut unrecorded_transfers, mut unrecorded_handoffs) = (0u64, 0u64);
         for i in 0..rows.len() {
-            if LossKind::from(rows.kind[i]) == LossKind::Transfers {
-                unrecorded_transfers = unrecorded_transfers.saturating_add(rows.count[i]);
-                continue;
-            }
-            let sum: &mut u64 = sums.entry((rows.kind[i], rows.cpu[i])).or_default();
+            let sum: &mut u64 = match LossKind::from(rows.kind[i]) {
+                LossKind::Transfers => &mut unrecorded_transfers,
+                LossKind::Handoffs => &mut unrecorded_handoffs,
+                _ => sums.entry((rows.kind[i], rows.cpu[i])).or_default(),
+            };
             *sum = sum.saturating_add(rows.count[i]);
         }
         let by: Vec<LossOf> = sums
@@ -71,6 +74,7 @@ impl Loss {
             cut_short,
             by,
             unrecorded_transfers: (unrecorded_transfers > 0).then_some(unrecorded_transfers),
+            unrecorded_handoffs: (unrecorded_handoffs > 0).then_some(unrecorded_handoffs),
             missing_switches: None,
         }
     }
@@ -105,6 +109,12 @@ impl Loss {
             let count = format::things(count, "transfer", "transfers");
             text.push_str(&format!(
                 "; at least {count} not recorded, there were so many (--transfers records all)"
+            ));
+        }
+        if let Some(count) = self.unrecorded_handoffs {
+            let count = format::things(count, "handoff", "handoffs");
+            text.push_str(&format!(
+                "; at least {count} not recorded, there were so many"
             ));
         }
         text
@@ -146,6 +156,21 @@ mod tests {
             loss.text(),
             "none; at least 1,500 transfers not recorded, there were so many \
              (--transfers records all)"
+        );
+    }
+
+    /// So are handoffs.
+    #[test]
+    fn unrecorded_handoffs() {
+        let rows = [
+            row(0, LossKind::Handoffs, 2_000),
+            row(1, LossKind::Events, 3),
+        ];
+        let loss = Loss::new(&Losses::from_iter(rows), false);
+        assert_eq!(loss.total, 3);
+        assert_eq!(
+            loss.text(),
+            "3 events on CPU 1; at least 2,000 handoffs not recorded, there were so many"
         );
     }
 

@@ -333,7 +333,7 @@ tables! {
         object: u64,
         /// The other thread, where there is one (utid), u32::MAX none: who holds the file lock that is waited for or refused (first thread of that process), who gets the signal.
         other: u32 = u32::MAX,
-        /// Frame id of the kernel function that the work item is to run; u32::MAX for other kinds.
+        /// Frame id of the kernel function that the work item is to run (submitted, begun); otherwise u32::MAX.
         frame: u32 = u32::MAX,
         /// By kind: of a file lock, 1 exclusive or 0 shared, | 0 fcntl's, 1 flock's or 2 an open file's << 8 | device number << 32; of an io_uring request, its operation << 56 | the ring's number (the value of its object::Object); of a signal, its number.
         detail: u64,

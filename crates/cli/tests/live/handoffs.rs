@@ -1,5 +1,6 @@
 //! Work and locks that go from one thread to another, as programs that know who did what made them.
 
+use crate::flight::{Flight, snapped};
 use crate::support::{Live, Machine, machine, number};
 use hangdog_trace::ids::{NONE, Utid};
 use hangdog_trace::object::{Object, ObjectKind};
@@ -7,6 +8,7 @@ use hangdog_trace::tables::{Handoff, Handoffs, Sockets, Switch, Switches, Symbol
 use hangdog_trace::words::{Context, HandoffKind, HandoffStep, KernelLock, Left};
 use hangdog_trace::{Calls, SocketTable};
 use serde_json::Value;
+use std::process::Command;
 
 /// How long the programs hold what another waits for, ns, and the lateness that is borne with.
 const HELD: u64 = 50_000_000;
@@ -272,4 +274,35 @@ fn connections_know_both_ends() {
         (rows.peer[first], rows.peer_process[first]),
         (0, process(end("unix", "server")))
     );
+}
+
+/// A socket is described once, and every snapshot of a flight has it all the same.
+#[test]
+fn every_snapshot_describes_the_sockets() {
+    let Some(machine) = machine() else { return };
+    let program = machine.program("connections");
+    let path = machine.path("socket");
+    let flight = Flight::start(&machine, &["--sample", "0"]);
+    let output = Command::new(&program).arg(&path).output().expect("a run");
+    assert!(output.status.success());
+    snapped(&machine, "first.hang");
+    snapped(&machine, "second.hang");
+    drop(flight);
+    for name in ["first.hang", "second.hang"] {
+        let facts = String::from_utf8_lossy(&output.stdout);
+        let facts = facts
+            .lines()
+            .map(|line| serde_json::from_str(line).expect("a fact"));
+        let live = Live::open(&machine.path(name), facts.collect());
+        let sockets = SocketTable::new(live.table());
+        assert_eq!(live.facts.len(), 4);
+        for fact in &live.facts {
+            let kind = match fact["kind"] == "unix" {
+                true => ObjectKind::Unix,
+                false => ObjectKind::Inet,
+            };
+            let object = Object::new(kind, number(&fact["socket"]));
+            assert!(sockets.peer(object).is_some(), "{name}: {fact}");
+        }
+    }
 }
