@@ -1,0 +1,19 @@
+//! What notices a hang while it lasts, from outside, and what keeps those that were caught.
+//!
+//! Two signs are looked for a few times a second, neither of which asks the program anything:
+//!
+//! - A window that does not answer: what the display sent it stays unread ([`windows`]).
+//! - A thread that should come round and does not: it did not block once ([`stalls`]).
+//!
+//! [`Watcher`] looks for both and tells of each hang once. [`archive::Archive`] keeps what was
+//! found out about them within a limit on disk. Nothing here records or explains.
+
+pub mod archive;
+pub mod netlink;
+pub mod processes;
+pub mod stalls;
+pub mod standing;
+mod watcher;
+pub mod windows;
+
+pub use watcher::{Hang, Sign, Watcher};

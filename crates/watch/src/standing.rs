@@ -1,0 +1,130 @@
+//! Something that should move now and then, and for how long it has stood still.
+//!
+//! It is looked at from time to time. The time that it stood is that from the first look which saw
+//! it still to the last, so that all of it surely belongs to the hang: what lies between two looks
+//! is left out at both ends. It is told once: when it moves again, or when it has stood so long
+//! that waiting for its end would lose its beginning.
+
+use std::ops::Range;
+
+/// From when on standing is a hang.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// This long is a hang, ns.
+    pub limit_ns: u64,
+    /// After this long its end is not waited for, ns.
+    pub most_ns: u64,
+}
+
+/// A hang's time.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Stretch {
+    /// When it stood for sure, in the clock of the looks, ns.
+    pub window: Range<u64>,
+    /// Whether it stands still.
+    pub goes_on: bool,
+}
+
+/// One thing that should move.
+#[derive(Clone, Debug)]
+pub struct Standing {
+    limits: Limits,
+    since: u64,
+    last: u64,
+    told: bool,
+}
+
+impl Standing {
+    /// It is seen to stand for the first time, at `now`.
+    pub fn new(now: u64, limits: Limits) -> Standing {
+        Standing {
+            limits,
+            since: now,
+            last: now,
+            told: false,
+        }
+    }
+
+    /// It stands still at `now`.
+    pub fn stands(&mut self, now: u64) {
+        self.last = now;
+    }
+
+    /// The hang's time, once, when its end is not waited for any more.
+    pub fn overdue(&mut self) -> Option<Stretch> {
+        let due = !self.told && self.last.saturating_sub(self.since) >= self.limits.most_ns;
+        self.told |= due;
+        due.then_some(Stretch {
+            window: self.since..self.last,
+            goes_on: true,
+        })
+    }
+
+    /// It has moved since the last look, or is gone. Gives the time that it had stood, if that was
+    /// a hang of which nothing was told yet. From `now` on it may stand anew.
+    pub fn moved(&mut self, now: u64) -> Option<Stretch> {
+        let was = std::mem::replace(self, Standing::new(now, self.limits));
+        (was.is_hang() && !was.told).then_some(Stretch {
+            window: was.since..was.last,
+            goes_on: false,
+        })
+    }
+
+    /// Whether it has stood for so long that it is a hang.
+    pub fn is_hang(&self) -> bool {
+        self.last.saturating_sub(self.since) >= self.limits.limit_ns
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LIMITS: Limits = Limits {
+        limit_ns: 20,
+        most_ns: 100,
+    };
+
+    fn stands(standing: &mut Standing, now: u64) -> Option<Stretch> {
+        standing.stands(now);
+        standing.overdue()
+    }
+
+    /// Below the limit nothing is told; above it, the time that was seen, when it moves.
+    #[test]
+    fn told_when_it_moves() {
+        let mut standing = Standing::new(0, LIMITS);
+        for now in [10, 15] {
+            assert_eq!(stands(&mut standing, now), None);
+        }
+        assert!(!standing.is_hang());
+        assert_eq!(standing.moved(30), None);
+        for now in [40, 50] {
+            assert_eq!(stands(&mut standing, now), None);
+        }
+        assert!(standing.is_hang());
+        let stretch = Stretch {
+            window: 30..50,
+            goes_on: false,
+        };
+        assert_eq!(standing.moved(60), Some(stretch));
+        assert_eq!(standing.moved(61), None);
+    }
+
+    /// One that does not end is told once, and neither again nor when it ends.
+    #[test]
+    fn told_once() {
+        let mut standing = Standing::new(0, LIMITS);
+        assert_eq!(stands(&mut standing, 99), None);
+        let stretch = Stretch {
+            window: 0..100,
+            goes_on: true,
+        };
+        assert_eq!(stands(&mut standing, 100), Some(stretch));
+        for now in [110, 250, 1000] {
+            assert_eq!(stands(&mut standing, now), None);
+        }
+        assert_eq!(standing.moved(1010), None);
+        assert!(!standing.is_hang());
+    }
+}

@@ -1,0 +1,248 @@
+//! Windows that do not answer.
+//!
+//! A program with a window is connected to its display server by a unix socket, and reads what
+//! that sends: keys, the pointer, requests to draw. While its queue is empty the program has
+//! nothing to answer, so an idle one is never suspected. A queue that is not empty and does not
+//! shrink is not being read.
+//!
+//! Looks are far apart, and a program that reads all the time can be met with something in its
+//! queue each time. So before a hang is believed it is looked at often, for a moment
+//! ([`Windows::suspects`]): one that reads is seen to do so.
+
+use std::collections::HashMap;
+
+use crate::standing::{Limits, Standing, Stretch};
+
+/// What a display server sent to one client.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Queue {
+    /// Inode of the client's socket.
+    pub client: u32,
+    /// Memory of what it has not read, bytes.
+    pub unread: u32,
+}
+
+/// Whether a socket's name is one that display servers listen at: `/tmp/.X11-unix/X0`, also
+/// abstract, and `wayland-0` in whatever folder.
+pub fn is_display(name: &[u8]) -> bool {
+    let name = name.strip_prefix(b"\0").unwrap_or(name);
+    let name = name.split(|&byte| byte == 0).next().unwrap_or_default();
+    let file = name.rsplit(|&byte| byte == b'/').next().unwrap_or_default();
+    let is_number = |text: &[u8]| !text.is_empty() && text.iter().all(u8::is_ascii_digit);
+    match name.strip_prefix(b"/tmp/.X11-unix/X") {
+        Some(number) => is_number(number),
+        None => file.strip_prefix(b"wayland-").is_some_and(is_number),
+    }
+}
+
+struct Window {
+    standing: Standing,
+    unread: u32,
+    /// Looked at closely, and found not to read.
+    confirmed: bool,
+    /// Whether the last look missed it: a list that changes while it is read may lack one.
+    missed: bool,
+}
+
+/// All windows, by the inode of the client's socket; only those whose queue is not empty.
+pub struct Windows {
+    limits: Limits,
+    waiting: HashMap<u32, Window>,
+}
+
+/// A window that did not answer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Silence {
+    /// Inode of the client's socket.
+    pub client: u32,
+    /// How long.
+    pub stretch: Stretch,
+}
+
+impl Windows {
+    /// None yet.
+    pub fn new(limits: Limits) -> Windows {
+        Windows {
+            limits,
+            waiting: HashMap::new(),
+        }
+    }
+
+    /// Takes in what the queues were at `now`, ns, and gives the hangs that are to be told.
+    pub fn look(&mut self, now: u64, queues: &[Queue]) -> Vec<Silence> {
+        let mut told = Vec::new();
+        let mut tell = |client, stretch: Option<Stretch>| {
+            told.extend(stretch.map(|stretch| Silence { client, stretch }));
+        };
+        let unread: HashMap<u32, u32> = queues.iter().map(|q| (q.client, q.unread)).collect();
+        self.waiting
+            .retain(|&client, window| match unread.get(&client) {
+                Some(&unread) if unread >= window.unread => {
+                    window.missed = false;
+                    window.unread = unread;
+                    window.standing.stands(now);
+                    if window.confirmed {
+                        tell(client, window.standing.overdue());
+                    }
+                    true
+                }
+                None if !window.missed => {
+                    window.missed = true;
+                    true
+                }
+                // It has read, or is gone.
+                left => {
+                    let stretch = window.standing.moved(now);
+                    tell(client, stretch.filter(|_| window.confirmed));
+                    window.confirmed = false;
+                    window.unread = left.copied().unwrap_or_default();
+                    window.unread > 0
+                }
+            });
+        let limits = self.limits;
+        for queue in queues.iter().filter(|queue| queue.unread > 0) {
+            self.waiting.entry(queue.client).or_insert_with(|| Window {
+                standing: Standing::new(now, limits),
+                unread: queue.unread,
+                confirmed: false,
+                missed: false,
+            });
+        }
+        told
+    }
+
+    /// The windows that have not answered for too long, and have not been looked at closely.
+    pub fn suspects(&self) -> Vec<u32> {
+        let suspects = self.waiting.iter();
+        suspects
+            .filter(|(_, window)| window.standing.is_hang() && !window.confirmed)
+            .map(|(&client, _)| client)
+            .collect()
+    }
+
+    /// Whether a window, by its socket's inode, has something that it did not read.
+    pub fn is_silent(&self, client: u32) -> bool {
+        self.waiting.contains_key(&client)
+    }
+
+    /// Takes it that those which are suspects still do not read: they have been looked at closely.
+    pub fn confirm(&mut self) -> Vec<u32> {
+        let suspects = self.suspects();
+        for client in &suspects {
+            if let Some(window) = self.waiting.get_mut(client) {
+                window.confirmed = true;
+            }
+        }
+        suspects
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LIMITS: Limits = Limits {
+        limit_ns: 2_000,
+        most_ns: 10_000,
+    };
+
+    fn queue(unread: u32) -> Vec<Queue> {
+        vec![Queue { client: 7, unread }]
+    }
+
+    /// Looks at one window every 250 units, confirms suspects, and gives what is told.
+    fn watch(looks: &[u32]) -> Vec<(u64, Stretch)> {
+        let mut windows = Windows::new(LIMITS);
+        let mut told = Vec::new();
+        for (turn, &unread) in looks.iter().enumerate() {
+            let now = turn as u64 * 250;
+            let silences = windows.look(now, &queue(unread));
+            told.extend(silences.into_iter().map(|s| (now, s.stretch)));
+            windows.confirm();
+        }
+        told
+    }
+
+    /// A window with nothing to read, and one that reads between looks, never hang.
+    #[test]
+    fn idle_and_busy() {
+        assert!(watch(&[0; 200]).is_empty());
+        let busy: Vec<u32> = (0..200).map(|turn| 32 * (turn % 7)).collect();
+        assert!(watch(&busy).is_empty());
+        // It reads a part and is sent more: never empty, and smaller now and then.
+        let partly: Vec<u32> = (0..200).map(|turn| 4096 - 512 * (turn % 6)).collect();
+        assert!(watch(&partly).is_empty());
+    }
+
+    /// A queue that stands or grows is a hang, told when it is read, from the first look that saw
+    /// it to the last; one below the limit is none.
+    #[test]
+    fn unread() {
+        let mut looks = vec![0, 0, 768];
+        looks.extend([1536; 9]);
+        looks.extend([0, 0]);
+        let stretch = Stretch {
+            window: 500..2_750,
+            goes_on: false,
+        };
+        assert_eq!(watch(&looks), [(3_000, stretch)]);
+        assert!(watch(&[0, 768, 768, 768, 768, 768, 768, 0]).is_empty());
+    }
+
+    /// One that goes on is told once; after it has answered, the next is told too.
+    #[test]
+    fn again() {
+        let mut looks = vec![768; 60];
+        looks.push(0);
+        looks.extend([768; 12]);
+        looks.push(0);
+        let told = watch(&looks);
+        let windows: Vec<_> = told.iter().map(|(_, stretch)| &stretch.window).collect();
+        assert_eq!(windows, [&(0..10_000), &(15_250..18_000)]);
+        assert_eq!(told.len(), 2);
+        assert!(told[0].1.goes_on && !told[1].1.goes_on);
+    }
+
+    /// One that is seen to read in the close look was no hang; its program's end is one's end.
+    #[test]
+    fn close_looks() {
+        let mut windows = Windows::new(LIMITS);
+        for now in [0, 1_000, 2_000] {
+            assert!(windows.look(now, &queue(768)).is_empty());
+        }
+        assert_eq!(windows.suspects(), [7]);
+        assert!(windows.look(2_005, &queue(0)).is_empty());
+        assert!(windows.confirm().is_empty());
+
+        for now in [3_000, 4_000, 5_000] {
+            windows.look(now, &queue(768));
+        }
+        assert_eq!(windows.confirm(), [7]);
+        assert!(windows.look(5_250, &[]).is_empty(), "a list may lack one");
+        let gone = windows.look(5_500, &[]);
+        assert_eq!(gone.len(), 1);
+        assert_eq!(gone[0].stretch.window, 3_000..5_000);
+        assert!(windows.look(5_750, &[]).is_empty());
+    }
+
+    /// Display servers are known by where they listen.
+    #[test]
+    fn displays() {
+        for name in [
+            b"/tmp/.X11-unix/X0\0".as_slice(),
+            b"\0/tmp/.X11-unix/X12",
+            b"/run/user/1000/wayland-0\0",
+        ] {
+            assert!(is_display(name), "{name:?}");
+        }
+        for name in [
+            b"".as_slice(),
+            b"/tmp/.X11-unix/X",
+            b"/tmp/.X11-unix/X1/other",
+            b"/run/user/1000/wayland-0.lock",
+            b"/run/user/1000/bus",
+        ] {
+            assert!(!is_display(name), "{name:?}");
+        }
+    }
+}
