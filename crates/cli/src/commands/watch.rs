@@ -19,7 +19,7 @@ use hangdog_watch::standing::Limits;
 use hangdog_watch::{Hang, Sign, Watcher};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::{Sender, SyncSender, channel, sync_channel};
-use std::thread;
+use std::thread::{self, Builder};
 use std::time::{Duration, Instant};
 
 /// How often it is looked for hangs.
@@ -66,13 +66,19 @@ pub fn run(args: &WatchArgs) -> Result<()> {
     let mut line = StatusLine::new();
     let flown = thread::scope(|scope| {
         let (shared, keeper, say) = (&shared, &keeper, tell.clone());
-        scope.spawn(move || {
+        let keep = move || {
             for (hang, process) in given {
                 shared.caught.fetch_add(1, Ordering::Relaxed);
                 let _ = say.send(keeper.keep(&hang, &process));
             }
-        });
-        scope.spawn(move || look_out(watcher, shared, pause, &give, &tell));
+        };
+        let look = move || look_out(watcher, shared, pause, &give, &tell);
+        Builder::new()
+            .name("keeper".into())
+            .spawn_scoped(scope, keep)?;
+        Builder::new()
+            .name("lookout".into())
+            .spawn_scoped(scope, look)?;
         let mut was_full = false;
         let flown = fly(&flight::options(&args.flight), &keeper.socket, |status| {
             if !shared.flies.swap(true, Ordering::Relaxed) {
@@ -90,11 +96,11 @@ pub fn run(args: &WatchArgs) -> Result<()> {
             line.show(|| text(status, shared));
         });
         shared.stops.store(true, Ordering::Relaxed);
-        flown
+        anyhow::Ok(flown?)
     });
     line.clear();
     told.try_iter().for_each(|text| line.tell(&text));
-    Ok(flown?)
+    flown
 }
 
 /// Looks for hangs until it is told to stop. One that it finds is given away if it can be saved
