@@ -45,7 +45,7 @@ impl FromStr for Selector {
 
 impl Selector {
     /// The threads that it means now.
-    fn find(&self) -> Vec<Thread> {
+    pub(crate) fn find(&self) -> Vec<Thread> {
         let mut found = Vec::new();
         for pid in processes::pids() {
             let Some(process) = processes::name(pid) else {
@@ -103,8 +103,9 @@ impl Stalls {
         self.threads.len()
     }
 
-    /// Looks at them at `now`, ns, and gives the stalls that are to be told.
-    pub fn look(&mut self, now: u64) -> Vec<(Thread, Stretch)> {
+    /// Looks at them by a `clock`, ns, and gives the stalls that are to be told.
+    pub fn look(&mut self, clock: impl Fn() -> u64) -> Vec<(Thread, Stretch)> {
+        let now = clock();
         if self.searched.is_none_or(|then| now >= then + SEARCH_NS) {
             self.searched = Some(now);
             for thread in self.selector.find() {
@@ -114,19 +115,20 @@ impl Stalls {
                 };
                 self.threads.entry(thread.tid).or_insert_with(|| Watched {
                     thread,
-                    standing: Standing::new(now, self.limits),
+                    standing: Standing::new(clock(), self.limits),
                     switches,
                 });
             }
         }
         let mut told = Vec::new();
         self.threads.retain(|&tid, watched| {
+            let before = clock();
             let switches = processes::voluntary_switches(watched.thread.process.pid, tid);
             let stretch = if switches == Some(watched.switches) {
-                watched.standing.stands(now);
+                watched.standing.stands(before);
                 watched.standing.overdue()
             } else {
-                watched.standing.moved(now)
+                watched.standing.moved(clock())
             };
             told.extend(stretch.map(|stretch| (watched.thread.clone(), stretch)));
             watched.switches = switches.unwrap_or_default();
@@ -186,22 +188,22 @@ mod tests {
             std::thread::sleep(std::time::Duration::from_millis(50));
         };
         turn();
-        assert!(stalls.look(0).is_empty());
+        assert!(stalls.look(|| 0).is_empty());
         assert_eq!(stalls.count(), 1);
         for now in [100, 200, 300] {
             turn();
-            assert!(stalls.look(now).is_empty());
+            assert!(stalls.look(|| now).is_empty());
         }
-        assert!(stalls.look(900).is_empty());
-        assert!(stalls.look(1_400).is_empty());
+        assert!(stalls.look(|| 900).is_empty());
+        assert!(stalls.look(|| 1_400).is_empty());
         turn();
-        let told = stalls.look(1_500);
+        let told = stalls.look(|| 1_500);
         assert_eq!(told.len(), 1);
         assert_eq!(told[0].0.name, "watched-stall");
         assert_eq!(told[0].1.window, 300..1_400);
         drop(wake);
         thread.unwrap().join().unwrap();
-        assert!(stalls.look(1_600).is_empty());
+        assert!(stalls.look(|| 1_600).is_empty());
         assert_eq!(stalls.count(), 0);
     }
 }

@@ -2,7 +2,8 @@
 //!
 //! It is looked at from time to time. The time that it stood is that from the first look which saw
 //! it still to the last, so that all of it surely belongs to the hang: what lies between two looks
-//! is left out at both ends. It is told once: when it moves again, or when it has stood so long
+//! is left out at both ends. A look takes time, if its thread has to wait for a CPU: what begins is
+//! dated by its end, what goes on by its start. It is told once: when it moves again, or when it has stood so long
 //! that waiting for its end would lose its beginning.
 
 use std::ops::Range;

@@ -6,9 +6,10 @@ use std::time::Duration;
 
 use crate::netlink::SockDiag;
 use crate::processes::{self, Process};
+use crate::relays::Relays;
 use crate::stalls::Stalls;
 use crate::standing::{Limits, Stretch};
-use crate::windows::{self, Queue, Silence, Windows};
+use crate::windows::{self, Inlet, Queue, Silence, Windows};
 
 /// By what a hang was noticed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,10 +47,11 @@ pub struct Hang {
 pub struct Watcher {
     diag: SockDiag,
     queues: Vec<Queue>,
+    connections: usize,
+    relays: Relays,
     windows: Windows,
-    /// The processes of windows that do not answer, by the inode of the socket: found while they
-    /// live.
-    holders: HashMap<u32, Option<Process>>,
+    /// The processes of windows that do not answer: found while they live.
+    holders: HashMap<Inlet, Option<Process>>,
     stalls: Vec<Stalls>,
 }
 
@@ -67,11 +69,13 @@ impl Watcher {
         let mut watcher = Watcher {
             diag: SockDiag::open()?,
             queues: Vec::new(),
+            connections: 0,
+            relays: Relays::default(),
             windows: Windows::new(windows),
             holders: HashMap::new(),
             stalls,
         };
-        watcher.read_queues()?;
+        watcher.read_queues(monotonic_ns())?;
         Ok(watcher)
     }
 
@@ -88,7 +92,12 @@ impl Watcher {
                 silences.extend(self.look_at_windows()?);
             }
             for client in self.windows.confirm() {
-                let holder = processes::holder_of_socket(client);
+                let holder = match client {
+                    Inlet::Socket(inode) => processes::holder_of_socket(inode),
+                    Inlet::Eventfd(pid, _) => {
+                        processes::name(pid).map(|name| Process { pid, name })
+                    }
+                };
                 self.holders.insert(client, holder);
             }
         }
@@ -107,8 +116,8 @@ impl Watcher {
         }
         self.holders
             .retain(|client, _| self.windows.is_silent(*client));
-        let now = monotonic_ns();
-        for (thread, stretch) in self.stalls.iter_mut().flat_map(|stalls| stalls.look(now)) {
+        let stalls = self.stalls.iter_mut();
+        for (thread, stretch) in stalls.flat_map(|stalls| stalls.look(monotonic_ns)) {
             hangs.push(Hang {
                 sign: Sign::Stall,
                 tid: thread.tid,
@@ -122,25 +131,38 @@ impl Watcher {
     /// How many windows there are, and how many threads that were named.
     pub fn watched(&self) -> (usize, usize) {
         let threads = self.stalls.iter().map(Stalls::count).sum();
-        (self.queues.len(), threads)
+        (self.connections, threads)
     }
 
     fn look_at_windows(&mut self) -> io::Result<Vec<Silence>> {
-        self.read_queues()?;
-        Ok(self.windows.look(monotonic_ns(), &self.queues))
+        let begun = monotonic_ns();
+        self.read_queues(begun)?;
+        let seen = begun..monotonic_ns();
+        Ok(self.windows.look(seen, &self.queues))
     }
 
-    fn read_queues(&mut self) -> io::Result<()> {
+    fn read_queues(&mut self, now: u64) -> io::Result<()> {
         let queues = &mut self.queues;
         queues.clear();
+        let mut sum = 0u64;
         self.diag.connections(|connection| {
             if windows::is_display(connection.name) {
+                sum = sum.wrapping_add(u64::from(connection.peer).pow(2));
                 queues.push(Queue {
-                    client: connection.peer,
-                    unread: connection.unread_by_peer,
+                    client: Inlet::Socket(connection.peer),
+                    unread: connection.unread_by_peer.into(),
                 });
             }
-        })
+        })?;
+        self.connections = queues.len();
+        self.relays.search(now, sum);
+        self.relays.read(|process, fd, unread| {
+            queues.push(Queue {
+                client: Inlet::Eventfd(process.pid, fd),
+                unread,
+            });
+        });
+        Ok(())
     }
 }
 

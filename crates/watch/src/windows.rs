@@ -10,16 +10,26 @@
 //! ([`Windows::suspects`]): one that reads is seen to do so.
 
 use std::collections::HashMap;
+use std::ops::Range;
 
 use crate::standing::{Limits, Standing, Stretch};
+
+/// Where a program takes in what its display sends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Inlet {
+    /// A socket, by its inode.
+    Socket(u32),
+    /// An eventfd, by process and number: its main thread is woken through it.
+    Eventfd(u32, u32),
+}
 
 /// What a display server sent to one client.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Queue {
-    /// Inode of the client's socket.
-    pub client: u32,
-    /// Memory of what it has not read, bytes.
-    pub unread: u32,
+    /// To where.
+    pub client: Inlet,
+    /// How much of it is not read: memory in bytes, or how often it was woken.
+    pub unread: u64,
 }
 
 /// Whether a socket's name is one that display servers listen at: `/tmp/.X11-unix/X0`, also
@@ -37,24 +47,24 @@ pub fn is_display(name: &[u8]) -> bool {
 
 struct Window {
     standing: Standing,
-    unread: u32,
+    unread: u64,
     /// Looked at closely, and found not to read.
     confirmed: bool,
     /// Whether the last look missed it: a list that changes while it is read may lack one.
     missed: bool,
 }
 
-/// All windows, by the inode of the client's socket; only those whose queue is not empty.
+/// All windows, by where they take in; only those whose queue is not empty.
 pub struct Windows {
     limits: Limits,
-    waiting: HashMap<u32, Window>,
+    waiting: HashMap<Inlet, Window>,
 }
 
 /// A window that did not answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Silence {
-    /// Inode of the client's socket.
-    pub client: u32,
+    /// Where it takes in.
+    pub client: Inlet,
     /// How long.
     pub stretch: Stretch,
 }
@@ -68,19 +78,20 @@ impl Windows {
         }
     }
 
-    /// Takes in what the queues were at `now`, ns, and gives the hangs that are to be told.
-    pub fn look(&mut self, now: u64, queues: &[Queue]) -> Vec<Silence> {
+    /// Takes in what the queues were, read at some time within `seen`, ns, and gives the hangs that
+    /// are to be told.
+    pub fn look(&mut self, seen: Range<u64>, queues: &[Queue]) -> Vec<Silence> {
         let mut told = Vec::new();
         let mut tell = |client, stretch: Option<Stretch>| {
             told.extend(stretch.map(|stretch| Silence { client, stretch }));
         };
-        let unread: HashMap<u32, u32> = queues.iter().map(|q| (q.client, q.unread)).collect();
+        let unread: HashMap<Inlet, u64> = queues.iter().map(|q| (q.client, q.unread)).collect();
         self.waiting
             .retain(|&client, window| match unread.get(&client) {
                 Some(&unread) if unread >= window.unread => {
                     window.missed = false;
                     window.unread = unread;
-                    window.standing.stands(now);
+                    window.standing.stands(seen.start);
                     if window.confirmed {
                         tell(client, window.standing.overdue());
                     }
@@ -92,7 +103,7 @@ impl Windows {
                 }
                 // It has read, or is gone.
                 left => {
-                    let stretch = window.standing.moved(now);
+                    let stretch = window.standing.moved(seen.end);
                     tell(client, stretch.filter(|_| window.confirmed));
                     window.confirmed = false;
                     window.unread = left.copied().unwrap_or_default();
@@ -102,7 +113,7 @@ impl Windows {
         let limits = self.limits;
         for queue in queues.iter().filter(|queue| queue.unread > 0) {
             self.waiting.entry(queue.client).or_insert_with(|| Window {
-                standing: Standing::new(now, limits),
+                standing: Standing::new(seen.end, limits),
                 unread: queue.unread,
                 confirmed: false,
                 missed: false,
@@ -112,7 +123,7 @@ impl Windows {
     }
 
     /// The windows that have not answered for too long, and have not been looked at closely.
-    pub fn suspects(&self) -> Vec<u32> {
+    pub fn suspects(&self) -> Vec<Inlet> {
         let suspects = self.waiting.iter();
         suspects
             .filter(|(_, window)| window.standing.is_hang() && !window.confirmed)
@@ -120,13 +131,13 @@ impl Windows {
             .collect()
     }
 
-    /// Whether a window, by its socket's inode, has something that it did not read.
-    pub fn is_silent(&self, client: u32) -> bool {
+    /// Whether a window has something that it did not read.
+    pub fn is_silent(&self, client: Inlet) -> bool {
         self.waiting.contains_key(&client)
     }
 
     /// Takes it that those which are suspects still do not read: they have been looked at closely.
-    pub fn confirm(&mut self) -> Vec<u32> {
+    pub fn confirm(&mut self) -> Vec<Inlet> {
         let suspects = self.suspects();
         for client in &suspects {
             if let Some(window) = self.waiting.get_mut(client) {
@@ -146,17 +157,22 @@ mod tests {
         most_ns: 10_000,
     };
 
-    fn queue(unread: u32) -> Vec<Queue> {
-        vec![Queue { client: 7, unread }]
+    const CLIENT: Inlet = Inlet::Socket(7);
+
+    fn queue(unread: u64) -> Vec<Queue> {
+        vec![Queue {
+            client: CLIENT,
+            unread,
+        }]
     }
 
     /// Looks at one window every 250 units, confirms suspects, and gives what is told.
-    fn watch(looks: &[u32]) -> Vec<(u64, Stretch)> {
+    fn watch(looks: &[u64]) -> Vec<(u64, Stretch)> {
         let mut windows = Windows::new(LIMITS);
         let mut told = Vec::new();
         for (turn, &unread) in looks.iter().enumerate() {
             let now = turn as u64 * 250;
-            let silences = windows.look(now, &queue(unread));
+            let silences = windows.look(now..now, &queue(unread));
             told.extend(silences.into_iter().map(|s| (now, s.stretch)));
             windows.confirm();
         }
@@ -167,10 +183,10 @@ mod tests {
     #[test]
     fn idle_and_busy() {
         assert!(watch(&[0; 200]).is_empty());
-        let busy: Vec<u32> = (0..200).map(|turn| 32 * (turn % 7)).collect();
+        let busy: Vec<u64> = (0..200).map(|turn| 32 * (turn % 7)).collect();
         assert!(watch(&busy).is_empty());
         // It reads a part and is sent more: never empty, and smaller now and then.
-        let partly: Vec<u32> = (0..200).map(|turn| 4096 - 512 * (turn % 6)).collect();
+        let partly: Vec<u64> = (0..200).map(|turn| 4096 - 512 * (turn % 6)).collect();
         assert!(watch(&partly).is_empty());
     }
 
@@ -187,6 +203,18 @@ mod tests {
         };
         assert_eq!(watch(&looks), [(3_000, stretch)]);
         assert!(watch(&[0, 768, 768, 768, 768, 768, 768, 0]).is_empty());
+    }
+
+    /// What a slow look sees is dated so that none of it was before the hang or after it.
+    #[test]
+    fn slow_looks() {
+        let mut windows = Windows::new(LIMITS);
+        windows.look(0..500, &queue(768));
+        windows.look(1_000..1_200, &queue(768));
+        windows.look(3_000..3_900, &queue(768));
+        assert_eq!(windows.confirm(), [CLIENT]);
+        let told = windows.look(4_000..4_300, &queue(0));
+        assert_eq!(told[0].stretch.window, 500..3_000);
     }
 
     /// One that goes on is told once; after it has answered, the next is told too.
@@ -208,21 +236,24 @@ mod tests {
     fn close_looks() {
         let mut windows = Windows::new(LIMITS);
         for now in [0, 1_000, 2_000] {
-            assert!(windows.look(now, &queue(768)).is_empty());
+            assert!(windows.look(now..now, &queue(768)).is_empty());
         }
-        assert_eq!(windows.suspects(), [7]);
-        assert!(windows.look(2_005, &queue(0)).is_empty());
+        assert_eq!(windows.suspects(), [CLIENT]);
+        assert!(windows.look(2_005..2_005, &queue(0)).is_empty());
         assert!(windows.confirm().is_empty());
 
         for now in [3_000, 4_000, 5_000] {
-            windows.look(now, &queue(768));
+            windows.look(now..now, &queue(768));
         }
-        assert_eq!(windows.confirm(), [7]);
-        assert!(windows.look(5_250, &[]).is_empty(), "a list may lack one");
-        let gone = windows.look(5_500, &[]);
+        assert_eq!(windows.confirm(), [CLIENT]);
+        assert!(
+            windows.look(5_250..5_250, &[]).is_empty(),
+            "a list may lack one"
+        );
+        let gone = windows.look(5_500..5_500, &[]);
         assert_eq!(gone.len(), 1);
         assert_eq!(gone[0].stretch.window, 3_000..5_000);
-        assert!(windows.look(5_750, &[]).is_empty());
+        assert!(windows.look(5_750..5_750, &[]).is_empty());
     }
 
     /// Display servers are known by where they listen.

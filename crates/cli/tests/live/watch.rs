@@ -62,6 +62,10 @@ struct Window {
 
 impl Window {
     fn open(machine: &Machine, display: &Display) -> Window {
+        Window::open_as(machine, display, &[])
+    }
+
+    fn open_as(machine: &Machine, display: &Display, options: &[&str]) -> Window {
         let program = machine.path("window");
         let program = match program.exists() {
             true => program,
@@ -69,6 +73,7 @@ impl Window {
         };
         let mut process = Command::new(program)
             .arg(&display.socket)
+            .args(options)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn()
@@ -171,6 +176,8 @@ fn a_window_that_does_not_answer() {
     let _idle = Window::open(&machine, &display);
     let mut window = Window::open(&machine, &display);
     window.hang(300);
+    // What it reads between two looks, and is sent as much again, cannot be told from not reading.
+    thread::sleep(Duration::from_millis(600));
     let took = window.hang(2_500);
     watch.wait_for(1);
     let hangs = watch.hangs();
@@ -299,6 +306,37 @@ fn a_thread_that_stalls() {
     assert!(
         text(&hangs[0]["sentence"]).contains("steep_tea"),
         "{hangs:?}"
+    );
+    watch.end();
+}
+
+/// A program that reads its display's socket on a thread of its own, as those with Qt do, is caught
+/// when its main thread does not take what that thread brings; while it is idle it is not.
+#[test]
+fn a_window_with_a_reader() {
+    let Some(machine) = machine() else { return };
+    let Some(display) = Display::start() else {
+        return;
+    };
+    let mut watch = Watch::start(&machine, &["--window-limit", "1s"]);
+    let mut window = Window::open_as(&machine, &display, &["relay"]);
+    // The watch learns what its main thread polls.
+    thread::sleep(Duration::from_secs(4));
+    assert_eq!(watch.said().lines().count(), 1, "{}", watch.said());
+    let took = window.hang(3_000);
+    watch.wait_for(1);
+    let hangs = watch.hangs();
+    assert_eq!(text(&hangs[0]["sign"]), "window");
+    assert!(
+        text(&hangs[0]["sentence"]).contains("steep_tea"),
+        "{hangs:?}"
+    );
+    let caught = &hangs[0]["occasions"][0];
+    assert_eq!(number(&caught["pid"]), window.pid());
+    let lasted = number(&caught["duration_ns"]) / 1_000_000;
+    assert!(
+        (took - 800..=took).contains(&lasted),
+        "{lasted} of {took} ms"
     );
     watch.end();
 }

@@ -1,12 +1,16 @@
 /* A window that does not answer: window SOCKET connects to an X server there, and for each line
  * `MS` on standard input shows its window anew, sleeps for so long, and only then reads what the
- * server has sent. It sleeps and does not compute, so that what else the machine does has no part. Between such lines it reads at once. Says a line when it is ready, and after
- * each. */
+ * server has sent. It sleeps and does not compute, so that what else the machine does has no part.
+ * Between such lines it reads at once. Says a line when it is ready, and after each. With another
+ * argument a thread of its own reads for it, as in Qt, and wakes it. */
 #include <poll.h>
+#include <pthread.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/eventfd.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <time.h>
@@ -84,9 +88,31 @@ __attribute__((noinline)) static int steep_tea(long ms)
 	return failed + 1;
 }
 
+static int the_server, the_wakeup;
+
+static void *read_for_main(void *unused)
+{
+	char bytes[4096];
+	prctl(PR_SET_NAME, "QXcbEventQueue");
+	while (read(the_server, bytes, sizeof bytes) > 0)
+		eventfd_write(the_wakeup, 1);
+	return unused;
+}
+
+/* What tells the main thread that there is something from the server. */
+static int relay(int server)
+{
+	pthread_t reader;
+	the_server = server;
+	the_wakeup = eventfd(0, 0);
+	if (pthread_create(&reader, NULL, read_for_main, NULL))
+		fail("pthread_create");
+	return the_wakeup;
+}
+
 int main(int argc, char **argv)
 {
-	if (argc != 2)
+	if (argc < 2)
 		return 2;
 	int server = socket(AF_UNIX, SOCK_STREAM, 0);
 	struct sockaddr_un address = { .sun_family = AF_UNIX };
@@ -95,13 +121,14 @@ int main(int argc, char **argv)
 		fail("connect");
 	uint32_t window = make_window(server);
 	show_anew(server, window);
+	int inlet = argc > 2 ? relay(server) : server;
 	setvbuf(stdout, NULL, _IOLBF, 0);
 	puts("ready");
-	struct pollfd both[2] = { { .fd = server, .events = POLLIN },
+	struct pollfd both[2] = { { .fd = inlet, .events = POLLIN },
 				  { .fd = 0, .events = POLLIN } };
 	while (poll(both, 2, -1) > 0) {
 		char bytes[4096];
-		if (both[0].revents && read(server, bytes, sizeof bytes) <= 0)
+		if (both[0].revents && read(inlet, bytes, sizeof bytes) <= 0)
 			return 0;
 		if (!both[1].revents)
 			continue;
