@@ -49,7 +49,7 @@ static uint32_t at(const uint8_t *bytes, size_t offset)
 /* The X11 protocol's greeting and CreateWindow, of a window that is told when it is shown. */
 static uint32_t make_window(int server)
 {
-	const uint8_t hello[12] = { 'l', 0, 11 };
+	const uint8_t hello[12] = {'l', 0, 11};
 	give(server, hello, sizeof hello);
 	uint8_t head[8];
 	take(server, head, sizeof head);
@@ -68,8 +68,8 @@ static uint32_t make_window(int server)
 	size_t screen = 32 + ((vendor + 3u) & ~3u) + 8u * body[21];
 	uint32_t window = at(body, 4);
 	const uint32_t shown_or_exposed = 1 << 17 | 1 << 15;
-	uint32_t create[9] = { 1 | 9 << 16, window, at(body, screen), 0, 100 | 100 << 16,
-			       1 << 16, 0, 0x800, shown_or_exposed };
+	uint32_t create[9] = {1 | 9 << 16, window, at(body, screen), 0, 100 | 100 << 16, 1 << 16,
+			      0,	   0x800,  shown_or_exposed};
 	give(server, create, sizeof create);
 	free(body);
 	return window;
@@ -77,13 +77,13 @@ static uint32_t make_window(int server)
 
 static void show_anew(int server, uint32_t window)
 {
-	uint32_t requests[4] = { 10 | 2 << 16, window, 8 | 2 << 16, window };
+	uint32_t requests[4] = {10 | 2 << 16, window, 8 | 2 << 16, window};
 	give(server, requests, sizeof requests);
 }
 
 __attribute__((noinline)) static int steep_tea(long ms)
 {
-	struct timespec time = { .tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000 };
+	struct timespec time = {.tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000};
 	int failed = nanosleep(&time, NULL);
 	return failed + 1;
 }
@@ -115,7 +115,7 @@ int main(int argc, char **argv)
 	if (argc < 2)
 		return 2;
 	int server = socket(AF_UNIX, SOCK_STREAM, 0);
-	struct sockaddr_un address = { .sun_family = AF_UNIX };
+	struct sockaddr_un address = {.sun_family = AF_UNIX};
 	snprintf(address.sun_path, sizeof address.sun_path, "%s", argv[1]);
 	if (connect(server, (struct sockaddr *)&address, sizeof address))
 		fail("connect");
@@ -124,8 +124,7 @@ int main(int argc, char **argv)
 	int inlet = argc > 2 ? relay(server) : server;
 	setvbuf(stdout, NULL, _IOLBF, 0);
 	puts("ready");
-	struct pollfd both[2] = { { .fd = inlet, .events = POLLIN },
-				  { .fd = 0, .events = POLLIN } };
+	struct pollfd both[2] = {{.fd = inlet, .events = POLLIN}, {.fd = 0, .events = POLLIN}};
 	while (poll(both, 2, -1) > 0) {
 		char bytes[4096];
 		if (both[0].revents && read(inlet, bytes, sizeof bytes) <= 0)
