@@ -98,6 +98,11 @@ impl Stalls {
         }
     }
 
+    /// From now on a stall's end is waited for no longer than this, ns.
+    pub fn wait_at_most(&mut self, most_ns: u64) {
+        self.limits.most_ns = most_ns;
+    }
+
     /// How many threads are watched.
     pub fn count(&self) -> usize {
         self.threads.len()
@@ -115,20 +120,21 @@ impl Stalls {
                 };
                 self.threads.entry(thread.tid).or_insert_with(|| Watched {
                     thread,
-                    standing: Standing::new(clock(), self.limits),
+                    standing: Standing::new(clock()),
                     switches,
                 });
             }
         }
+        let limits = self.limits;
         let mut told = Vec::new();
         self.threads.retain(|&tid, watched| {
             let before = clock();
             let switches = processes::voluntary_switches(watched.thread.process.pid, tid);
             let stretch = if switches == Some(watched.switches) {
                 watched.standing.stands(before);
-                watched.standing.overdue()
+                watched.standing.overdue(limits)
             } else {
-                watched.standing.moved(clock())
+                watched.standing.moved(clock(), limits)
             };
             told.extend(stretch.map(|stretch| (watched.thread.clone(), stretch)));
             watched.switches = switches.unwrap_or_default();

@@ -13,7 +13,7 @@ use std::ops::Range;
 pub struct Limits {
     /// This long is a hang, ns.
     pub limit_ns: u64,
-    /// After this long its end is not waited for, ns.
+    /// After this long its end is not waited for, ns; a hang it must be all the same.
     pub most_ns: u64,
 }
 
@@ -29,7 +29,6 @@ pub struct Stretch {
 /// One thing that should move.
 #[derive(Clone, Debug)]
 pub struct Standing {
-    limits: Limits,
     since: u64,
     last: u64,
     told: bool,
@@ -37,9 +36,8 @@ pub struct Standing {
 
 impl Standing {
     /// It is seen to stand for the first time, at `now`.
-    pub fn new(now: u64, limits: Limits) -> Standing {
+    pub fn new(now: u64) -> Standing {
         Standing {
-            limits,
             since: now,
             last: now,
             told: false,
@@ -52,8 +50,8 @@ impl Standing {
     }
 
     /// The hang's time, once, when its end is not waited for any more.
-    pub fn overdue(&mut self) -> Option<Stretch> {
-        let due = !self.told && self.last.saturating_sub(self.since) >= self.limits.most_ns;
+    pub fn overdue(&mut self, limits: Limits) -> Option<Stretch> {
+        let due = !self.told && self.length() >= limits.most_ns.max(limits.limit_ns);
         self.told |= due;
         due.then_some(Stretch {
             window: self.since..self.last,
@@ -63,17 +61,21 @@ impl Standing {
 
     /// It has moved since the last look, or is gone. Gives the time that it had stood, if that was
     /// a hang of which nothing was told yet. From `now` on it may stand anew.
-    pub fn moved(&mut self, now: u64) -> Option<Stretch> {
-        let was = std::mem::replace(self, Standing::new(now, self.limits));
-        (was.is_hang() && !was.told).then_some(Stretch {
+    pub fn moved(&mut self, now: u64, limits: Limits) -> Option<Stretch> {
+        let was = std::mem::replace(self, Standing::new(now));
+        (was.is_hang(limits) && !was.told).then_some(Stretch {
             window: was.since..was.last,
             goes_on: false,
         })
     }
 
     /// Whether it has stood for so long that it is a hang.
-    pub fn is_hang(&self) -> bool {
-        self.last.saturating_sub(self.since) >= self.limits.limit_ns
+    pub fn is_hang(&self, limits: Limits) -> bool {
+        self.length() >= limits.limit_ns
+    }
+
+    fn length(&self) -> u64 {
+        self.last.saturating_sub(self.since)
     }
 }
 
@@ -88,34 +90,34 @@ mod tests {
 
     fn stands(standing: &mut Standing, now: u64) -> Option<Stretch> {
         standing.stands(now);
-        standing.overdue()
+        standing.overdue(LIMITS)
     }
 
     /// Below the limit nothing is told; above it, the time that was seen, when it moves.
     #[test]
     fn told_when_it_moves() {
-        let mut standing = Standing::new(0, LIMITS);
+        let mut standing = Standing::new(0);
         for now in [10, 15] {
             assert_eq!(stands(&mut standing, now), None);
         }
-        assert!(!standing.is_hang());
-        assert_eq!(standing.moved(30), None);
+        assert!(!standing.is_hang(LIMITS));
+        assert_eq!(standing.moved(30, LIMITS), None);
         for now in [40, 50] {
             assert_eq!(stands(&mut standing, now), None);
         }
-        assert!(standing.is_hang());
+        assert!(standing.is_hang(LIMITS));
         let stretch = Stretch {
             window: 30..50,
             goes_on: false,
         };
-        assert_eq!(standing.moved(60), Some(stretch));
-        assert_eq!(standing.moved(61), None);
+        assert_eq!(standing.moved(60, LIMITS), Some(stretch));
+        assert_eq!(standing.moved(61, LIMITS), None);
     }
 
     /// One that does not end is told once, and neither again nor when it ends.
     #[test]
     fn told_once() {
-        let mut standing = Standing::new(0, LIMITS);
+        let mut standing = Standing::new(0);
         assert_eq!(stands(&mut standing, 99), None);
         let stretch = Stretch {
             window: 0..100,
@@ -125,7 +127,7 @@ mod tests {
         for now in [110, 250, 1000] {
             assert_eq!(stands(&mut standing, now), None);
         }
-        assert_eq!(standing.moved(1010), None);
-        assert!(!standing.is_hang());
+        assert_eq!(standing.moved(1010, LIMITS), None);
+        assert!(!standing.is_hang(LIMITS));
     }
 }

@@ -79,6 +79,14 @@ impl Watcher {
         Ok(watcher)
     }
 
+    /// From now on a hang's end is waited for no longer than this, ns: for as long as the recorder
+    /// remembers its begin.
+    pub fn wait_at_most(&mut self, most_ns: u64) {
+        self.windows.wait_at_most(most_ns);
+        let stalls = self.stalls.iter_mut();
+        stalls.for_each(|stalls| stalls.wait_at_most(most_ns));
+    }
+
     /// Looks once, and gives the hangs that are to be told. Takes 100 ms where one begins to be
     /// suspected, otherwise a moment.
     ///

@@ -78,6 +78,11 @@ impl Windows {
         }
     }
 
+    /// From now on a hang's end is waited for no longer than this, ns.
+    pub fn wait_at_most(&mut self, most_ns: u64) {
+        self.limits.most_ns = most_ns;
+    }
+
     /// Takes in what the queues were, read at some time within `seen`, ns, and gives the hangs that
     /// are to be told.
     pub fn look(&mut self, seen: Range<u64>, queues: &[Queue]) -> Vec<Silence> {
@@ -86,6 +91,7 @@ impl Windows {
             told.extend(stretch.map(|stretch| Silence { client, stretch }));
         };
         let unread: HashMap<Inlet, u64> = queues.iter().map(|q| (q.client, q.unread)).collect();
+        let limits = self.limits;
         self.waiting
             .retain(|&client, window| match unread.get(&client) {
                 Some(&unread) if unread >= window.unread => {
@@ -93,7 +99,7 @@ impl Windows {
                     window.unread = unread;
                     window.standing.stands(seen.start);
                     if window.confirmed {
-                        tell(client, window.standing.overdue());
+                        tell(client, window.standing.overdue(limits));
                     }
                     true
                 }
@@ -103,17 +109,16 @@ impl Windows {
                 }
                 // It has read, or is gone.
                 left => {
-                    let stretch = window.standing.moved(seen.end);
+                    let stretch = window.standing.moved(seen.end, limits);
                     tell(client, stretch.filter(|_| window.confirmed));
                     window.confirmed = false;
                     window.unread = left.copied().unwrap_or_default();
                     window.unread > 0
                 }
             });
-        let limits = self.limits;
         for queue in queues.iter().filter(|queue| queue.unread > 0) {
             self.waiting.entry(queue.client).or_insert_with(|| Window {
-                standing: Standing::new(seen.end, limits),
+                standing: Standing::new(seen.end),
                 unread: queue.unread,
                 confirmed: false,
                 missed: false,
@@ -126,7 +131,7 @@ impl Windows {
     pub fn suspects(&self) -> Vec<Inlet> {
         let suspects = self.waiting.iter();
         suspects
-            .filter(|(_, window)| window.standing.is_hang() && !window.confirmed)
+            .filter(|(_, window)| window.standing.is_hang(self.limits) && !window.confirmed)
             .map(|(&client, _)| client)
             .collect()
     }

@@ -17,7 +17,7 @@ use hangdog_watch::processes::Process;
 use hangdog_watch::stalls::Stalls;
 use hangdog_watch::standing::Limits;
 use hangdog_watch::{Hang, Sign, Watcher};
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::mpsc::{Sender, SyncSender, channel, sync_channel};
 use std::thread::{self, Builder};
 use std::time::{Duration, Instant};
@@ -30,6 +30,8 @@ const PERIOD: Duration = Duration::from_millis(250);
 struct Shared {
     flies: AtomicBool,
     stops: AtomicBool,
+    /// How far back the ring reaches, ns; 0 while it reaches back to the start.
+    holds: AtomicU64,
     windows: AtomicUsize,
     threads: AtomicUsize,
     caught: AtomicUsize,
@@ -39,7 +41,7 @@ struct Shared {
 pub fn run(args: &WatchArgs) -> Result<()> {
     let limits = |limit_ns: u64| Limits {
         limit_ns,
-        most_ns: args.most.ns().max(limit_ns),
+        most_ns: args.most.ns(),
     };
     if args.window_limit.ns() == 0 || args.stall.iter().any(|stall| stall.limit.ns() == 0) {
         bail!("a limit of no time would be passed by everything");
@@ -59,7 +61,10 @@ pub fn run(args: &WatchArgs) -> Result<()> {
         archive: &archive,
         keep: args.keep.bytes(),
     };
-    let pause = Duration::from_nanos(args.pause.ns());
+    let patience = Patience {
+        most_ns: args.most.ns(),
+        pause: Duration::from_nanos(args.pause.ns()),
+    };
     let shared = Shared::default();
     let (tell, told) = channel();
     let (give, given) = sync_channel(0);
@@ -72,7 +77,7 @@ pub fn run(args: &WatchArgs) -> Result<()> {
                 let _ = say.send(keeper.keep(&hang, &process));
             }
         };
-        let look = move || look_out(watcher, shared, pause, &give, &tell);
+        let look = move || look_out(watcher, shared, patience, &give, &tell);
         Builder::new()
             .name("keeper".into())
             .spawn_scoped(scope, keep)?;
@@ -93,6 +98,10 @@ pub fn run(args: &WatchArgs) -> Result<()> {
                 line.tell(&format!("the ring holds {holds} at the present rate"));
             }
             was_full = status.full;
+            if status.full {
+                let holds = status.holds.as_nanos() as u64;
+                shared.holds.store(holds, Ordering::Relaxed);
+            }
             line.show(|| text(status, shared));
         });
         shared.stops.store(true, Ordering::Relaxed);
@@ -103,12 +112,20 @@ pub fn run(args: &WatchArgs) -> Result<()> {
     flown
 }
 
+/// How long is waited for what.
+struct Patience {
+    /// For a hang's end, ns.
+    most_ns: u64,
+    /// From one that was saved to the next.
+    pause: Duration,
+}
+
 /// Looks for hangs until it is told to stop. One that it finds is given away if it can be saved
 /// now, and told of in any case.
 fn look_out(
     mut watcher: Watcher,
     shared: &Shared,
-    pause: Duration,
+    patience: Patience,
     give: &SyncSender<(Hang, Process)>,
     tell: &Sender<String>,
 ) {
@@ -119,6 +136,11 @@ fn look_out(
         // What hung before there are events cannot be explained.
         if !shared.flies.load(Ordering::Relaxed) {
             continue;
+        }
+        let holds = shared.holds.load(Ordering::Relaxed);
+        if holds > 0 {
+            // What a hang began with is worth more than its end.
+            watcher.wait_at_most(patience.most_ns.min(holds / 4 * 3));
         }
         let hangs = match watcher.look() {
             Ok(hangs) => hangs,
@@ -144,7 +166,7 @@ fn look_out(
                 continue;
             };
             let noticed = notice(&hang, &process);
-            let rests = saved.is_some_and(|saved| saved.elapsed() < pause);
+            let rests = saved.is_some_and(|saved| saved.elapsed() < patience.pause);
             if !rests && give.try_send((hang, process)).is_ok() {
                 saved = Some(Instant::now());
             } else {
