@@ -203,6 +203,8 @@ fn in_full(archive: &Archive, report: &Report) -> Result<()> {
             from: Some(Moment::At(occasion.from_ns)),
             to: Some(Moment::At(occasion.to_ns)),
         },
+        yes: true,
+        forget: Vec::new(),
         json: false,
     })
 }
