@@ -313,6 +313,10 @@ fn is_trace(name: &str) -> bool {
 
 fn read_report(path: &Path) -> Result<Report, String> {
     let read = || {
+        // A pipe in its place would keep the reader waiting.
+        if !fs::symlink_metadata(path)?.is_file() {
+            return Err(io::Error::other("it is no plain file"));
+        }
         let mut text = Vec::new();
         let file = File::open(path)?;
         file.take(MOST_BYTES).read_to_end(&mut text)?;
@@ -454,6 +458,11 @@ mod tests {
             assert_eq!(damaged[0].path, path);
             assert!(!damaged[0].why.is_empty());
         }
+        fs::remove_file(&path).unwrap();
+        fs::create_dir(&path).unwrap();
+        assert_eq!(archive.reports().unwrap().1[0].why, "it is no plain file");
+        fs::remove_dir(&path).unwrap();
+        fs::write(&path, "{").unwrap();
         assert_eq!(add(&archive, "aa", 10, 10).count, 1);
         let (reports, damaged) = archive.reports().unwrap();
         assert_eq!((reports.len(), damaged.len()), (2, 0));

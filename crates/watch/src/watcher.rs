@@ -1,6 +1,7 @@
 //! Looks for every sign of a hang, and tells of each with the process that it is in.
 
-use std::collections::HashMap;
+use std::cmp::Reverse;
+use std::collections::{HashMap, HashSet};
 use std::io;
 use std::time::Duration;
 
@@ -133,7 +134,7 @@ impl Watcher {
                 stretch,
             });
         }
-        Ok(hangs)
+        Ok(one_a_process(hangs))
     }
 
     /// How many windows there are, and how many threads that were named.
@@ -174,6 +175,19 @@ impl Watcher {
     }
 }
 
+/// A process can have several windows, and a thread that is watched besides: of what hung in it at
+/// the same time the longest is told.
+fn one_a_process(mut hangs: Vec<Hang>) -> Vec<Hang> {
+    let length = |hang: &Hang| hang.stretch.window.end - hang.stretch.window.start;
+    hangs.sort_by_key(|hang| Reverse(length(hang)));
+    let mut told = HashSet::new();
+    hangs.retain(|hang| match &hang.process {
+        Some(process) => told.insert(process.pid),
+        None => true,
+    });
+    hangs
+}
+
 /// CLOCK_MONOTONIC, ns: the recorder's clock.
 fn monotonic_ns() -> u64 {
     let mut time = libc::timespec {
@@ -183,4 +197,47 @@ fn monotonic_ns() -> u64 {
     // SAFETY: `time` is a valid place for the result; the clock always exists.
     unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &mut time) };
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn hang(pid: Option<u32>, window: std::ops::Range<u64>) -> Hang {
+        Hang {
+            sign: Sign::Window,
+            process: pid.map(|pid| Process {
+                pid,
+                name: "app".to_owned(),
+            }),
+            tid: 0,
+            stretch: Stretch {
+                window,
+                goes_on: false,
+            },
+        }
+    }
+
+    /// Of a process with several windows the longest hang is told; processes that cannot be seen
+    /// are not taken for one.
+    #[test]
+    fn several_windows() {
+        let hangs = vec![
+            hang(Some(1), 5..9),
+            hang(Some(2), 0..2),
+            hang(Some(1), 3..9),
+            hang(None, 0..9),
+            hang(None, 0..8),
+        ];
+        let told = one_a_process(hangs);
+        let told: Vec<_> = told
+            .iter()
+            .map(|hang| {
+                let pid = hang.process.as_ref().map(|process| process.pid);
+                (pid, hang.stretch.window.clone())
+            })
+            .collect();
+        let expected = [(None, 0..9), (None, 0..8), (Some(1), 3..9), (Some(2), 0..2)];
+        assert_eq!(told, expected);
+    }
 }
