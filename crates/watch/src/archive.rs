@@ -19,16 +19,16 @@ use serde::{Deserialize, Serialize};
 
 /// A step that failed, and why.
 #[derive(Debug, thiserror::Error)]
-#[error("cannot {doing}: {source}")]
+#[error("cannot {doing}: {why}")]
 pub struct Error {
     doing: String,
-    source: io::Error,
+    why: io::Error,
 }
 
 fn failed(doing: impl FnOnce() -> String) -> impl FnOnce(io::Error) -> Error {
-    |source| Error {
+    |why| Error {
         doing: doing(),
-        source,
+        why,
     }
 }
 

@@ -73,14 +73,14 @@ struct Unread {
 /// Lists all, or tells one in full.
 pub fn run(args: &HangsArgs) -> Result<()> {
     let archive = Archive::at(&args.dir);
-    if !args.dir.exists() {
+    if matches!(args.dir.try_exists(), Ok(false)) {
         let folder = args.dir.display();
         let what = format!("{folder} is not there: `sudo hangdog watch` makes it");
         return Err(NothingFound::new(what).into());
     }
     let (mut reports, damaged) = archive
         .reports()
-        .context("what root's watch caught is root's: try sudo hangdog hangs")?;
+        .context("what a watch caught is its owner's alone: try sudo hangdog hangs")?;
     for file in &damaged {
         eprintln!(
             "hangdog: {}: {}; passed over",
