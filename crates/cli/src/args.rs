@@ -1,5 +1,6 @@
 //! The command line as definitions alone: help, completions and man pages are made from them.
 
+use crate::stall::Stall;
 use crate::units::{Moment, Size, Span};
 use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
 use std::ffi::OsString;
@@ -34,6 +35,10 @@ pub enum Command {
     Flight(FlightArgs),
     /// Save what the running flight recorder holds as a trace; it flies on
     Snap(SnapArgs),
+    /// Record always, and save and explain hangs by itself, until Ctrl-C
+    Watch(WatchArgs),
+    /// List the hangs that watch caught
+    Hangs(HangsArgs),
     /// Say what this machine allows and lacks, and how to fix it
     Doctor(DoctorArgs),
     /// Say what a trace holds: when, where, threads, events, loss, size
@@ -120,6 +125,49 @@ pub struct SnapArgs {
     /// Name of the trace [default: hangdog-DATE-TIME.hang]
     #[arg(short, long, value_name = "TRACE", value_hint = ValueHint::AnyPath)]
     pub output: Option<PathBuf>,
+}
+
+/// Where hangs are kept unless told otherwise.
+const HANGS: &str = "/var/lib/hangdog/hangs";
+
+/// Arguments of `watch`.
+#[derive(Args, Debug)]
+pub struct WatchArgs {
+    /// A window that leaves unread for so long what its display sent does not answer
+    #[arg(long, value_name = "DURATION", default_value = "2s")]
+    pub window_limit: Span,
+    /// A thread that should come round at least this often: THREAD:DURATION or
+    /// PROCESS/THREAD:DURATION; can be given again
+    #[arg(long, value_name = "THREAD:DURATION")]
+    pub stall: Vec<Stall>,
+    /// Wait no longer than this, from its begin, for a hang to end before it is saved
+    #[arg(long, value_name = "DURATION", default_value = "10s")]
+    pub most: Span,
+    /// Leave so much time between two that are saved
+    #[arg(long, value_name = "DURATION", default_value = "30s")]
+    pub pause: Span,
+    /// Where hangs are kept
+    #[arg(long, value_name = "DIRECTORY", default_value = HANGS, value_hint = ValueHint::DirPath)]
+    pub dir: PathBuf,
+    /// Disk space for traces; the oldest go first
+    #[arg(long, value_name = "SIZE", default_value = "2G")]
+    pub keep: Size,
+    /// How to record
+    #[command(flatten)]
+    pub flight: FlightArgs,
+}
+
+/// Arguments of `hangs`.
+#[derive(Args, Debug)]
+pub struct HangsArgs {
+    /// Tell all of the hang with this signature, or the only one that begins so
+    pub signature: Option<String>,
+    /// Where hangs are kept
+    #[arg(long, value_name = "DIRECTORY", default_value = HANGS, value_hint = ValueHint::DirPath)]
+    pub dir: PathBuf,
+    /// Answer in JSON (docs/JSON.md)
+    #[arg(long)]
+    pub json: bool,
 }
 
 /// Arguments of `doctor`.

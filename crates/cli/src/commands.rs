@@ -6,6 +6,7 @@ mod export;
 mod flame;
 mod flight;
 mod graph;
+mod hangs;
 mod info;
 mod man;
 mod record;
@@ -13,6 +14,7 @@ mod snap;
 mod story;
 mod threads;
 mod top;
+mod watch;
 mod why;
 
 use crate::args::Command;
@@ -30,6 +32,8 @@ pub fn run(command: Command) -> Result<ExitCode> {
         Command::Record(args) => return record::run(&args),
         Command::Flight(args) => flight::run(&args)?,
         Command::Snap(args) => snap::run(&args)?,
+        Command::Watch(args) => watch::run(&args)?,
+        Command::Hangs(args) => hangs::run(&args)?,
         Command::Doctor(args) => return doctor::run(&args),
         Command::Info(args) => info::run(&args)?,
         Command::Threads(args) => threads::run(&args)?,

@@ -3,6 +3,7 @@
 mod answers_file;
 mod args;
 mod case;
+mod clock;
 mod commands;
 mod describe;
 mod exported;
@@ -13,6 +14,7 @@ mod new_trace;
 mod output;
 mod samples;
 mod select;
+mod stall;
 mod status;
 mod story;
 mod units;

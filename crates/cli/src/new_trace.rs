@@ -1,28 +1,12 @@
 //! A trace that is made: what it is called, and what is said of it when it is there.
 
-use crate::format;
+use crate::{clock, format};
 use hangdog_trace::Trace;
 use std::path::{Path, PathBuf};
 
 /// The name of a trace that was given none, by the local time.
 pub fn default_path() -> PathBuf {
-    // SAFETY: tm is plain integers and a pointer, for which zero is valid; time takes null, and
-    // localtime_r fills a valid place.
-    let time = unsafe {
-        let now = libc::time(std::ptr::null_mut());
-        let mut time: libc::tm = std::mem::zeroed();
-        libc::localtime_r(&now, &mut time);
-        time
-    };
-    PathBuf::from(format!(
-        "hangdog-{:04}{:02}{:02}-{:02}{:02}{:02}.hang",
-        time.tm_year + 1900,
-        time.tm_mon + 1,
-        time.tm_mday,
-        time.tm_hour,
-        time.tm_min,
-        time.tm_sec
-    ))
+    PathBuf::from(format!("hangdog-{}.hang", clock::stamp(clock::now())))
 }
 
 /// A trace that has been written.

@@ -1,6 +1,7 @@
 //! docs/JSON.md against what the command prints, in both directions.
 
 use hangdog_trace::{Meta, text};
+use hangdog_watch::archive::{Archive, Catch, Occasion};
 use serde_json::Value;
 use std::collections::BTreeSet;
 use std::fs;
@@ -178,6 +179,35 @@ fn document_and_answers_agree() {
             "{section}: printed on the left, documented on the right"
         );
     }
+}
+
+/// The document names every field of what the watch caught, damaged reports too.
+#[test]
+fn document_and_hangs_agree() {
+    let dir = TempDir::new().expect("a directory");
+    let archive = Archive::at(dir.path());
+    let catch = Catch {
+        signature: "0123456789abcdef".to_owned(),
+        program: "app".to_owned(),
+        sign: "window".to_owned(),
+        sentence: "app was held up.".to_owned(),
+        occasion: Occasion {
+            unix_ns: 1,
+            duration_ns: 2,
+            goes_on: false,
+            pid: 3,
+            tid: 3,
+            trace: "20261122-140322-app.hang".to_owned(),
+            from_ns: 4,
+            to_ns: 5,
+        },
+    };
+    archive.add(&catch, &()).expect("a report");
+    fs::write(dir.path().join("report-00.json"), "{").expect("a damaged report");
+    let mut found = BTreeSet::new();
+    let args = ["hangs", "--dir", "."];
+    paths(&answer(dir.path(), &args), "", &mut found);
+    assert_eq!(found, documented(&document(), "hangs"));
 }
 
 /// The document names every field of doctor's answer, whatever this machine allows.

@@ -13,13 +13,7 @@ use std::time::Duration;
 
 /// Flies until a signal asks to stop.
 pub fn run(args: &FlightArgs) -> Result<()> {
-    let options = Options {
-        memory: args.memory.bytes(),
-        unwind_memory: args.unwind_memory.bytes(),
-        stacks: !args.no_stacks,
-        sample_hz: if args.no_stacks { 0 } else { args.sample },
-        transfers: false,
-    };
+    let options = options(args);
     let socket = socket_path();
     let mut line = StatusLine::new();
     let mut told: Option<Status> = None;
@@ -42,6 +36,17 @@ pub fn run(args: &FlightArgs) -> Result<()> {
     })?;
     line.clear();
     Ok(())
+}
+
+/// What is to be recorded.
+pub fn options(args: &FlightArgs) -> Options {
+    Options {
+        memory: args.memory.bytes(),
+        unwind_memory: args.unwind_memory.bytes(),
+        stacks: !args.no_stacks,
+        sample_hz: if args.no_stacks { 0 } else { args.sample },
+        transfers: false,
+    }
 }
 
 /// Tells what is new since the last time.
@@ -69,8 +74,8 @@ fn text(status: Status) -> String {
     format!("the ring holds {}{all}; {snapshots}", holds(status.holds))
 }
 
-/// How far back the ring reaches: whole seconds say enough, except of less than ten.
-fn holds(time: Duration) -> String {
+/// How far back a ring reaches: whole seconds say enough, except of less than ten.
+pub fn holds(time: Duration) -> String {
     match time.as_secs() {
         0..10 => format!("{:.1} s", time.as_secs_f64()),
         seconds => format!("{seconds} s"),

@@ -15,7 +15,7 @@ use crate::select::{self, NothingFound, Window};
 use anyhow::{Result, bail};
 use hangdog_diagnose::shape::Shape;
 use hangdog_diagnose::verdict::{Question, Verdict, Who};
-use hangdog_diagnose::{Answers, Problem, Setting, diagnose, judge, problem};
+use hangdog_diagnose::{Answers, Problem, Setting, diagnose, judge, problem, signature};
 use hangdog_graph::Evidence;
 use serde::Serialize;
 use std::io::{self, IsTerminal};
@@ -28,6 +28,8 @@ struct Answer<'a> {
     loss: &'a Loss,
     #[serde(flatten)]
     verdict: &'a Verdict,
+    /// What the cause is known by on other occasions.
+    signature: String,
     /// All problems that were found, worst first.
     problems: Vec<Found>,
     /// Which of them this is, from 1; none where the user said what to explain.
@@ -98,6 +100,7 @@ pub fn run(args: &WhyArgs) -> Result<()> {
             trace: &args.trace,
             loss: &recording.loss,
             verdict: &verdict,
+            signature: signature(&verdict),
             problems: found,
             number,
         });

@@ -12,3 +12,4 @@ mod names;
 mod names_python;
 mod names_sources;
 mod support;
+mod watch;
