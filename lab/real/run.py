@@ -8,6 +8,7 @@ import argparse
 import json
 import pathlib
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -144,6 +145,8 @@ def main():
     )
     parser.add_argument("--json", action="store_true", help="print rows and counts as JSON")
     args = parser.parse_args()
+    # So that nothing stays on the stage when this is ended.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit("lab-real: ended by a signal"))
     hangdog = shutil.which(args.hangdog)
     if hangdog is None:
         sys.exit(f"lab-real: cannot find '{args.hangdog}': build it, or say where by --hangdog")
