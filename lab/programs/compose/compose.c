@@ -170,6 +170,7 @@ static void draw(void)
 		plan.depth = 0;
 	/* Realtime threads get 950 ms of each second: a longer hog would be throttled. */
 	plan.hang_ms = lab_choose("hang_ms", 500, family == STARVED ? 850 : 1000);
+	plan.is_given_up = family == LOST_WAKE;
 	draw_chain();
 }
 
@@ -231,9 +232,8 @@ static void turn(int ms)
 
 static void hang(int ms)
 {
-	bool overruns = family == LOST_WAKE;
 	shared->hanging = true;
-	shared->work_ms = overruns ? (plan.forgets ? 2 : ms + OVERRUN_MS) : ms;
+	shared->work_ms = plan.forgets ? 2 : plan.is_given_up ? ms + OVERRUN_MS : ms;
 	node_work(&plan.nodes[0]);
 }
 
@@ -266,9 +266,9 @@ int main(int argc, char **argv)
 
 	lab_turns(turn);
 	lab_hang(hang, plan.hang_ms);
-	if (family == LOST_WAKE)
-		LAB_SLEEP_US((OVERRUN_MS + 50) * 1000);
 	shared->hanging = false;
+	if (plan.is_given_up)
+		LAB_SLEEP_US((OVERRUN_MS + 50) * 1000);
 	lab_turns(turn);
 	return 0;
 }

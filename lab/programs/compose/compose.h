@@ -106,6 +106,8 @@ struct plan {
 	struct link links[MAX_DEPTH + 1]; /* [0] is not used */
 	enum root root;
 	int hang_ms;
+	/* One that waits gives up in the hang. */
+	bool is_given_up;
 	/* The last node takes its request and never answers. */
 	bool forgets;
 	int knot, knot_breaker;
