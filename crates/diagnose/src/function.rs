@@ -26,6 +26,8 @@ pub(crate) enum Origin {
     Runtime,
     /// The program's outermost function, which says nothing that its name does not.
     Entry,
+    /// A place in a file without names of functions.
+    Nameless,
     /// Another library.
     Library,
     /// The program itself, compiled code of its scripts among it.
@@ -54,11 +56,19 @@ impl Origin {
         Some(match module {
             _ if frame.kernel => Origin::Kernel,
             _ if RUNTIME.iter().any(|start| module.starts_with(start)) => Origin::Runtime,
+            _ if is_place(function) => Origin::Nameless,
             _ if module.contains(".so") => Origin::Library,
             _ if matches!(function, "main" | "_start") => Origin::Entry,
             _ => Origin::Program,
         })
     }
+}
+
+/// Whether a function goes by where it is, as `libfoo.so.1+0x1234`.
+fn is_place(function: &str) -> bool {
+    function
+        .rsplit_once("+0x")
+        .is_some_and(|(_, offset)| offset.bytes().all(|digit| digit.is_ascii_hexdigit()))
 }
 
 /// The functions of a stack, innermost first, each with the name of the function that holds its

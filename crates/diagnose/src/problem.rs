@@ -17,10 +17,11 @@ mod request;
 use hangdog_graph::{Evidence, WaitKind};
 use hangdog_trace::ids::Utid;
 use rayon::prelude::*;
+use std::collections::HashSet;
 use std::ops::Range;
 
 use crate::stretch::{Stretch, each_stretch};
-use family::{Family, seen_life, unattended};
+use family::{Family, Habits, seen_life, unattended};
 use finder::Finder;
 
 /// What makes a stretch a problem.
@@ -97,6 +98,15 @@ const MOST: usize = 20;
 
 /// The problems of a trace, worst first. `command_tid` is the tid of the recorded command.
 pub fn find(evidence: &Evidence<'_>, command_tid: Option<u32>) -> Vec<Problem> {
+    find_of(evidence, command_tid, |_| true)
+}
+
+/// The problems of the threads that are asked for, worst first.
+pub fn find_of(
+    evidence: &Evidence<'_>,
+    command_tid: Option<u32>,
+    is_asked_for: impl Fn(Utid) -> bool,
+) -> Vec<Problem> {
     let family = Family::new(evidence, command_tid);
     let threads: Vec<Utid> = evidence
         .timeline
@@ -115,6 +125,7 @@ pub fn find(evidence: &Evidence<'_>, command_tid: Option<u32>) -> Vec<Problem> {
     problems.extend(input::find(evidence, &family));
     problems.extend(request::find(evidence, &family));
     problems.extend(kept_out::find(evidence, &family));
+    problems.retain(|problem| is_asked_for(problem.thread));
     problems.sort_by(|a, b| {
         b.score
             .total_cmp(&a.score)
@@ -149,6 +160,10 @@ fn of_thread(evidence: &Evidence<'_>, family: &Family, thread: Utid) -> Vec<Prob
     finder.end_series();
     let usual = finder.usual();
     let takes_turns = finder.takes_turns();
+    let often: HashSet<u64> = (finder.candidates.iter())
+        .filter(|candidate| finder.is_often(candidate))
+        .map(|candidate| candidate.window.start)
+        .collect();
     let mut problems: Vec<Problem> = finder
         .candidates
         .into_iter()
@@ -159,7 +174,12 @@ fn of_thread(evidence: &Evidence<'_>, family: &Family, thread: Utid) -> Vec<Prob
                 .and_then(|site| usual.get(&site).copied())
                 .unwrap_or(0);
             let excess = length.saturating_sub(usual) as f64;
-            let mut weight = family.weight(evidence, thread, candidate.doing, takes_turns);
+            let is_often = often.contains(&candidate.window.start);
+            let habits = Habits {
+                takes_turns,
+                is_often,
+            };
+            let mut weight = family.weight(evidence, thread, candidate.doing, habits);
             let is_first = family.first.contains(&thread);
             weight *= (candidate.wait).map_or(1.0, |wait| unattended(&wait, &life, is_first));
             let kind = match candidate.doing {

@@ -65,7 +65,7 @@ pub fn run(args: &WhyArgs) -> Result<()> {
     let recording = &case.recording;
     let evidence = case.evidence();
     let problems = problem::find(&evidence, recording.trace.meta().command_tid);
-    let (chosen, number) = choose(args, recording, &problems)?;
+    let (chosen, number) = choose(args, &evidence, recording, &problems)?;
     let lost = recording.loss.total > 0;
     let explain = |answers: &Answers| diagnose(&evidence, &chosen, Setting { lost, answers });
     let mut verdict = explain(&answers);
@@ -139,6 +139,7 @@ fn forget(trace: &Path, answers: &mut Answers, number: u32) -> Result<()> {
 /// What to explain: what the user named, or the worst problem of those found.
 fn choose(
     args: &WhyArgs,
+    evidence: &Evidence<'_>,
     recording: &Recording,
     problems: &[Problem],
 ) -> Result<(Problem, Option<usize>)> {
@@ -149,9 +150,16 @@ fn choose(
         let part = window.from.max(life.start)..window.to.min(life.end);
         // A part of a thread's life is explained as it is; of a whole life, its worst problem.
         let asked_for_part = args.window.from.is_some() || args.window.to.is_some();
-        let worst = problems.iter().position(|problem| problem.thread == thread);
-        if let (false, Some(at)) = (asked_for_part, worst) {
-            return Ok((problems[at].clone(), Some(at + 1)));
+        if !asked_for_part {
+            let listed = problems.iter().position(|problem| problem.thread == thread);
+            if let Some(at) = listed {
+                return Ok((problems[at].clone(), Some(at + 1)));
+            }
+            let command = recording.trace.meta().command_tid;
+            let own = problem::find_of(evidence, command, |other| other == thread);
+            if let Some(worst) = own.into_iter().next() {
+                return Ok((worst, None));
+            }
         }
         return Ok((Problem::picked(thread, part), None));
     }

@@ -13,6 +13,15 @@ use std::ops::Range;
 
 use super::Doing;
 
+/// What a thread usually does.
+#[derive(Clone, Copy)]
+pub(super) struct Habits {
+    /// It takes turns in an event loop.
+    pub(super) takes_turns: bool,
+    /// It waits often at the place that is looked at.
+    pub(super) is_often: bool,
+}
+
 /// The processes that a recorded command consists of.
 pub(super) struct Family {
     /// The main threads that stand for the user: the command's, and, where that does nothing but
@@ -74,7 +83,7 @@ impl Family {
         evidence: &Evidence<'_>,
         thread: Utid,
         doing: Doing,
-        takes_turns: bool,
+        habits: Habits,
     ) -> f64 {
         let known = evidence.threads.thread(thread);
         let waiting = matches!(doing, Doing::Waiting(_));
@@ -112,8 +121,10 @@ impl Family {
         match (known.is_main(), habitual, doing) {
             (_, true, _) => 0.05,
             // A batch job: nobody is known to wait for a part of it.
-            (true, _, Doing::Busy) if !takes_turns => 0.3,
-            (true, _, Doing::Waiting(WaitKind::Condition)) if !takes_turns => 0.1,
+            (true, _, Doing::Busy) if !habits.takes_turns => 0.3,
+            // Where a thread often waits for a condition, it waits for work.
+            (true, _, Doing::Waiting(WaitKind::Condition)) if habits.is_often => 0.05,
+            (true, _, Doing::Waiting(WaitKind::Condition)) if !habits.takes_turns => 0.1,
             (true, ..) => 1.0,
             (false, _, Doing::Waiting(WaitKind::Condition)) => 0.05,
             (false, ..) => 0.3,

@@ -23,6 +23,8 @@ pub(super) struct Finder {
     pub(super) candidates: Vec<Candidate>,
     /// Waits for one of several descriptors, or for input.
     polls: usize,
+    /// Waits of which an event loop can be made, by site.
+    turns: HashMap<Site, usize>,
     /// Lengths of waits by site, as counts by power of two.
     lengths: HashMap<Site, [u32; 64]>,
     busy: Option<Busy>,
@@ -94,6 +96,9 @@ impl Finder {
         self.add_up(waiting);
         let kind = waiting.wait.kind;
         self.polls += usize::from(matches!(kind, WaitKind::Poll | WaitKind::Device));
+        if let (WaitKind::Condition | WaitKind::Message, Some(row)) = (kind, waiting.wait.row) {
+            *self.turns.entry(evidence.site(row)).or_default() += 1;
+        }
         let site = waiting.wait.row.map(|row| evidence.site(row));
         if let Some(site) = site {
             self.count_length(site, length);
@@ -214,8 +219,16 @@ impl Finder {
 
     /// Whether the thread takes turns in an event loop.
     pub(super) fn takes_turns(&self) -> bool {
-        const TURNS: usize = 3;
-        self.polls >= TURNS
+        const POLLS: usize = 3;
+        const TURNS: usize = 10;
+        self.polls >= POLLS || self.turns.values().any(|&turns| turns >= TURNS)
+    }
+
+    /// Whether the thread waited often where this candidate is.
+    pub(super) fn is_often(&self, candidate: &Candidate) -> bool {
+        const OFTEN: u32 = 3;
+        let times = candidate.site.and_then(|site| self.lengths.get(&site));
+        times.is_some_and(|lengths| lengths.iter().sum::<u32>() >= OFTEN)
     }
 
     /// What waits at a site usually take, where there are enough to say: the lower bound of the

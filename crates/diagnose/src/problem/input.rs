@@ -4,7 +4,8 @@
 //! the recording sees what goes in and what comes out. A program that is at its event loop reads
 //! what comes at once, so what lay for longer than a person bears was input to a program that hung.
 
-use hangdog_graph::Evidence;
+use hangdog_graph::{Evidence, Wait, WaitKind};
+use hangdog_timeline::State;
 use hangdog_trace::ids::Utid;
 use std::collections::HashMap;
 
@@ -28,6 +29,8 @@ const SERVERS: [&str; 12] = [
 ];
 /// What is read within this time is answered.
 const UNREAD_NS: u64 = 200_000_000;
+/// A turn that began longer before is not looked for.
+const LONGEST_TURN_NS: u64 = 30_000_000_000;
 /// A person waits for it.
 const WEIGHT: f64 = 3.0;
 
@@ -75,7 +78,7 @@ pub(super) fn find(evidence: &Evidence<'_>, family: &Family) -> Vec<Problem> {
                 let thread = reader?;
                 Some(Problem {
                     thread,
-                    window: from..to,
+                    window: turn_before(evidence, thread, from)..to,
                     kind: ProblemKind::Input,
                     score: (to - from) as f64 * WEIGHT * family.share(evidence, thread),
                 })
@@ -92,6 +95,19 @@ impl Connection {
             self.long.push((from, at));
         }
     }
+}
+
+/// When the turn of its event loop began that kept a thread from reading what came at `from`.
+fn turn_before(evidence: &Evidence<'_>, thread: Utid, from: u64) -> u64 {
+    let intervals = evidence.timeline.intervals(thread);
+    let here = intervals.index_at(from).map_or(0, |at| at + 1);
+    let last_home = (0..here)
+        .rev()
+        .filter_map(|at| intervals.get(at))
+        .filter(|interval| interval.state == State::Blocked && interval.end <= from)
+        .take_while(|interval| from - interval.end <= LONGEST_TURN_NS)
+        .find(|interval| Wait::new(evidence, thread, interval).kind == WaitKind::Poll);
+    last_home.map_or(from, |home| home.end)
 }
 
 fn serves(evidence: &Evidence<'_>, thread: Utid) -> bool {

@@ -105,11 +105,19 @@ pub(super) fn find(evidence: &Evidence<'_>, family: &Family) -> Vec<Problem> {
             window: request.from..request.to,
             kind: ProblemKind::Request,
             score: (request.to - request.from).saturating_sub(usual) as f64
-                * WEIGHT
+                * weight(evidence, request.thread)
                 * family.share(evidence, request.thread),
         }));
     }
     problems
+}
+
+/// A program's main thread stands for its user.
+fn weight(evidence: &Evidence<'_>, thread: Utid) -> f64 {
+    match evidence.threads.thread(thread).is_main() {
+        true => WEIGHT,
+        false => WEIGHT / 2.0,
+    }
 }
 
 /// Whether the thread did little else meanwhile: one that sends, does other things, and finds
