@@ -4,13 +4,14 @@
 //! before either is read. A record may be late by as long as its writer was held up; what is newer
 //! than the cutoff waits for the next round.
 
+mod handoffs;
+
 use hangdog_trace::Tables;
 use hangdog_trace::ids::{IDLE, KERNEL_PROCESS, NO_STACK, NONE, StackId, Upid, Utid};
-use hangdog_trace::object::{Object, ObjectKind};
 use hangdog_trace::tables::{
-    Count, Handoff, Interrupt, Io, LifecycleEvent, Sample, Socket, Switch, Transfer, Wake,
+    Count, Interrupt, Io, LifecycleEvent, Sample, Socket, Switch, Transfer, Wake,
 };
-use hangdog_trace::words::{HandoffKind, HandoffStep, IoOperation, LifecycleKind};
+use hangdog_trace::words::{IoOperation, LifecycleKind};
 use std::collections::HashMap;
 
 use crate::code::{AddressSpace, Code};
@@ -383,60 +384,6 @@ impl World {
                 holder.process == self.threads[waiter as usize].process && !holder.exited
             })
             .unwrap_or(NONE)
-    }
-
-    /// The argument of a switch, and who holds what the thread waits for.
-    fn what_is_waited_for(&self, thread: Utid, event: &Event) -> (u64, Utid) {
-        let (low, high) = (event.arg & 0xffff_ffff, (event.arg >> 32) as u32);
-        let call = i64::from(event.call);
-        if Object(event.object).kind() == ObjectKind::KernelLock {
-            let holder = self.known(high).filter(|&utid| utid != thread && high != 0);
-            return (low, holder.unwrap_or(NONE));
-        }
-        match call {
-            libc::SYS_futex => (low, self.holder(thread, high)),
-            libc::SYS_fcntl | libc::SYS_flock => {
-                let holder = self.file_locks.get(&thread);
-                (event.arg, holder.copied().unwrap_or(NONE))
-            }
-            _ => (event.arg, NONE),
-        }
-    }
-
-    fn hand_over(&mut self, cpu: u16, thread: Utid, event: &Event) {
-        let (kind, step) = (HandoffKind::from(event.x), HandoffStep::from(event.flags));
-        let detail = u64::from(event.c) << 32 | u64::from(event.b);
-        let other = match kind {
-            HandoffKind::Signal => self.thread(event.ts, event.a),
-            _ if event.a == 0 => NONE,
-            _ => self.known(event.a).unwrap_or(NONE),
-        };
-        if kind == HandoffKind::FileLock {
-            match step {
-                HandoffStep::Waiting => self.file_locks.insert(thread, other),
-                _ => self.file_locks.remove(&thread),
-            };
-        }
-        let (frame, detail) = match (kind, detail) {
-            (HandoffKind::Work, 0) => (NONE, 0),
-            (HandoffKind::Work, function) => {
-                (self.code.kernel_function(function, &mut self.tables), 0)
-            }
-            (_, detail) => (NONE, detail),
-        };
-        self.tables.handoffs.push(Handoff {
-            ts: self.since_start(event.ts),
-            cpu,
-            thread,
-            context: event.vector,
-            kind: event.x,
-            step: event.flags,
-            key: event.arg,
-            object: event.object,
-            other,
-            frame,
-            detail,
-        });
     }
 
     fn happen(&mut self, cpu: u16, event: &Event) {
