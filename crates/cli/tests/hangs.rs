@@ -10,7 +10,7 @@ const TRACE: &str = "
 process app 100
 thread main app 100 name=app
 0   cpu0 switch idle -> main
-1ms cpu0 switch main -> idle sleeping nanosleep arg=40ms stack=clock_nanosleep;steep;main
+1ms cpu0 switch main -> idle sleeping nanosleep arg=40ms stack=steep;main
 41ms cpu0 wake idle -> main in=timer
 41ms cpu0 switch idle -> main
 end 50ms
@@ -21,7 +21,7 @@ const TIME: u64 = 1_795_356_202_000_000_000;
 
 /// A hang of the program `app`, and its trace if that is still there.
 fn catch(archive: &Archive, signature: &str, at: u64, has_trace: bool) {
-    let path = archive.new_trace("20261122-140322", "app");
+    let path = archive.new_trace(&format!("20261122-14032{at}"), "app");
     let trace = path.file_name().expect("a name").to_str().expect("UTF-8");
     let catch = Catch {
         signature: signature.to_owned(),
@@ -100,7 +100,7 @@ fn list() {
     let expected = "\
 2026-11-22 14:03:31    40 ms  app  2 times  bbbb0000bbbb0000
     app was held up at 9.
-    caught/20261122-140322-app-2.hang
+    caught/20261122-140329-app.hang
 2026-11-22 14:03:22   >40 ms  app  1 time  aaaa0000aaaa0000
     app was held up at 0.
     trace removed to keep the limit on disk
