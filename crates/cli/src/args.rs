@@ -49,6 +49,10 @@ pub enum Command {
     Story(StoryArgs),
     /// Find the problems in a trace and explain the worst
     Why(WhyArgs),
+    /// List the problems in a trace, worst first
+    Problems(ProblemsArgs),
+    /// Say why an edge of a verdict is believed
+    Explain(ExplainArgs),
     /// Build the graph of causes: count it, or draw a part
     Graph(GraphArgs),
     /// List the functions that time went to
@@ -272,9 +276,9 @@ pub struct StoryArgs {
     pub json: bool,
 }
 
-/// Arguments of `why`.
+/// A trace, and which of its problems.
 #[derive(Args, Debug)]
-pub struct WhyArgs {
+pub struct Which {
     /// The trace
     #[arg(value_hint = ValueHint::DirPath)]
     pub trace: PathBuf,
@@ -287,6 +291,14 @@ pub struct WhyArgs {
     /// When
     #[command(flatten)]
     pub window: WindowArgs,
+}
+
+/// Arguments of `why`.
+#[derive(Args, Debug)]
+pub struct WhyArgs {
+    /// Which problem
+    #[command(flatten)]
+    pub which: Which,
     /// Ask nothing: take what the evidence favours
     #[arg(long)]
     pub yes: bool,
@@ -294,6 +306,31 @@ pub struct WhyArgs {
     #[arg(long, value_name = "N")]
     pub forget: Vec<u32>,
     /// Answer in JSON (docs/JSON.md); asks nothing
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Arguments of `problems`.
+#[derive(Args, Debug)]
+pub struct ProblemsArgs {
+    /// The trace
+    #[arg(value_hint = ValueHint::DirPath)]
+    pub trace: PathBuf,
+    /// Answer in JSON (docs/JSON.md)
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Arguments of `explain`.
+#[derive(Args, Debug)]
+pub struct ExplainArgs {
+    /// Which problem
+    #[command(flatten)]
+    pub which: Which,
+    /// The edge: the number of the step under 'How it came about' that it leads on from
+    #[arg(value_name = "EDGE", value_parser = clap::value_parser!(u32).range(1..))]
+    pub step: u32,
+    /// Answer in JSON (docs/JSON.md)
     #[arg(long)]
     pub json: bool,
 }

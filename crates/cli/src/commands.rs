@@ -2,6 +2,7 @@
 
 mod completions;
 mod doctor;
+mod explain;
 mod export;
 mod flame;
 mod flight;
@@ -9,6 +10,7 @@ mod graph;
 mod hangs;
 mod info;
 mod man;
+mod problems;
 mod record;
 mod snap;
 mod story;
@@ -41,6 +43,8 @@ pub fn run(command: Command) -> Result<ExitCode> {
         Command::Completions { shell } => completions::run(shell)?,
         Command::Man { directory } => man::run(&directory)?,
         Command::Why(args) => why::run(&args)?,
+        Command::Problems(args) => problems::run(&args)?,
+        Command::Explain(args) => explain::run(&args)?,
         Command::Graph(args) => graph::run(&args)?,
         Command::Top(args) => top::run(&args)?,
         Command::Flame(args) => flame::run(&args)?,

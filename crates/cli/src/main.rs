@@ -18,6 +18,7 @@ mod stall;
 mod status;
 mod story;
 mod units;
+mod which;
 mod whole_file;
 
 use clap::Parser;

@@ -24,6 +24,7 @@ use crate::answers::{Answer, Answers};
 use crate::problem::Problem;
 use crate::shape::{NOBODY, Shape, source_of};
 use crate::stretch::{Stretch, Waiting, each_stretch};
+use crate::suspect::Suspect;
 
 /// What a stretch of time went to.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
@@ -173,6 +174,24 @@ impl Blame {
         let longest = self.knots.iter().max_by_key(|knot| knot.duration)?;
         let share = longest.duration as f64 / problem.duration().max(1) as f64;
         (share >= CIRCLE_SHARE).then_some(longest)
+    }
+
+    /// The step in which the suspect spent the most of what it is to blame for; where nothing is
+    /// known of it, the step that most of the time was laid to.
+    pub(crate) fn main_step(&self, suspect: &Suspect) -> usize {
+        let is_suspects =
+            |piece: &Piece| piece.thread == suspect.thread && piece.kind == suspect.kind;
+        let any = self.pieces.iter().any(is_suspects);
+        let mut times: HashMap<usize, u64> = HashMap::new();
+        for piece in &self.pieces {
+            if !any || is_suspects(piece) {
+                *times.entry(piece.step).or_default() += piece.ns;
+            }
+        }
+        times
+            .into_iter()
+            .max_by_key(|&(step, time)| (time, std::cmp::Reverse(step)))
+            .map_or(0, |(step, _)| step)
     }
 
     /// The steps from the problem down to one of them.

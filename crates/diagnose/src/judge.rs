@@ -194,27 +194,9 @@ impl Judge<'_, '_> {
             .collect()
     }
 
-    /// The step in which the suspect spent the most of what it is to blame for; where nothing is
-    /// known of it, the step that most of the time was laid to.
-    fn main_step(&self, suspect: &Suspect) -> usize {
-        let is_suspects =
-            |piece: &Piece| piece.thread == suspect.thread && piece.kind == suspect.kind;
-        let any = self.blame.pieces.iter().any(is_suspects);
-        let mut times: HashMap<usize, u64> = HashMap::new();
-        for piece in &self.blame.pieces {
-            if !any || is_suspects(piece) {
-                *times.entry(piece.step).or_default() += piece.ns;
-            }
-        }
-        times
-            .into_iter()
-            .max_by_key(|&(step, time)| (time, std::cmp::Reverse(step)))
-            .map_or(0, |(step, _)| step)
-    }
-
     /// How likely it is that all edges on the way to the suspect are causes.
     fn likelihood(&self, suspect: &Suspect) -> f64 {
-        let way = self.blame.way_to(self.main_step(suspect));
+        let way = self.blame.way_to(self.blame.main_step(suspect));
         way.iter()
             .map(|&step| &self.blame.steps[step])
             .map(|step| match &step.reached {
@@ -228,7 +210,7 @@ impl Judge<'_, '_> {
 
     fn path(&self, suspect: &Suspect) -> Vec<PathStep> {
         let evidence = self.evidence;
-        let main = self.main_step(suspect);
+        let main = self.blame.main_step(suspect);
         let way = self.blame.way_to(main);
         let mut path = Vec::new();
         for pair in way.windows(2) {

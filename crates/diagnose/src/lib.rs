@@ -9,6 +9,7 @@
 pub mod answers;
 mod begun;
 pub mod blame;
+pub mod explain;
 mod function;
 pub mod judge;
 pub mod problem;

@@ -120,7 +120,7 @@ fn text(evidence: &Evidence<'_>, doubt: &Doubt) -> String {
     )
 }
 
-fn possibility(evidence: &Evidence<'_>, edge: &Edge) -> String {
+pub(crate) fn possibility(evidence: &Evidence<'_>, edge: &Edge) -> String {
     match edge.source {
         Source::Thread(thread) => evidence.name(thread),
         Source::Timer => "its own time-out: nobody was expected".to_owned(),

@@ -68,9 +68,22 @@ pub fn beliefs(
         };
         let weight = match ended.brought_on {
             0 => IN_VAIN,
-            times => times as f64 + last,
+            // One that mostly wakes it in vain is not who it waits for, however often it does.
+            times => (times as f64 + last) * (times as f64 / ended.times as f64).powi(2),
         };
         all.push((weight, habit(evidence, &edge, other, ended.times)));
+    }
+    for asked in owed::asked(evidence, wait) {
+        if woken_by.map(Source::Thread) == Some(asked.source) {
+            continue;
+        }
+        match all
+            .iter_mut()
+            .find(|(_, other)| other.source == asked.source)
+        {
+            Some((weight, _)) => *weight += ASKED,
+            None => all.push((ASKED, asked)),
+        }
     }
     if woken_by.is_none()
         && !history.tells()
@@ -144,6 +157,8 @@ fn own_weight(edge: &Edge, wait: &Wait, in_vain: InVain, history: &History) -> f
 const LAST: f64 = 0.5;
 /// The weight of one that woke it before and always in vain.
 const IN_VAIN: f64 = 0.3;
+/// The weight of one that was woken right before the wait.
+const ASKED: f64 = 1.0;
 /// The weight of one that was asked and did not reply, where there is no history.
 const OWED: f64 = 4.0;
 /// What was seen counts as so many earlier ends.

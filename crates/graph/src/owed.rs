@@ -2,8 +2,10 @@
 //!
 //! - A thread that sent over a connection and waits for what comes back waits for the process at
 //!   the other end.
+//! - A thread that woke another before it waited may have asked it for what it waits for.
 //! - One that was refused a file's lock, or waits for it, waits for the process that has the lock.
 
+use hangdog_timeline::{Interval, State};
 use hangdog_trace::ids::{NONE, Upid, Utid};
 use hangdog_trace::object::ObjectKind;
 use hangdog_trace::words::{HandoffKind, HandoffStep};
@@ -11,6 +13,7 @@ use std::ops::Range;
 
 use crate::edge::{Edge, EdgeKind, Source, Strength};
 use crate::evidence::Evidence;
+use crate::marks::Mark;
 use crate::wait::{Wait, WaitKind};
 
 /// So many rows back it is looked for what a thread sent last.
@@ -56,6 +59,54 @@ pub(crate) fn reply(evidence: &Evidence<'_>, wait: &Wait) -> Option<Edge> {
         reason,
     ))
 }
+
+/// Whom a thread woke before it waited, the last first: not by giving back a lock, and not longer
+/// ago than a few short waits.
+pub(crate) fn asked(evidence: &Evidence<'_>, wait: &Wait) -> Vec<Edge> {
+    const VERTICES: usize = 3;
+    const MOST: usize = 3;
+    let intervals = evidence.timeline.intervals(wait.thread);
+    let here = intervals.index_at(wait.start).unwrap_or(0);
+    let is_blocked = |interval: &Interval| interval.state == State::Blocked;
+    let since = (0..here)
+        .rev()
+        .filter_map(|at| intervals.get(at))
+        .filter(is_blocked)
+        .take(VERTICES)
+        .take_while(|before| wait.start.saturating_sub(before.end) <= ASKED_WITHIN_NS)
+        .last()
+        .map_or(wait.start, |before| before.end);
+    let woken: Vec<usize> = evidence
+        .wakes_by(wait.thread, since, wait.start)
+        .filter(|&row| !evidence.shows(evidence.wakes.user_stack[row], Mark::Unlock))
+        .collect();
+    let mut asked: Vec<Utid> = Vec::new();
+    for &row in woken.iter().rev() {
+        let other = evidence.wakes.wakee[row];
+        let is_kernel = evidence.threads.thread(other).is_kernel();
+        if asked.len() < MOST && !is_kernel && other != wait.thread && !asked.contains(&other) {
+            asked.push(other);
+        }
+    }
+    asked
+        .into_iter()
+        .map(|other| {
+            let reason = format!(
+                "it woke {} right before it waited, as one who asks for something",
+                evidence.name(other)
+            );
+            Edge::new(
+                EdgeKind::Peer,
+                Strength::Weak,
+                Source::Thread(other),
+                reason,
+            )
+        })
+        .collect()
+}
+
+/// What was asked for longer ago is not what is waited for now.
+const ASKED_WITHIN_NS: u64 = 5_000_000;
 
 /// Who has the lock of a file that `thread` waited for, or was refused most often, in a window.
 pub fn file_lock(evidence: &Evidence<'_>, thread: Utid, window: Range<u64>) -> Option<Edge> {

@@ -1,6 +1,6 @@
 //! `hangdog hangs`: what the watch caught.
 
-use crate::args::{HangsArgs, WhyArgs, WindowArgs};
+use crate::args::{HangsArgs, Which, WhyArgs, WindowArgs};
 use crate::clock;
 use crate::commands::why;
 use crate::format;
@@ -196,12 +196,14 @@ fn in_full(archive: &Archive, report: &Report) -> Result<()> {
     out.flush()?;
     drop(out);
     why::run(&WhyArgs {
-        trace,
-        problem: None,
-        thread: Some(occasion.tid.to_string()),
-        window: WindowArgs {
-            from: Some(Moment::At(occasion.from_ns)),
-            to: Some(Moment::At(occasion.to_ns)),
+        which: Which {
+            trace,
+            problem: None,
+            thread: Some(occasion.tid.to_string()),
+            window: WindowArgs {
+                from: Some(Moment::At(occasion.from_ns)),
+                to: Some(Moment::At(occasion.to_ns)),
+            },
         },
         yes: true,
         forget: Vec::new(),

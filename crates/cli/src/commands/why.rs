@@ -4,14 +4,14 @@ mod ask;
 mod print;
 mod ran;
 
+pub use print::name;
+
 use crate::answers_file;
 use crate::args::WhyArgs;
 use crate::case::Case;
-use crate::format;
-use crate::load::Recording;
 use crate::loss::Loss;
 use crate::output::{self, Paint};
-use crate::select::{self, NothingFound, Window};
+use crate::which::choose;
 use anyhow::{Result, bail};
 use hangdog_diagnose::shape::Shape;
 use hangdog_diagnose::verdict::{Question, Verdict, Who};
@@ -57,15 +57,15 @@ impl Found {
 
 /// Finds and explains.
 pub fn run(args: &WhyArgs) -> Result<()> {
-    let mut answers = answers_file::read(&args.trace)?;
+    let mut answers = answers_file::read(&args.which.trace)?;
     for &number in &args.forget {
-        forget(&args.trace, &mut answers, number)?;
+        forget(&args.which.trace, &mut answers, number)?;
     }
-    let case = Case::load(&args.trace)?;
+    let case = Case::load(&args.which.trace)?;
     let recording = &case.recording;
     let evidence = case.evidence();
     let problems = problem::find(&evidence, recording.trace.meta().command_tid);
-    let (chosen, number) = choose(args, &evidence, recording, &problems)?;
+    let (chosen, number) = choose(&args.which, &evidence, recording, &problems)?;
     let lost = recording.loss.total > 0;
     let explain = |answers: &Answers| diagnose(&evidence, &chosen, Setting { lost, answers });
     let mut verdict = explain(&answers);
@@ -85,7 +85,7 @@ pub fn run(args: &WhyArgs) -> Result<()> {
                 true => later.push(question.wait.clone()),
                 false => {
                     answers.add(&question.text, question.wait.clone(), &possibility.choice)?;
-                    answers_file::write(&args.trace, &answers)?;
+                    answers_file::write(&args.which.trace, &answers)?;
                     verdict = explain(&answers);
                 }
             }
@@ -97,7 +97,7 @@ pub fn run(args: &WhyArgs) -> Result<()> {
         .collect();
     if args.json {
         return output::json(&Answer {
-            trace: &args.trace,
+            trace: &args.which.trace,
             loss: &recording.loss,
             verdict: &verdict,
             signature: signature(&verdict),
@@ -134,52 +134,4 @@ fn forget(trace: &Path, answers: &mut Answers, number: u32) -> Result<()> {
         );
     }
     answers_file::write(trace, answers)
-}
-
-/// What to explain: what the user named, or the worst problem of those found.
-fn choose(
-    args: &WhyArgs,
-    evidence: &Evidence<'_>,
-    recording: &Recording,
-    problems: &[Problem],
-) -> Result<(Problem, Option<usize>)> {
-    let window = Window::new(args.window, recording.timeline.end())?;
-    if let Some(selector) = &args.thread {
-        let thread = select::thread(&recording.threads, &recording.timeline, window, selector)?;
-        let life = recording.timeline.life(thread);
-        let part = window.from.max(life.start)..window.to.min(life.end);
-        // A part of a thread's life is explained as it is; of a whole life, its worst problem.
-        let asked_for_part = args.window.from.is_some() || args.window.to.is_some();
-        if !asked_for_part {
-            let listed = problems.iter().position(|problem| problem.thread == thread);
-            if let Some(at) = listed {
-                return Ok((problems[at].clone(), Some(at + 1)));
-            }
-            let command = recording.trace.meta().command_tid;
-            let own = problem::find_of(evidence, command, |other| other == thread);
-            if let Some(worst) = own.into_iter().next() {
-                return Ok((worst, None));
-            }
-        }
-        return Ok((Problem::picked(thread, part), None));
-    }
-    let within =
-        |problem: &&Problem| problem.window.start < window.to && window.from < problem.window.end;
-    let mut candidates = problems
-        .iter()
-        .enumerate()
-        .filter(|(_, problem)| within(problem));
-    let wanted = args.problem.unwrap_or(1) as usize;
-    match candidates.nth(wanted - 1) {
-        Some((at, problem)) => Ok((problem.clone(), Some(at + 1))),
-        None if problems.is_empty() => Err(NothingFound::new(
-            "nothing took long: no thread of a program waited, computed or wanted a CPU for more \
-             than a moment beyond what is usual for it; hangdog threads shows what each did",
-        )
-        .into()),
-        None => {
-            let count = format::things(problems.len() as u64, "problem was", "problems were");
-            Err(NothingFound::new(format!("{count} found, there is no number {wanted}")).into())
-        }
-    }
 }

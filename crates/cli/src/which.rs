@@ -1,0 +1,61 @@
+//! Which problem of a trace a person means.
+
+use crate::args::Which;
+use crate::format;
+use crate::load::Recording;
+use crate::select::{self, NothingFound, Window};
+use anyhow::Result;
+use hangdog_diagnose::{Problem, problem};
+use hangdog_graph::Evidence;
+
+/// What to explain: what the user named, or the worst of the `problems` that were found; with its
+/// number among them.
+///
+/// # Errors
+/// An empty window, or [`NothingFound`].
+pub fn choose(
+    args: &Which,
+    evidence: &Evidence<'_>,
+    recording: &Recording,
+    problems: &[Problem],
+) -> Result<(Problem, Option<usize>)> {
+    let window = Window::new(args.window, recording.timeline.end())?;
+    if let Some(selector) = &args.thread {
+        let thread = select::thread(&recording.threads, &recording.timeline, window, selector)?;
+        let life = recording.timeline.life(thread);
+        let part = window.from.max(life.start)..window.to.min(life.end);
+        // A part of a thread's life is explained as it is; of a whole life, its worst problem.
+        let asked_for_part = args.window.from.is_some() || args.window.to.is_some();
+        if !asked_for_part {
+            let listed = problems.iter().position(|problem| problem.thread == thread);
+            if let Some(at) = listed {
+                return Ok((problems[at].clone(), Some(at + 1)));
+            }
+            let command = recording.trace.meta().command_tid;
+            let own = problem::find_of(evidence, command, |other| other == thread);
+            if let Some(worst) = own.into_iter().next() {
+                return Ok((worst, None));
+            }
+        }
+        return Ok((Problem::picked(thread, part), None));
+    }
+    let within =
+        |problem: &&Problem| problem.window.start < window.to && window.from < problem.window.end;
+    let mut candidates = problems
+        .iter()
+        .enumerate()
+        .filter(|(_, problem)| within(problem));
+    let wanted = args.problem.unwrap_or(1) as usize;
+    match candidates.nth(wanted - 1) {
+        Some((at, problem)) => Ok((problem.clone(), Some(at + 1))),
+        None if problems.is_empty() => Err(NothingFound::new(
+            "nothing took long: no thread of a program waited, computed or wanted a CPU for more \
+             than a moment beyond what is usual for it; hangdog threads shows what each did",
+        )
+        .into()),
+        None => {
+            let count = format::things(problems.len() as u64, "problem was", "problems were");
+            Err(NothingFound::new(format!("{count} found, there is no number {wanted}")).into())
+        }
+    }
+}
