@@ -168,7 +168,7 @@ impl Joiner<'_, '_> {
             }
             (a, b) => a == b,
         };
-        self.evidence.site(before) == self.evidence.site(now)
+        self.evidence.may_be_one_place(before, now)
             && same_object
             && self.caused_nothing(last.whole.end, part.whole.start)
     }

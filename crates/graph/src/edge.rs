@@ -201,7 +201,7 @@ fn was_death(evidence: &Evidence<'_>, wait: &Wait, wake: usize) -> bool {
     let waker_call = evidence.call(evidence.wakes.call[wake]);
     end < evidence.timeline.end()
         && end - wait.end.min(end) < DEATH_NS
-        && !matches!(wait.kind, WaitKind::Child)
+        && !matches!(wait.kind, WaitKind::Child | WaitKind::Signal)
         && matches!(waker_call, Call::Exit | Call::Kill)
 }
 

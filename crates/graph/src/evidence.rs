@@ -7,7 +7,7 @@ use hangdog_trace::ids::{StackId, Utid};
 use hangdog_trace::sockets::SocketTable;
 use hangdog_trace::stacks::StackTable;
 use hangdog_trace::tables::{Handoffs, Samples, Switches, Transfers, Wakes};
-use hangdog_trace::words::Context;
+use hangdog_trace::words::{Context, StackEnd};
 use std::ops::Deref;
 
 use crate::marks::{Mark, Marks};
@@ -72,6 +72,26 @@ impl<'a> Evidence<'a> {
     pub fn site(&self, row: usize) -> Site {
         let stack = self.switches.user_stack[row];
         (self.switches.call[row], self.same_frames(stack))
+    }
+
+    /// Whether two rows of `switches` may wait at one place: in one call, and on stacks of the same
+    /// frames as far as both were read. Memory that was paged out ends one early.
+    pub fn may_be_one_place(&self, a: usize, b: usize) -> bool {
+        let switches = self.switches;
+        let stacks = (switches.user_stack[a], switches.user_stack[b]);
+        let (one, other) = (
+            self.stacks.frame_ids(stacks.0),
+            self.stacks.frame_ids(stacks.1),
+        );
+        let both = one.len().min(other.len());
+        let shorter = if one.len() < other.len() {
+            stacks.0
+        } else {
+            stacks.1
+        };
+        switches.call[a] == switches.call[b]
+            && one[..both] == other[..both]
+            && (one.len() == other.len() || self.stacks.end(shorter) != StackEnd::Root)
     }
 
     /// Whether two rows of `switches` wait at nearly one place: on one object, or in one call and
