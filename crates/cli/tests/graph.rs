@@ -32,7 +32,8 @@ fn text(output: &Output) -> String {
 }
 
 /// main ends three waits and the kernel's worker one; worker and busy only live. A condition was
-/// signalled, a nap and a timer's wake came from timers, a disk finished.
+/// signalled, a nap came to its end, a disk finished. The kernel's worker is on its CPU at the very
+/// time at which it is woken, so that no wait of it is seen to be ended.
 #[test]
 fn counts() {
     let answer = text(&run(&fixture(), &["--json"]));
@@ -47,10 +48,10 @@ fn counts() {
         json!([
             {"kind": "disk", "strong": 1, "weak": 0},
             {"kind": "signal", "strong": 1, "weak": 0},
-            {"kind": "timer", "strong": 2, "weak": 0},
+            {"kind": "timer", "strong": 1, "weak": 0},
         ])
     );
-    assert_eq!(answer["wakes"], json!({"edges": 4, "moot": 0, "upkeep": 0}));
+    assert_eq!(answer["wakes"], json!({"edges": 3, "moot": 1, "upkeep": 0}));
     assert_eq!(answer["events"], 8 + 4 + 1 + 5);
 }
 
