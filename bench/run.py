@@ -19,6 +19,7 @@ import sys
 
 import answer
 import desktop
+import graph
 import recorders
 import workloads
 
@@ -149,8 +150,8 @@ def parse_arguments():
     parser.add_argument("--peers", action="store_true", help="perf record beside hangdog")
     parser.add_argument(
         "--only",
-        choices=("cost", "why", "save"),
-        help="only what recording costs, only the answer, or only the saving of a desktop's trace",
+        choices=("cost", "why", "graph", "save"),
+        help="only what recording costs, the answer, the graph, or the saving of a desktop's trace",
     )
     parser.add_argument("--workload", default="", metavar="TEXT", help="only those named so")
     parser.add_argument("--recorder", default="", metavar="TEXT", help="only none and those")
@@ -184,6 +185,10 @@ def main():
             if args.only in (None, "why"):
                 result["why"] = answer.measure(hangdog, directory, events)
                 answer.show(result["why"])
+            if args.only in (None, "graph"):
+                largest = events if args.quick else graph.SIZES[-1]
+                result["graph"] = graph.measure(hangdog, directory, largest)
+                graph.show(result["graph"])
             if args.only in (None, "save"):
                 result["save"] = desktop.measure(hangdog, directory, seconds)
                 desktop.show(result["save"])

@@ -81,10 +81,14 @@ fn check(dir: &Path, args: &[&str], what: &str) -> i32 {
     code
 }
 
-const REPORTS: [&[&str]; 10] = [
+const REPORTS: [&[&str]; 12] = [
     &["why", "t.hang"],
     &["why", "t.hang", "--json"],
     &["why", "t.hang", "--thread", "app/", "--from", "4ms"],
+    &["graph", "t.hang"],
+    &[
+        "graph", "t.hang", "--dot", "--thread", "100", "--depth", "3",
+    ],
     &["threads", "t.hang"],
     &["info", "t.hang"],
     &["top", "t.hang", "--view", "off-cpu"],

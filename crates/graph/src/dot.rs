@@ -192,7 +192,7 @@ fn outside(origin: Origin) -> Option<String> {
 fn colour(kind: EdgeKind) -> &'static str {
     match kind {
         EdgeKind::Unlock | EdgeKind::Holder => "#c05000",
-        EdgeKind::Signal | EdgeKind::Message => "#1060b0",
+        EdgeKind::Signal | EdgeKind::Message | EdgeKind::Work => "#1060b0",
         EdgeKind::Timer => "#7040a0",
         EdgeKind::Disk | EdgeKind::Network | EdgeKind::Interrupt => "#007050",
         EdgeKind::Fork | EdgeKind::Exit | EdgeKind::Kill => "#a02060",

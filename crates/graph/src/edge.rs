@@ -28,6 +28,8 @@ pub enum EdgeKind {
     Exit,
     /// A signal was sent.
     Kill,
+    /// A work item was queued.
+    Work,
     /// A thread was made.
     Fork,
     /// A timer fired, as it was asked to.
@@ -63,6 +65,7 @@ impl EdgeKind {
             EdgeKind::Message => "message",
             EdgeKind::Exit => "exit",
             EdgeKind::Kill => "kill",
+            EdgeKind::Work => "work item",
             EdgeKind::Fork => "fork",
             EdgeKind::Timer => "timer",
             EdgeKind::Disk => "disk",

@@ -1,7 +1,7 @@
 //! The whole graph: vertices, and the edges that lead into each, as columns in CSR form.
 //!
 //! An edge stands for something that happened at one time: a wake that ended a wait, bytes that
-//! were received, a guess that cut a thread's life in two. It leads from the vertex in which its
+//! were received, work that was taken up, a guess that cut a thread's life in two. It leads from the vertex in which its
 //! thread caused it, or from what is no thread (a timer, a device), to the vertex that it began or
 //! reached, and never back in time. What should have happened and did not is no edge here; see
 //! [`ended_by`](crate::edge::ended_by).
@@ -13,13 +13,15 @@ use rayon::prelude::*;
 use std::ops::Range;
 
 use hangdog_timeline::{Cause, Interval, Intervals, State};
+use hangdog_trace::SocketTable;
 use hangdog_trace::ids::Utid;
-use hangdog_trace::tables::Losses;
+use hangdog_trace::tables::{Handoffs, Losses};
 
 use crate::classify::classify;
 use crate::edge::{EdgeKind, Source, Strength};
 use crate::evidence::Evidence;
-use crate::message::{Ends, Messages};
+use crate::handover::{Handover, Handovers};
+use crate::message::Messages;
 use crate::upkeep::Upkeep;
 use crate::vertex::{Begin, NOWHERE, VertexId, Vertices};
 use crate::wait::Wait;
@@ -79,8 +81,19 @@ pub enum Event {
     Wake(u32),
     /// Row of `transfers`: the send.
     Transfer(u32),
+    /// Row of `handoffs`: the handing over.
+    Handoff(u32),
     /// None: the edge is a guess.
     Guess,
+}
+
+/// Which table an edge's row is of.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum RowOf {
+    Wakes,
+    Transfers,
+    Handoffs,
+    None,
 }
 
 /// One edge.
@@ -109,9 +122,9 @@ pub struct Edges {
     kinds: Vec<EdgeKind>,
     strengths: Vec<Strength>,
     ts: Vec<u64>,
-    /// Row of `wakes`, or of `transfers` where the kind is message and `is_transfer`.
+    /// Rows of the tables that `tables` tell.
     rows: Vec<u32>,
-    is_transfer: Vec<bool>,
+    tables: Vec<RowOf>,
 }
 
 impl Edges {
@@ -125,7 +138,7 @@ impl Edges {
         self.from.is_empty()
     }
 
-    /// The edges that lead to a vertex: what began it first, then messages in order of time.
+    /// The edges that lead to a vertex: what began it first, then what came to it, in order of time.
     pub fn leading_to(&self, vertex: VertexId) -> impl ExactSizeIterator<Item = Arrow> + '_ {
         let at = vertex as usize;
         let range = match self.offsets.get(at..at + 2) {
@@ -142,10 +155,11 @@ impl Edges {
             from: Origin::unpack(self.from[at]),
             to,
             ts: self.ts[at],
-            event: match (self.kinds[at], self.is_transfer[at]) {
-                (EdgeKind::Next, _) => Event::Guess,
-                (_, true) => Event::Transfer(self.rows[at]),
-                (_, false) => Event::Wake(self.rows[at]),
+            event: match self.tables[at] {
+                RowOf::Wakes => Event::Wake(self.rows[at]),
+                RowOf::Transfers => Event::Transfer(self.rows[at]),
+                RowOf::Handoffs => Event::Handoff(self.rows[at]),
+                RowOf::None => Event::Guess,
             },
         }
     }
@@ -161,13 +175,14 @@ impl Edges {
         self.kinds.push(arrow.kind);
         self.strengths.push(arrow.strength);
         self.ts.push(arrow.ts);
-        let (row, is_transfer) = match arrow.event {
-            Event::Wake(row) => (row, false),
-            Event::Transfer(row) => (row, true),
-            Event::Guess => (0, false),
+        let (row, table) = match arrow.event {
+            Event::Wake(row) => (row, RowOf::Wakes),
+            Event::Transfer(row) => (row, RowOf::Transfers),
+            Event::Handoff(row) => (row, RowOf::Handoffs),
+            Event::Guess => (0, RowOf::None),
         };
         self.rows.push(row);
-        self.is_transfer.push(is_transfer);
+        self.tables.push(table);
     }
 
     /// Puts another's edges behind; they lead to the vertices that follow.
@@ -180,7 +195,7 @@ impl Edges {
         self.strengths.extend_from_slice(&other.strengths);
         self.ts.extend_from_slice(&other.ts);
         self.rows.extend_from_slice(&other.rows);
-        self.is_transfer.extend_from_slice(&other.is_transfer);
+        self.tables.extend_from_slice(&other.tables);
     }
 }
 
@@ -208,20 +223,36 @@ pub struct Graph {
     pub wakes: WakeCounts,
 }
 
+/// What a graph is made from beside the evidence.
+#[derive(Clone, Copy, Debug)]
+pub struct Sources<'a> {
+    /// What was lost.
+    pub losses: &'a Losses,
+    /// Which ends of connections belong together.
+    pub sockets: &'a SocketTable,
+    /// Work, signals and timers on their way.
+    pub handoffs: &'a Handoffs,
+}
+
 impl Graph {
-    /// Builds the graph of a trace. `ends` tells which ends of connections belong together where
-    /// transfers do not.
-    pub fn new(evidence: &Evidence<'_>, losses: &Losses, ends: &Ends) -> Graph {
-        let messages = Messages::new(evidence, losses, ends);
-        let vertices = Vertices::new(evidence, &messages);
+    /// Builds the graph of a trace.
+    pub fn new(evidence: &Evidence<'_>, sources: Sources<'_>) -> Graph {
         let (wakes, transfers) = (evidence.wakes, evidence.transfers);
+        let threads = evidence.timeline.threads().end as usize;
+        let (messages, handovers) = rayon::join(
+            || Messages::new(evidence, sources.losses, sources.sockets),
+            || Handovers::new(sources.handoffs, wakes, threads),
+        );
+        let vertices = Vertices::new(evidence, &messages, &handovers);
         let (wakers, senders) = rayon::join(
             || vertices.at_each(&wakes.waker, &wakes.ts),
             || vertices.at_each(&transfers.thread, &transfers.ts),
         );
         let builder = Builder {
             evidence,
+            handoffs: sources.handoffs,
             messages: &messages,
+            handovers: &handovers,
             vertices: &vertices,
             upkeep: Upkeep::new(evidence),
             wakers,
@@ -254,7 +285,9 @@ impl Graph {
 /// What edges are made from.
 struct Builder<'a> {
     evidence: &'a Evidence<'a>,
+    handoffs: &'a Handoffs,
     messages: &'a Messages,
+    handovers: &'a Handovers,
     vertices: &'a Vertices,
     upkeep: Upkeep,
     /// By row of `wakes`, the vertex in which the waker was.
@@ -272,13 +305,14 @@ impl Builder<'_> {
         let Range { start, end } = self.vertices.of_thread(thread);
         let transfers = self.evidence.transfers;
         let mut rows = self.messages.of_thread(thread).iter().peekable();
+        let mut taken = self.handovers.taken_by(thread).peekable();
         let mut received = Vec::new();
         for vertex in start..end {
             edges.offsets.push(edges.from.len() as u32);
             let wake = match self.vertices.begin(vertex) {
                 Begin::Wait => woken_by(&intervals, self.vertices.interval(vertex)),
                 Begin::Life => self.born_by(&intervals),
-                Begin::Batch | Begin::Peers => None,
+                Begin::Handover | Begin::Batch | Begin::Peers => None,
             };
             let first = match (wake, self.vertices.begin(vertex)) {
                 (Some(row), _) if self.upkeep.is_wake(self.evidence, row) => {
@@ -309,9 +343,14 @@ impl Builder<'_> {
             while let Some(&row) = rows.next_if(|&&row| transfers.ts[row as usize] < vertex_end) {
                 self.receive(vertex, row as usize, first.as_ref(), &mut received);
             }
+            while let Some(handover) = taken.next_if(|handover| handover.taken < vertex_end) {
+                let arrow = self.handed_over(vertex, &handover);
+                received.extend(arrow.filter(|arrow| !is_same(arrow, first.as_ref())));
+            }
             // The same sender's vertex may have sent often: its first message stands for all.
-            received.sort_by_key(|arrow: &Arrow| (arrow.from.pack(), arrow.ts));
-            received.dedup_by_key(|arrow| arrow.from);
+            let key = |arrow: &Arrow| (arrow.from.pack(), arrow.kind as u8);
+            received.sort_by_key(|arrow: &Arrow| (key(arrow), arrow.ts));
+            received.dedup_by_key(|arrow| key(arrow));
             received.sort_by_key(|arrow| arrow.ts);
             received.drain(..).for_each(|arrow| edges.push(&arrow));
         }
@@ -403,11 +442,8 @@ impl Builder<'_> {
                 continue;
             };
             let from = Origin::Vertex(from);
-            if first.is_some_and(|first| first.kind == EdgeKind::Message && first.from == from) {
-                continue;
-            }
             let is_doubtful = transfers.ts[row].max(sent) >= self.messages.doubtful_from();
-            received.push(Arrow {
+            let arrow = Arrow {
                 kind: EdgeKind::Message,
                 strength: match is_doubtful {
                     true => Strength::Weak,
@@ -417,9 +453,32 @@ impl Builder<'_> {
                 to: vertex,
                 ts,
                 event: Event::Transfer(send),
-            });
+            };
+            if !is_same(&arrow, first) {
+                received.push(arrow);
+            }
         }
     }
+
+    /// The edge of what a thread took up in a vertex.
+    fn handed_over(&self, vertex: VertexId, handover: &Handover) -> Option<Arrow> {
+        let row = handover.row as usize;
+        let ts = self.handoffs.ts[row];
+        let from = self.vertices.at(self.handoffs.thread[row], ts)?;
+        (from != vertex).then_some(Arrow {
+            kind: handover.kind,
+            strength: Strength::Strong,
+            from: Origin::Vertex(from),
+            to: vertex,
+            ts,
+            event: Event::Handoff(handover.row),
+        })
+    }
+}
+
+/// Whether what began the vertex is the same edge already.
+fn is_same(arrow: &Arrow, first: Option<&Arrow>) -> bool {
+    first.is_some_and(|first| (first.kind, first.from) == (arrow.kind, arrow.from))
 }
 
 /// The row of the wake that began an interval.

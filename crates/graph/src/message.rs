@@ -12,12 +12,13 @@
 //!   and waited for nothing else; it does not count as mid-stream.
 //! - *Transfers were lost or not recorded*: from then on what goes with what is doubtful.
 //! - *The other end is not in the row* (it was closed; the connection is TCP): what earlier rows or
-//!   [`Ends`] say of it holds.
+//!   the [`SocketTable`] say of it holds.
 
 use std::collections::HashMap;
 use std::ops::Range;
 
 use hangdog_timeline::{Cause, State};
+use hangdog_trace::SocketTable;
 use hangdog_trace::calls::Call;
 use hangdog_trace::ids::{NONE, Utid};
 use hangdog_trace::object::Object;
@@ -27,9 +28,6 @@ use hangdog_trace::words::LossKind;
 use crate::evidence::Tables;
 use crate::groups::Groups;
 use crate::peers::Peers;
-
-/// The other end of an end, where the transfers themselves do not tell.
-pub type Ends = HashMap<Object, Object>;
 
 /// How long before a loss is noticed it may have begun: the time that hooks rest, ns.
 const NOTICED_WITHIN_NS: u64 = 1_000_000_000;
@@ -67,14 +65,14 @@ pub struct Matched {
 
 impl Messages {
     /// Matches the transfers of a trace. Rows past 2^32 are not looked at.
-    pub fn new(tables: &Tables<'_>, losses: &Losses, ends: &Ends) -> Messages {
+    pub fn new(tables: &Tables<'_>, losses: &Losses, sockets: &SocketTable) -> Messages {
         let transfers = tables.transfers;
         let rows = transfers.len().min(u32::MAX as usize) as u32;
         let threads = tables.timeline.threads().end as usize;
         let by_thread = Groups::new(threads, || {
             (0..rows).map(|row| (transfers.thread[row as usize], row))
         });
-        let queues = Queues::new(transfers, rows, ends);
+        let queues = Queues::new(transfers, rows, sockets);
         let side = |sent: bool| {
             let queue = &queues.of_row;
             Groups::new(queues.count, move || {
@@ -179,7 +177,7 @@ struct Queues {
 }
 
 impl Queues {
-    fn new(transfers: &Transfers, rows: u32, ends: &Ends) -> Queues {
+    fn new(transfers: &Transfers, rows: u32, sockets: &SocketTable) -> Queues {
         let mut numbers: HashMap<Object, u32> = HashMap::new();
         let mut last_peer: HashMap<Object, Object> = HashMap::new();
         let rows = rows as usize;
@@ -188,8 +186,8 @@ impl Queues {
             let own = Object(transfers.object[row]);
             let peer = match Object(transfers.peer[row]) {
                 told if told.is_none() => {
-                    let known = last_peer.get(&own).or_else(|| ends.get(&own));
-                    known.copied().unwrap_or(Object::NONE)
+                    let known = last_peer.get(&own).copied();
+                    known.or_else(|| sockets.peer(own)).unwrap_or(Object::NONE)
                 }
                 told => {
                     last_peer.insert(own, told);

@@ -7,19 +7,23 @@
 //!
 //! The cuts:
 //! - *a wait*: a thread that was blocked was woken, or went on unseen;
+//! - *a hand-over*: a worker took up a work item;
 //! - *a batch*: it received after it had sent on another connection: a server turning to the next;
 //! - *peers*: it sent to, or received from, others than the last time.
 //!
 //! The last two are guesses, made only between transfers of one vertex.
 
 use rayon::prelude::*;
+use std::iter::Peekable;
 use std::ops::Range;
 
 use hangdog_timeline::{Cause, Interval, State};
 use hangdog_trace::ids::Utid;
 use hangdog_trace::tables::{Transfers, Wakes};
 
+use crate::edge::EdgeKind;
 use crate::evidence::Evidence;
+use crate::handover::{Handover, Handovers};
 use crate::message::Messages;
 
 /// What began a vertex.
@@ -30,6 +34,8 @@ pub enum Begin {
     Life,
     /// The end of a wait.
     Wait,
+    /// The taking up of a work item.
+    Handover,
     /// A receive after a send on another connection.
     Batch,
     /// A transfer with others than the one before.
@@ -38,13 +44,20 @@ pub enum Begin {
 
 impl Begin {
     /// Every one, in the order of its number.
-    pub const ALL: [Begin; 4] = [Begin::Life, Begin::Wait, Begin::Batch, Begin::Peers];
+    pub const ALL: [Begin; 5] = [
+        Begin::Life,
+        Begin::Wait,
+        Begin::Handover,
+        Begin::Batch,
+        Begin::Peers,
+    ];
 
     /// The word that reports print.
     pub fn text(self) -> &'static str {
         match self {
             Begin::Life => "life",
             Begin::Wait => "wait",
+            Begin::Handover => "hand-over",
             Begin::Batch => "batch",
             Begin::Peers => "peers",
         }
@@ -76,7 +89,11 @@ pub struct Vertices {
 
 impl Vertices {
     /// Cuts the lives of all threads.
-    pub fn new(evidence: &Evidence<'_>, messages: &Messages) -> Vertices {
+    pub(crate) fn new(
+        evidence: &Evidence<'_>,
+        messages: &Messages,
+        handovers: &Handovers,
+    ) -> Vertices {
         let timeline = evidence.timeline;
         let threads: Vec<Utid> = (0..timeline.threads().end).collect();
         let cut: Vec<Cutter> = threads
@@ -93,6 +110,7 @@ impl Vertices {
                 cutter.cut(
                     timeline.intervals(thread).iter(),
                     messages.of_thread(thread),
+                    handovers.taken_by(thread),
                 );
                 cutter
             })
@@ -231,7 +249,15 @@ struct Cutter<'a> {
 }
 
 impl Cutter<'_> {
-    fn cut(&mut self, intervals: impl Iterator<Item = Interval>, transfers: &[u32]) {
+    fn cut(
+        &mut self,
+        intervals: impl Iterator<Item = Interval>,
+        transfers: &[u32],
+        handovers: impl Iterator<Item = Handover>,
+    ) {
+        let mut handovers = handovers
+            .filter(|handover| handover.kind == EdgeKind::Work)
+            .peekable();
         let mut before: Option<State> = None;
         let mut next = 0;
         // The last transfer of the vertex.
@@ -249,6 +275,9 @@ impl Cutter<'_> {
             {
                 let row = row as usize;
                 let ts = self.transfers.ts[row];
+                if self.take_up(&mut handovers, at, &interval, ts) {
+                    last = None;
+                }
                 // Only a damaged trace has transfers that are not in order.
                 if let Some(begin) = last.and_then(|last| self.other_work(last, row))
                     && ts >= interval.start
@@ -259,7 +288,30 @@ impl Cutter<'_> {
                 last = Some(row);
                 next += 1;
             }
+            if self.take_up(&mut handovers, at, &interval, interval.end) {
+                last = None;
+            }
         }
+    }
+
+    /// Cuts at the work items that are taken up in the interval before `until`; whether there were
+    /// any.
+    fn take_up(
+        &mut self,
+        handovers: &mut Peekable<impl Iterator<Item = Handover>>,
+        at: usize,
+        interval: &Interval,
+        until: u64,
+    ) -> bool {
+        let mut any = false;
+        while let Some(handover) = handovers.next_if(|next| next.taken < until) {
+            let is_new = self.starts.last().is_some_and(|&s| s < handover.taken);
+            if is_new && handover.taken >= interval.start {
+                self.start(handover.taken, at, Begin::Handover);
+                any = true;
+            }
+        }
+        any
     }
 
     fn start(&mut self, ts: u64, interval: usize, begin: Begin) {

@@ -5,7 +5,8 @@ mod common;
 use common::Recording;
 use hangdog_graph::edge::{EdgeKind, Strength};
 use hangdog_graph::graph::Event;
-use hangdog_graph::{Arrow, Begin, Ends, Graph, Origin, VertexId};
+use hangdog_graph::{Arrow, Begin, Graph, Origin, Sources, VertexId};
+use hangdog_trace::SocketTable;
 
 const PEOPLE: &str = "
 process app 100
@@ -22,8 +23,13 @@ kthread kworker/0:2 8
 
 fn graph(text: &str) -> (Recording, Graph) {
     let recording = Recording::of(&format!("{PEOPLE}{text}"));
-    let losses = recording.trace.tables.losses.clone();
-    let graph = Graph::new(&recording.evidence(), &losses, &Ends::new());
+    let tables = &recording.trace.tables;
+    let sources = Sources {
+        losses: &tables.losses,
+        sockets: &SocketTable::new(tables.sockets.clone()),
+        handoffs: &tables.handoffs,
+    };
+    let graph = Graph::new(&recording.evidence(), sources);
     (recording, graph)
 }
 
@@ -44,7 +50,7 @@ fn into(graph: &Graph, vertex: VertexId) -> Vec<Arrow> {
     graph.edges.leading_to(vertex).collect()
 }
 
-use Begin::{Batch, Life, Peers, Wait};
+use Begin::{Batch, Handover, Life, Peers, Wait};
 
 const WAIT: &str = "
 0 cpu0 switch idle -> main
@@ -288,4 +294,94 @@ fn nobody() {
         (arrows[0].kind, arrows[0].from),
         (EdgeKind::Unknown, Origin::Nobody)
     );
+}
+
+/// A worker that takes up one work item after another has a vertex for each, which who queued it
+/// leads to, though nobody woke it for the second.
+#[test]
+fn work_items_cut() {
+    let (recording, graph) = graph(
+        "0 cpu0 switch idle -> main
+        0 cpu1 switch idle -> kworker/0:1
+        1ms cpu0 handoff main work-item submitted key=1
+        2ms cpu0 handoff worker work-item submitted key=2
+        3ms cpu1 handoff kworker/0:1 work-item begun key=1
+        4ms cpu1 handoff kworker/0:1 work-item done key=1
+        5ms cpu1 handoff kworker/0:1 work-item begun key=2
+        6ms cpu1 handoff kworker/0:1 work-item begun key=3
+        end 10ms",
+    );
+    assert_eq!(
+        vertices(&recording, &graph, "kworker/0:1"),
+        [(0, Life), (3_000, Handover), (5_000, Handover)]
+    );
+    for (us, who, given, row) in [(3_500, "main", 1_000, 0), (5_500, "worker", 2_000, 1)] {
+        let to = at(&recording, &graph, "kworker/0:1", us);
+        let from = Origin::Vertex(at(&recording, &graph, who, given));
+        let expected = Arrow {
+            kind: EdgeKind::Work,
+            strength: Strength::Strong,
+            from,
+            to,
+            ts: given * 1000,
+            event: Event::Handoff(row),
+        };
+        assert_eq!(into(&graph, to), [expected]);
+    }
+}
+
+/// A signal reaches its receiver where that takes it, also if it woke nobody; one that is
+/// cancelled reaches nobody.
+#[test]
+fn signals_reach_who_runs() {
+    let (recording, graph) = graph(
+        "0 cpu0 switch idle -> main
+        0 cpu1 switch idle -> a
+        1ms cpu1 handoff a signal submitted key=10 other=main
+        2ms cpu0 handoff main signal begun key=10
+        3ms cpu1 handoff a signal submitted key=12 other=main
+        4ms cpu1 handoff a signal cancelled key=12 other=main
+        5ms cpu0 handoff main signal begun key=12
+        end 10ms",
+    );
+    assert_eq!(vertices(&recording, &graph, "main"), [(0, Life)]);
+    let arrows = into(&graph, at(&recording, &graph, "main", 2_000));
+    let sender = Origin::Vertex(at(&recording, &graph, "a", 1_000));
+    assert_eq!(arrows.len(), 1);
+    assert_eq!(
+        (arrows[0].kind, arrows[0].from, arrows[0].event),
+        (EdgeKind::Kill, sender, Event::Handoff(0))
+    );
+}
+
+/// Whom a timer wakes when it fires, who armed it leads to, beside the timer itself; what else
+/// wakes on another CPU meanwhile has nothing to do with it.
+#[test]
+fn timers_come_from_who_armed_them() {
+    let (recording, graph) = graph(
+        "0 cpu0 switch idle -> main
+        0 cpu1 switch idle -> a
+        0 cpu2 switch idle -> b
+        500us cpu1 handoff a timer submitted key=5
+        1ms cpu0 switch main -> idle sleeping read object=timerfd:7
+        1ms cpu2 switch b -> idle sleeping read object=timerfd:8
+        4000us cpu0 handoff idle timer begun key=5 in=timer
+        4001us cpu0 wake idle -> main in=timer
+        4001us cpu2 wake idle -> b in=timer
+        4002us cpu0 handoff idle timer done key=5 in=timer
+        5ms cpu0 switch idle -> main
+        5ms cpu2 switch idle -> b
+        end 10ms",
+    );
+    let armed = Origin::Vertex(at(&recording, &graph, "a", 500));
+    let origins = |name| -> Vec<(EdgeKind, Origin)> {
+        let arrows = into(&graph, at(&recording, &graph, name, 5_000));
+        arrows
+            .iter()
+            .map(|arrow| (arrow.kind, arrow.from))
+            .collect()
+    };
+    let fired = (EdgeKind::Timer, Origin::Timer);
+    assert_eq!(origins("main"), [fired, (EdgeKind::Timer, armed)]);
+    assert_eq!(origins("b"), [fired]);
 }

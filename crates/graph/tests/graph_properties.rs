@@ -6,11 +6,11 @@ use common::Recording;
 use hangdog_graph::edge::ended_by;
 use hangdog_graph::graph::Event;
 use hangdog_graph::part::{Part, Shown, View};
-use hangdog_graph::{Begin, EdgeKind, Ends, Graph, Origin, Source, dot};
+use hangdog_graph::{Begin, EdgeKind, Graph, Origin, Source, Sources, dot};
 use hangdog_timeline::{Cause, State};
-use hangdog_trace::Tables;
 use hangdog_trace::tables::*;
 use hangdog_trace::text::TextTrace;
+use hangdog_trace::{SocketTable, Tables};
 use proptest::prelude::*;
 use std::collections::BTreeSet;
 
@@ -100,6 +100,25 @@ fn transfer() -> impl Strategy<Value = Transfer> {
     )
 }
 
+fn handoff() -> impl Strategy<Value = Handoff> {
+    let what = (0..6_u8, 0..5_u8, 0..3_u64);
+    (ts(), 0..2_u16, thread(), 0..5_u8, what).prop_map(
+        |(ts, cpu, thread, context, (kind, step, key))| Handoff {
+            ts,
+            cpu,
+            thread,
+            context,
+            kind,
+            step,
+            key,
+            object: 0,
+            other: u32::MAX,
+            frame: u32::MAX,
+            detail: 0,
+        },
+    )
+}
+
 fn step() -> impl Strategy<Value = LifecycleEvent> {
     (ts(), 0..5_u8, thread(), 0..3_u32, thread()).prop_map(|(ts, kind, thread, process, parent)| {
         LifecycleEvent {
@@ -122,24 +141,29 @@ fn tables() -> impl Strategy<Value = Tables> {
     (
         prop::collection::vec(switch(), rows.clone()),
         prop::collection::vec(wake(), rows.clone()),
-        prop::collection::vec(transfer(), rows),
+        prop::collection::vec(transfer(), rows.clone()),
+        prop::collection::vec(handoff(), rows),
         prop::collection::vec(step(), 0..8),
         any::<bool>(),
     )
-        .prop_map(|(mut switches, mut wakes, mut transfers, steps, sorted)| {
-            if sorted {
-                switches.sort_by_key(|row| row.ts);
-                wakes.sort_by_key(|row| row.ts);
-                transfers.sort_by_key(|row| row.ts);
-            }
-            Tables {
-                switches: switches.into_iter().collect(),
-                wakes: wakes.into_iter().collect(),
-                transfers: transfers.into_iter().collect(),
-                lifecycle: steps.into_iter().collect(),
-                ..Tables::default()
-            }
-        })
+        .prop_map(
+            |(mut switches, mut wakes, mut transfers, mut handoffs, steps, sorted)| {
+                if sorted {
+                    switches.sort_by_key(|row| row.ts);
+                    wakes.sort_by_key(|row| row.ts);
+                    transfers.sort_by_key(|row| row.ts);
+                    handoffs.sort_by_key(|row| row.ts);
+                }
+                Tables {
+                    switches: switches.into_iter().collect(),
+                    wakes: wakes.into_iter().collect(),
+                    transfers: transfers.into_iter().collect(),
+                    handoffs: handoffs.into_iter().collect(),
+                    lifecycle: steps.into_iter().collect(),
+                    ..Tables::default()
+                }
+            },
+        )
 }
 
 fn recording(tables: Tables) -> Recording {
@@ -150,7 +174,12 @@ fn recording(tables: Tables) -> Recording {
 }
 
 fn graph(recording: &Recording) -> Graph {
-    Graph::new(&recording.evidence(), &Losses::default(), &Ends::new())
+    let sources = Sources {
+        losses: &Losses::default(),
+        sockets: &SocketTable::default(),
+        handoffs: &recording.trace.tables.handoffs,
+    };
+    Graph::new(&recording.evidence(), sources)
 }
 
 proptest! {
@@ -203,9 +232,10 @@ proptest! {
                         let begin = graph.vertices.begin(vertex);
                         prop_assert!(begin == Begin::Life || arrow.ts <= graph.vertices.start(vertex));
                     }
-                    Event::Transfer(_) => {
-                        prop_assert!(!senders.contains(&arrow.from));
-                        senders.push(arrow.from);
+                    Event::Transfer(_) | Event::Handoff(_) => {
+                        let sender = (arrow.from, arrow.kind);
+                        prop_assert!(!senders.contains(&sender));
+                        senders.push(sender);
                     }
                     Event::Guess => prop_assert_eq!(arrow.kind, EdgeKind::Next),
                 }

@@ -3,7 +3,8 @@
 mod common;
 
 use common::Recording;
-use hangdog_graph::{Ends, Messages};
+use hangdog_graph::Messages;
+use hangdog_trace::SocketTable;
 use hangdog_trace::object::{Object, ObjectKind};
 use hangdog_trace::tables::{Losses, Transfer, Transfers};
 use hangdog_trace::text::TextTrace;
@@ -21,13 +22,10 @@ thread server server 300
 ";
 
 fn messages(text: &str) -> (Recording, Messages) {
-    messages_of(text, &Ends::new())
-}
-
-fn messages_of(text: &str, ends: &Ends) -> (Recording, Messages) {
     let recording = Recording::of(&format!("{PEOPLE}{text}"));
-    let losses = recording.trace.tables.losses.clone();
-    let messages = Messages::new(&recording.evidence(), &losses, ends);
+    let tables = &recording.trace.tables;
+    let sockets = SocketTable::new(tables.sockets.clone());
+    let messages = Messages::new(&recording.evidence(), &tables.losses, &sockets);
     (recording, messages)
 }
 
@@ -175,15 +173,19 @@ fn closed() {
     assert_senders(&messages, &[(2, &[0, 1])]);
 }
 
-/// Internet sockets are matched where the other end is told, and not otherwise.
+/// Internet sockets are matched where their addresses tell that they are each other's ends, and not
+/// otherwise.
 #[test]
 fn told_ends() {
     let text = "1ms transfer client sent 10 object=inet:1
-        2ms transfer server received 10 object=inet:2";
+        2ms transfer server received 10 object=inet:2\n";
     let (_, unknown) = messages(text);
     assert_senders(&unknown, &[(1, &[])]);
-    let [client, server] = [1, 2].map(|inode| Object::new(ObjectKind::Inet, inode));
-    let (_, known) = messages_of(text, &Ends::from([(client, server), (server, client)]));
+    let (_, known) = messages(&format!(
+        "{text}
+        1ms socket client object=inet:1 local=127.0.0.1:5000 remote=127.0.0.1:80
+        1ms socket server object=inet:2 local=127.0.0.1:80 remote=127.0.0.1:5000"
+    ));
     assert_senders(&known, &[(1, &[0])]);
     assert!(known.peer(0).is_some() && unknown.peer(0).is_none());
 }
@@ -272,7 +274,11 @@ proptest! {
         let mut trace = TextTrace::default();
         trace.tables.transfers = rows.drain(cut..).collect::<Transfers>();
         let recording = Recording::new(trace);
-        let messages = Messages::new(&recording.evidence(), &Losses::default(), &Ends::new());
+        let messages = Messages::new(
+            &recording.evidence(),
+            &Losses::default(),
+            &SocketTable::default(),
+        );
         for (row, truth) in truth[cut..].iter().enumerate() {
             let found: BTreeSet<u32> = messages.senders_of(row).iter().copied().collect();
             let known = truth.iter().filter_map(|&send| send.checked_sub(cut as u32)).collect();

@@ -11,8 +11,9 @@ use crate::whole_file::WholeFile;
 use anyhow::{Result, bail};
 use hangdog_diagnose::{Problem, problem};
 use hangdog_graph::part::{Part, View};
-use hangdog_graph::{Begin, Ends, Evidence, Graph, Strength, dot};
-use hangdog_trace::tables::Losses;
+use hangdog_graph::{Begin, Evidence, Graph, Sources, Strength, dot};
+use hangdog_trace::SocketTable;
+use hangdog_trace::tables::{Handoffs, Losses};
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -31,10 +32,19 @@ pub fn run(args: &GraphArgs) -> Result<()> {
     let case = Case::load(&args.trace)?;
     let recording = &case.recording;
     let losses: Losses = recording.trace.read()?;
+    let handoffs: Handoffs = recording.trace.read()?;
+    let sockets = SocketTable::new(recording.trace.read()?);
     let evidence = case.evidence();
     let loaded = began.elapsed() - recording.timeline_took;
     let began = Instant::now();
-    let graph = Graph::new(&evidence, &losses, &Ends::new());
+    let graph = Graph::new(
+        &evidence,
+        Sources {
+            losses: &losses,
+            sockets: &sockets,
+            handoffs: &handoffs,
+        },
+    );
     let built = began.elapsed();
     if args.dot {
         return draw(args, recording, &evidence, &graph);
