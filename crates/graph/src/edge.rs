@@ -7,12 +7,12 @@
 //! that should have ended. What else it may have been, [`belief`](crate::belief) weighs.
 
 use hangdog_trace::calls::Call;
-use hangdog_trace::ids::{IDLE, Utid};
+use hangdog_trace::ids::Utid;
 use hangdog_trace::words::Context;
 
+use crate::classify::classify;
 use crate::evidence::Evidence;
 use crate::marks::Mark;
-use crate::names;
 use crate::wait::{Wait, WaitKind};
 
 /// How a cause reaches its effect.
@@ -209,150 +209,78 @@ fn was_death(evidence: &Evidence<'_>, wait: &Wait, wake: usize) -> bool {
 }
 
 fn woken(evidence: &Evidence<'_>, wait: &Wait, row: usize) -> Edge {
-    let wakes = evidence.wakes;
-    let kernel_stack = wakes.kernel_stack[row];
-    let waker = wakes.waker[row];
-    let vector = wakes.vector[row];
-    match Context::from(wakes.context[row]) {
-        Context::Task => by_thread(evidence, wait, row),
-        Context::Hrtimer | Context::Timer if wait.kind == WaitKind::Timer => Edge::new(
-            Kind::Timer,
-            Strong,
-            Source::Timer,
-            "the timer that it waited for fired",
-        ),
-        // A time-out ended the wait: what it waited for did not come.
-        Context::Hrtimer | Context::Timer => expected(evidence, wait).unwrap_or_else(|| {
-            Edge::new(
-                Kind::Timer,
-                Strong,
-                Source::Timer,
-                "its time-out ended the wait",
-            )
-        }),
-        Context::Softirq if evidence.is_own(row) => {
-            let reason = format!(
-                "{} sent over a connection within this machine",
-                evidence.name(waker)
-            );
-            Edge::new(Kind::Message, Strong, Source::Thread(waker), reason)
-        }
-        Context::Softirq if names::NETWORK_SOFTIRQS.contains(&vector) => {
-            Edge::new(Kind::Network, Strong, Source::Network, "a packet arrived")
-        }
-        Context::Softirq if names::BLOCK_SOFTIRQS.contains(&vector) => {
-            Edge::new(Kind::Disk, Strong, Source::Disk, "a block device finished")
-        }
-        Context::Softirq if vector == TIMER_SOFTIRQ => {
-            Edge::new(Kind::Timer, Weak, Source::Timer, "a kernel timer fired")
-        }
-        Context::Hardirq if evidence.shows(kernel_stack, Mark::DiskWake) => {
-            Edge::new(Kind::Disk, Strong, Source::Disk, "a block device finished")
-        }
-        Context::Softirq | Context::Hardirq | Context::Unknown => {
-            let reason = format!("an interrupt ended the wait (number {vector})");
-            Edge::new(Kind::Interrupt, Weak, Source::Device(vector), reason)
-        }
+    let context = Context::from(evidence.wakes.context[row]);
+    // A time-out ended the wait: what it waited for did not come.
+    if matches!(context, Context::Hrtimer | Context::Timer)
+        && wait.kind != WaitKind::Timer
+        && let Some(edge) = expected(evidence, wait)
+    {
+        return edge;
     }
+    let (kind, strength, source) = classify(evidence, wait, row);
+    let reason = match source {
+        Source::Thread(waker) => by_thread(evidence, wait, row, (kind, strength), waker),
+        _ => by_no_thread(evidence, wait, row, kind),
+    };
+    Edge::new(kind, strength, source, reason)
 }
 
-const TIMER_SOFTIRQ: u16 = 1;
-
-fn by_thread(evidence: &Evidence<'_>, wait: &Wait, row: usize) -> Edge {
-    let wakes = evidence.wakes;
-    let waker = wakes.waker[row];
-    if waker == IDLE || waker == wait.thread {
-        return Edge::new(
-            Kind::Unknown,
-            Weak,
-            Source::Nobody,
-            "the waker is not in the trace",
-        );
-    }
-    let source = Source::Thread(waker);
-    let name = evidence.name(waker);
-    let call = evidence.calls.name(wakes.call[row]);
-    let stack = wakes.user_stack[row];
-    let same_object = {
-        let object = wait.object(evidence);
-        !object.is_none() && object.0 == wakes.object[row]
+/// The reason for an edge that is no thread's doing.
+fn by_no_thread(evidence: &Evidence<'_>, wait: &Wait, row: usize, kind: EdgeKind) -> String {
+    let context = Context::from(evidence.wakes.context[row]);
+    let reason = match kind {
+        Kind::Disk => "a block device finished",
+        Kind::Network => "a packet arrived",
+        Kind::Timer if context == Context::Softirq => "a kernel timer fired",
+        Kind::Timer if wait.kind == WaitKind::Timer => "the timer that it waited for fired",
+        Kind::Timer => "its time-out ended the wait",
+        Kind::Interrupt => {
+            let vector = evidence.wakes.vector[row];
+            return format!("an interrupt ended the wait (number {vector})");
+        }
+        _ => "the waker is not in the trace",
     };
-    match evidence.call(wakes.call[row]) {
-        Call::Futex if evidence.shows(stack, Mark::Signal) => Edge::new(
-            Kind::Signal,
-            Strong,
-            source,
-            format!("{name} signalled what it waited for"),
-        ),
-        Call::Futex if evidence.shows(stack, Mark::Unlock) || wait.kind == WaitKind::Lock => {
-            let held = wait.holder == Some(waker);
-            let reason = match held {
-                true => format!("{name}, which held the lock, gave it back"),
-                false => format!("{name} gave the lock back; others may have held it before"),
-            };
-            Edge::new(
-                Kind::Unlock,
-                if held { Strong } else { Weak },
-                source,
-                reason,
-            )
+    reason.to_owned()
+}
+
+/// The reason for an edge from a thread.
+fn by_thread(
+    evidence: &Evidence<'_>,
+    wait: &Wait,
+    row: usize,
+    (kind, strength): (EdgeKind, Strength),
+    waker: Utid,
+) -> String {
+    let wakes = evidence.wakes;
+    let name = evidence.name(waker);
+    let number = wakes.call[row];
+    let call = evidence.calls.name(number);
+    let object = wait.object(evidence);
+    let same_object = !object.is_none() && object.0 == wakes.object[row];
+    let signals = || evidence.shows(wakes.user_stack[row], Mark::Signal);
+    match (kind, evidence.call(number)) {
+        (Kind::Message, _) if Context::from(wakes.context[row]) == Context::Softirq => {
+            format!("{name} sent over a connection within this machine")
         }
-        Call::Futex => {
-            let reason = format!("{name} woke the futex that it waited on");
-            Edge::new(
-                Kind::Signal,
-                if same_object { Strong } else { Weak },
-                source,
-                reason,
-            )
+        (Kind::Message, Call::Write | Call::Send) if same_object => {
+            format!("{name} wrote to the same {object} ({call})")
         }
-        Call::Exit => Edge::new(Kind::Exit, Strong, source, format!("{name} ended")),
-        Call::Exec => Edge::new(
-            Kind::Exit,
-            Strong,
-            source,
-            format!("{name} executed its program"),
-        ),
-        Call::Kill => Edge::new(
-            Kind::Kill,
-            Strong,
-            source,
-            format!("{name} sent it a signal"),
-        ),
-        Call::Fork => Edge::new(Kind::Fork, Strong, source, format!("{name} made it")),
-        Call::Write | Call::Send if same_object => Edge::new(
-            Kind::Message,
-            Strong,
-            source,
-            format!(
-                "{name} wrote to the same {} ({call})",
-                wait.object(evidence)
-            ),
-        ),
-        Call::Write | Call::Send => Edge::new(
-            Kind::Message,
-            Strong,
-            source,
-            format!("{name} sent ({call})"),
-        ),
-        Call::Read | Call::Receive => Edge::new(
-            Kind::Message,
-            Strong,
-            source,
-            format!("{name} read and made room ({call})"),
-        ),
-        Call::KernelThread => Edge::new(
-            Kind::Wake,
-            Weak,
-            source,
-            format!("the kernel thread {name} woke it"),
-        ),
-        _ => Edge::new(
-            Kind::Wake,
-            Weak,
-            source,
-            format!("{name} woke it in {call}"),
-        ),
+        (Kind::Message, Call::Write | Call::Send) => format!("{name} sent ({call})"),
+        (Kind::Message, _) => format!("{name} read and made room ({call})"),
+        (Kind::Signal, _) if signals() => format!("{name} signalled what it waited for"),
+        (Kind::Signal, _) => format!("{name} woke the futex that it waited on"),
+        (Kind::Unlock, _) if strength == Strong => {
+            format!("{name}, which held the lock, gave it back")
+        }
+        (Kind::Unlock, _) => {
+            format!("{name} gave the lock back; others may have held it before")
+        }
+        (Kind::Exit, Call::Exec) => format!("{name} executed its program"),
+        (Kind::Exit, _) => format!("{name} ended"),
+        (Kind::Kill, _) => format!("{name} sent it a signal"),
+        (Kind::Fork, _) => format!("{name} made it"),
+        (_, Call::KernelThread) => format!("the kernel thread {name} woke it"),
+        _ => format!("{name} woke it in {call}"),
     }
 }
 
