@@ -24,14 +24,14 @@ const MOMENT_NS: u64 = 10_000_000;
 /// What was delivered is taken no later than this after the thread came on a CPU for it.
 const DELIVERY_NS: u64 = 1_000_000;
 
-/// What began the work of `thread` in `windows`; none for a thread of which nothing is known.
+/// What began the work of `thread` in `windows`, with the thread that did, if it was one; none for a thread of which nothing is known.
 /// `is_within` tells whether a stack is one of the work.
 pub(crate) fn of(
     evidence: &Evidence<'_>,
     thread: Utid,
     windows: &[Range<u64>],
     is_within: impl Fn(StackId) -> bool,
-) -> Option<Begun> {
+) -> Option<(Begun, Option<Utid>)> {
     let (from, to) = (windows.first()?.start, windows.last()?.end);
     let intervals = evidence.timeline.intervals(thread);
     let begins = |interval: &Interval| {
@@ -86,7 +86,7 @@ fn begins_work(evidence: &Evidence<'_>, wait: &Wait, is_within: impl Fn(StackId)
 }
 
 /// What ended the wait at an interval of the thread.
-fn after_wait(evidence: &Evidence<'_>, thread: Utid, at: usize) -> Option<Begun> {
+fn after_wait(evidence: &Evidence<'_>, thread: Utid, at: usize) -> Option<(Begun, Option<Utid>)> {
     let intervals = evidence.timeline.intervals(thread);
     let wait = Wait::new(evidence, thread, &intervals.get(at)?);
     let wake = wake_of(evidence, thread, &intervals.get(at + 1)?);
@@ -101,7 +101,7 @@ fn after_wait(evidence: &Evidence<'_>, thread: Utid, at: usize) -> Option<Begun>
             "its sleep was over".to_owned(),
             Source::Timer,
         ),
-        (_, None) => return Some(unknown(wait.end, until_then)),
+        (_, None) => return Some((unknown(wait.end, until_then), None)),
         (kind, _) if by_timer && kind != WaitKind::Timer => (
             EdgeKind::Timer,
             "its time-out passed".to_owned(),
@@ -117,16 +117,18 @@ fn after_wait(evidence: &Evidence<'_>, thread: Utid, at: usize) -> Option<Begun>
         1 => format!(", 1 byte by {object}"),
         bytes => format!(", {bytes} bytes by {object}"),
     });
-    Some(Begun {
+    let by = match source {
+        Source::Thread(by) => Some(by),
+        _ => None,
+    };
+    let begun = Begun {
         kind: kind.text(),
         at_ns: wait.end,
-        by: match source {
-            Source::Thread(by) => Some(who(evidence, by)),
-            _ => None,
-        },
+        by: by.map(|by| who(evidence, by)),
         bytes: received.map(|(bytes, _)| bytes),
         text: format!("{what}{}{until_then}", bytes.unwrap_or_default()),
-    })
+    };
+    Some((begun, by))
 }
 
 fn unknown(at_ns: u64, until_then: String) -> Begun {
@@ -164,12 +166,12 @@ fn received(evidence: &Evidence<'_>, wait: &Wait, at: usize) -> Option<(u32, Obj
 }
 
 /// A thread that had nothing to wait for before its work.
-fn from_the_start(evidence: &Evidence<'_>, thread: Utid) -> Option<Begun> {
+fn from_the_start(evidence: &Evidence<'_>, thread: Utid) -> Option<(Begun, Option<Utid>)> {
     let known = evidence.threads.known(thread)?;
     let first = evidence.timeline.intervals(thread).get(0)?;
     let is_new = known.start > 0 || matches!(first.cause, Cause::Wake(_));
     let parent = (known.parent != NONE).then_some(known.parent);
-    Some(match (is_new, parent) {
+    let begun = match (is_new, parent) {
         (true, Some(parent)) => Begun {
             kind: EdgeKind::Fork.text(),
             at_ns: known.start,
@@ -191,5 +193,6 @@ fn from_the_start(evidence: &Evidence<'_>, thread: Utid) -> Option<Begun> {
             bytes: None,
             text: "it was at it already when the recording began".to_owned(),
         },
-    })
+    };
+    Some((begun, parent.filter(|_| is_new)))
 }

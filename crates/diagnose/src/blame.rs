@@ -20,7 +20,9 @@ use hangdog_trace::words::Left;
 use std::collections::HashMap;
 use std::ops::Range;
 
-use crate::answers::{Answer, Answers};
+use crate::answers::Answer;
+use crate::baseline;
+use crate::judge::Setting;
 use crate::problem::Problem;
 use crate::shape::{NOBODY, Shape, source_of};
 use crate::stretch::{Stretch, Waiting, each_stretch};
@@ -139,6 +141,8 @@ pub(crate) struct Blame {
 const RESOLUTION: u64 = 50_000;
 /// Of a wait that is at least this part of the problem all that may have ended it is looked at.
 const WEIGHTY: u64 = 20;
+/// Whoever woke a thread in vain so often, and more often than all others, is hard to believe.
+const OFTEN: usize = 3;
 /// What is usual is told by so many waits.
 const USUAL: usize = 16;
 /// A circle counts as the cause from this share of the problem on.
@@ -152,11 +156,11 @@ impl Blame {
         evidence: &Evidence<'_>,
         thread: Utid,
         window: Range<u64>,
-        answers: &Answers,
+        setting: Setting<'_>,
     ) -> Blame {
         let mut walk = Walk {
             evidence,
-            answers,
+            setting,
             weighty: (window.end - window.start) / WEIGHTY,
             window: window.clone(),
             file_locks: HashMap::new(),
@@ -205,7 +209,7 @@ impl Blame {
 
 struct Walk<'a, 'e> {
     evidence: &'a Evidence<'e>,
-    answers: &'a Answers,
+    setting: Setting<'a>,
     blame: Blame,
     window: Range<u64>,
     /// Who keeps a thread from a file's lock, if somebody does.
@@ -384,7 +388,9 @@ impl Walk<'_, '_> {
                 probability: 1.0,
             };
         }
-        if waiting.to - waiting.from < self.weighty && waiting.cried_wolf == 0 {
+        // Of many small waits, those alone whose waker is hard to believe.
+        let is_wolf = waiting.cried_wolf >= OFTEN && waiting.cried_wolf * 2 > waiting.parts;
+        if waiting.to - waiting.from < self.weighty && !is_wolf {
             return Belief {
                 edge: ended_by(self.evidence, wait, waiting.wake),
                 probability: 1.0,
@@ -395,11 +401,18 @@ impl Walk<'_, '_> {
             by_last: waiting.cried_wolf,
         };
         let mut beliefs = beliefs(self.evidence, wait, waiting.wake, in_vain);
+        if let (Some(baseline), None) = (self.setting.baseline, beliefs[0].edge.wake) {
+            let mut known = baseline::beliefs(self.evidence, baseline, wait);
+            let left = 1.0 - known.iter().map(|belief| belief.probability).sum::<f64>();
+            beliefs.iter_mut().for_each(|own| own.probability *= left);
+            known.append(&mut beliefs);
+            beliefs = known;
+        }
         if beliefs.len() == 1 && beliefs[0].probability == 1.0 {
             return beliefs.remove(0);
         }
         let shape = Shape::of(self.evidence, wait);
-        let answer = self.answers.to(&shape);
+        let answer = self.setting.answers.to(&shape);
         let chosen = match answer {
             Some(answer) => self.chosen_by(answer, &beliefs),
             None => Some(0),

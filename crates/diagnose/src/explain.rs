@@ -85,7 +85,7 @@ pub fn explain(
     number: usize,
 ) -> Option<Explanation> {
     let window = problem.window.clone();
-    let blame = Blame::of(evidence, problem.thread, window, setting.answers);
+    let blame = Blame::of(evidence, problem.thread, window, setting);
     let knot = blame.knot(problem);
     let suspect = Suspect::first(evidence, &blame, problem.thread, knot);
     let step = blame.main_step(&suspect);

@@ -6,6 +6,7 @@ use std::collections::HashMap;
 use std::ops::Range;
 
 use crate::answers::Answers;
+use crate::baseline;
 use crate::blame::{Blame, BlameKind, Piece, Step};
 use crate::function::{early_end, frames};
 use crate::problem::Problem;
@@ -26,12 +27,14 @@ pub struct Setting<'a> {
     pub lost: bool,
     /// What the user said.
     pub answers: &'a Answers,
+    /// A recording in which it went well.
+    pub baseline: Option<&'a Evidence<'a>>,
 }
 
 /// Why a problem took so long.
 pub fn diagnose(evidence: &Evidence<'_>, problem: &Problem, setting: Setting<'_>) -> Verdict {
     let window = problem.window.clone();
-    let blame = Blame::of(evidence, problem.thread, window, setting.answers);
+    let blame = Blame::of(evidence, problem.thread, window, setting);
     Judge {
         evidence,
         problem,
@@ -82,7 +85,7 @@ impl Judge<'_, '_> {
                 evidence,
                 self.problem,
                 self.blame,
-                self.setting.answers,
+                self.setting,
                 (culprit, suspect.class),
             ),
             problem: report,
@@ -92,6 +95,8 @@ impl Judge<'_, '_> {
             blame: self.by_kind(),
             blame_by_thread: self.by_thread(),
             ran: suspect.ran,
+            slice: suspect.slice,
+            baseline: baseline::find(evidence, self.setting.baseline, self.problem, self.blame),
             path,
             knot: knot.map(|knot| knot.threads.iter().map(|&t| who(evidence, t)).collect()),
         }

@@ -7,6 +7,7 @@
 //! What ends a wait comes from `hangdog-graph`; nothing here reads events.
 
 pub mod answers;
+mod baseline;
 mod begun;
 pub mod blame;
 pub mod explain;
@@ -19,6 +20,7 @@ mod replay;
 mod sentence;
 pub mod shape;
 mod signature;
+mod slice;
 mod starvation;
 mod stretch;
 mod suspect;

@@ -240,6 +240,15 @@ impl<'a> Profile<'a> {
         ends
     }
 
+    /// Whether a stack is one of the work that the time is named after.
+    pub(crate) fn is_within(&self, evidence: &Evidence<'_>, stack: StackId) -> bool {
+        self.common.is_some_and(|common| {
+            let frames = evidence.stacks.stack(stack);
+            let mut named = frames.filter(|frame| frame.module == common.1);
+            named.any(|frame| frame.function == Some(common.0))
+        })
+    }
+
     /// What `thread`, whose profile it is, did in `windows`.
     pub(crate) fn report(
         &self,
@@ -278,12 +287,9 @@ impl<'a> Profile<'a> {
             },
             early_ends: self.early_ends(evidence, thread),
             begun: begun::of(evidence, thread, windows, |stack| {
-                self.common.is_some_and(|common| {
-                    let frames = evidence.stacks.stack(stack);
-                    let mut named = frames.filter(|frame| frame.module == common.1);
-                    named.any(|frame| frame.function == Some(common.0))
-                })
-            }),
+                self.is_within(evidence, stack)
+            })
+            .map(|(begun, _)| begun),
         }
     }
 }

@@ -6,8 +6,8 @@
 use hangdog_graph::{Edge, Evidence, Source};
 use hangdog_trace::ids::Utid;
 
-use crate::answers::Answers;
 use crate::blame::{Blame, Doubt};
+use crate::judge::Setting;
 use crate::problem::Problem;
 use crate::shape::{NOBODY, source_of};
 use crate::suspect::Suspect;
@@ -28,7 +28,7 @@ pub(crate) fn questions(
     evidence: &Evidence<'_>,
     problem: &Problem,
     blame: &Blame,
-    answers: &Answers,
+    setting: Setting<'_>,
     root: Root,
 ) -> Vec<Question> {
     let mut doubts: Vec<&Doubt> = Vec::new();
@@ -58,8 +58,12 @@ pub(crate) fn questions(
                 continue;
             } else {
                 trials -= 1;
-                let supposed = answers.supposing(doubt.shape.clone(), source.clone());
-                outcome(evidence, problem, &supposed)
+                let supposed = (setting.answers).supposing(doubt.shape.clone(), source.clone());
+                let supposed = Setting {
+                    answers: &supposed,
+                    ..setting
+                };
+                outcome(evidence, problem, supposed)
             };
             changes |= outcome != root;
             possibilities.push(Possibility {
@@ -104,8 +108,8 @@ fn length(doubt: &Doubt) -> u64 {
     doubt.waiting.to - doubt.waiting.from
 }
 
-fn outcome(evidence: &Evidence<'_>, problem: &Problem, answers: &Answers) -> Root {
-    let blame = Blame::of(evidence, problem.thread, problem.window.clone(), answers);
+fn outcome(evidence: &Evidence<'_>, problem: &Problem, setting: Setting<'_>) -> Root {
+    let blame = Blame::of(evidence, problem.thread, problem.window.clone(), setting);
     let knot = blame.knot(problem);
     let suspect = Suspect::first(evidence, &blame, problem.thread, knot);
     (suspect.culprit(), suspect.class)

@@ -60,9 +60,11 @@ pub(crate) fn each_stretch(
     mut see: impl FnMut(Stretch),
 ) {
     let intervals = evidence.timeline.intervals(thread);
+    let own = evidence.own_wakes(thread);
     let mut joiner = Joiner {
         evidence,
         thread,
+        own: &own[own.partition_point(|&row| evidence.wakes.ts[row as usize] < window.start)..],
         parts: Vec::new(),
         looks: Vec::new(),
     };
@@ -102,6 +104,8 @@ struct Part {
 struct Joiner<'a, 'e> {
     evidence: &'a Evidence<'e>,
     thread: Utid,
+    /// The wakes that the thread made, those apart that are passed.
+    own: &'a [u32],
     /// Waits at one place.
     parts: Vec<Part>,
     /// What lay between and behind them, each with the part that it follows.
@@ -132,8 +136,8 @@ impl Joiner<'_, '_> {
     }
 
     fn blocked(&mut self, part: Part, see: &mut impl FnMut(Stretch)) {
-        if let Some(last) = self.parts.last()
-            && !self.goes_on(last, &part)
+        if let Some(last) = self.parts.last().copied()
+            && !self.goes_on(&last, &part)
         {
             if self.may_be_relock(&part) {
                 let relock = self.waiting(&part, part.clipped.start, 1);
@@ -155,7 +159,7 @@ impl Joiner<'_, '_> {
     }
 
     /// Whether `part` is the same wait as `last`, taken up again after a look.
-    fn goes_on(&self, last: &Part, part: &Part) -> bool {
+    fn goes_on(&mut self, last: &Part, part: &Part) -> bool {
         let (Cause::Switch(before), Cause::Switch(now)) = (last.whole.cause, part.whole.cause)
         else {
             return false;
@@ -174,11 +178,16 @@ impl Joiner<'_, '_> {
     }
 
     /// Whether the thread woke nobody in that time, the giving back of locks apart.
-    fn caused_nothing(&self, from: u64, to: u64) -> bool {
-        self.evidence.wakes_by(self.thread, from, to).all(|row| {
-            let stack = self.evidence.wakes.user_stack[row];
-            self.evidence.shows(stack, Mark::Unlock)
-        })
+    fn caused_nothing(&mut self, from: u64, to: u64) -> bool {
+        let wakes = self.evidence.wakes;
+        while let Some((&first, rest)) = self.own.split_first()
+            && wakes.ts[first as usize] < from
+        {
+            self.own = rest;
+        }
+        let mut caused = self.own.iter().map(|&row| row as usize);
+        let mut caused = caused.by_ref().take_while(|&row| wakes.ts[row] < to);
+        caused.all(|row| self.evidence.shows(wakes.user_stack[row], Mark::Unlock))
     }
 
     fn flush(&mut self, see: &mut impl FnMut(Stretch)) {

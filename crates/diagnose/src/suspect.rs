@@ -9,8 +9,9 @@ use std::ops::Range;
 use crate::blame::{Blame, BlameKind, Knot, Piece};
 use crate::function::{self, Function};
 use crate::profile::{Profile, mostly_yielding, samples_of};
+use crate::slice;
 use crate::starvation::{self, Starvation};
-use crate::verdict::{Class, Ran};
+use crate::verdict::{Class, Ran, SliceStep};
 
 /// A thread that the most time was laid to, and what it did in it.
 pub(crate) struct Suspect {
@@ -24,6 +25,8 @@ pub(crate) struct Suspect {
     pub function: Option<Function>,
     /// What it did while it ran, where that is what counts.
     pub ran: Option<Ran>,
+    /// What led to that.
+    pub slice: Vec<SliceStep>,
 }
 
 /// So many moments of sleep are polling, if they are this short on average.
@@ -105,6 +108,7 @@ impl Suspect {
             starvation: None,
             function: None,
             ran: None,
+            slice: Vec::new(),
         };
         if knot.is_some() {
             suspect.class = Class::Circular;
@@ -125,8 +129,15 @@ impl Suspect {
                 let profile = Profile::new(evidence, &samples_of(evidence, thread, &windows));
                 suspect.function = profile.function();
                 suspect.ran = Some(profile.report(evidence, thread, &windows));
+                let is_within = |stack| profile.is_within(evidence, stack);
+                suspect.slice = slice::back(evidence, thread, &windows, is_within);
             }
-            None => suspect.function = suspect.waited_in(evidence, blame, &of_kind),
+            None => {
+                suspect.function = suspect.waited_in(evidence, blame, &of_kind);
+                let from = suspect.windows.first().map_or(0, |window| window.start);
+                let moment = from.saturating_sub(1)..from;
+                suspect.slice = slice::back(evidence, thread, &[moment], |_| false);
+            }
         }
         suspect
     }

@@ -197,6 +197,49 @@ pub struct Begun {
     pub text: String,
 }
 
+/// A step of the slice: whose work, and what began it.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct SliceStep {
+    /// Whose work it is.
+    #[serde(flatten)]
+    pub who: Who,
+    /// What began it.
+    pub begun: Begun,
+}
+
+/// How long a role took in one way, in the problem and in its baseline.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Comparison {
+    /// The role: names of process and thread, numbers in them left out.
+    pub role: String,
+    /// The kind of blame.
+    pub kind: &'static str,
+    /// In the problem, ns.
+    pub now_ns: u64,
+    /// In the baseline, ns.
+    pub then_ns: u64,
+}
+
+/// A similar wait that went well.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct BaselineReport {
+    /// Whether it comes from another recording.
+    pub from_other: bool,
+    /// How many of them there are; of these it is the one of median length.
+    pub found: usize,
+    /// Whose.
+    #[serde(flatten)]
+    pub who: Who,
+    /// When it began, ns since its trace's start.
+    pub start_ns: u64,
+    /// How long it took, ns.
+    pub duration_ns: u64,
+    /// How long the problem's took, ns.
+    pub now_ns: u64,
+    /// Who took how long now and then, the greatest difference first.
+    pub compared: Vec<Comparison>,
+}
+
 /// What a thread did while it ran, by samples.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Ran {
@@ -294,6 +337,10 @@ pub struct Verdict {
     pub ran: Option<Ran>,
     /// From the problem to its root.
     pub path: Vec<PathStep>,
+    /// From the root back to what set it going, the root's own work first.
+    pub slice: Vec<SliceStep>,
+    /// The same wait when it went well, if one is known.
+    pub baseline: Option<BaselineReport>,
     /// The threads that wait for each other, if some do.
     pub knot: Option<Vec<Who>>,
     /// What only the user may know, and would change the verdict.

@@ -136,6 +136,11 @@ impl<'a> Evidence<'a> {
         is_own(&self.tables, &self.marks, row)
     }
 
+    /// Rows of `wakes` that are `waker`'s own doing, in order.
+    pub fn own_wakes(&self, waker: Utid) -> &[u32] {
+        self.wakers.rows(waker)
+    }
+
     /// Rows of `wakes` in `[from, to)` that are `waker`'s own doing, in order.
     pub fn wakes_by(&self, waker: Utid, from: u64, to: u64) -> impl Iterator<Item = usize> + '_ {
         let rows = self.wakers.rows(waker);

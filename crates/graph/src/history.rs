@@ -5,6 +5,7 @@
 //! when nobody did, or when the one who did had done so in vain. A thread that never waited there
 //! before is known by its like: the other threads of its process that have its role.
 
+use hangdog_timeline::timeline::Intervals;
 use hangdog_timeline::{Cause, State};
 use hangdog_trace::ids::{IDLE, Utid};
 use hangdog_trace::words::Context;
@@ -109,6 +110,7 @@ impl History {
     ) {
         let intervals = evidence.timeline.intervals(thread);
         let here = intervals.indexes(0, before).end;
+        let mut own = OwnWakes::until(evidence, thread, before);
         // Whether the thread's next wait is at this place too, and when it begins.
         let mut again = (thread == self.waiter).then_some(before);
         for at in (here.saturating_sub(MEMORY)..here).rev() {
@@ -135,7 +137,7 @@ impl History {
             let context = Context::from(evidence.wakes.context[wake]);
             // After a look it waits on: that was no end.
             let looked = next.is_some_and(|next| next.saturating_sub(blocked.end) <= LOOK_NS)
-                && !went_on(evidence, thread, at + 1);
+                && !went_on(evidence, &mut own, intervals, at + 1);
             match (looked, self.lengths.last_mut()) {
                 (true, Some(length)) => *length += blocked.duration(),
                 _ => self.lengths.push(blocked.duration()),
@@ -156,11 +158,42 @@ impl History {
     }
 }
 
+/// A thread's own wakes, gone through backwards beside its intervals.
+struct OwnWakes<'e> {
+    evidence: &'e Evidence<'e>,
+    rows: &'e [u32],
+}
+
+impl<'e> OwnWakes<'e> {
+    fn until(evidence: &'e Evidence<'e>, thread: Utid, before: u64) -> OwnWakes<'e> {
+        let rows = evidence.own_wakes(thread);
+        let ts = |row: u32| evidence.wakes.ts[row as usize];
+        let rows = &rows[..rows.partition_point(|&row| ts(row) < before)];
+        OwnWakes { evidence, rows }
+    }
+
+    /// Those in `[from, to)`, of which each call asks for an earlier part than the one before.
+    fn between(&mut self, from: u64, to: u64) -> impl Iterator<Item = usize> + use<'e> {
+        let wakes = self.evidence.wakes;
+        while let Some((&last, rest)) = self.rows.split_last()
+            && wakes.ts[last as usize] >= to
+        {
+            self.rows = rest;
+        }
+        let rows = self.rows.iter().rev().map(|&row| row as usize);
+        rows.take_while(move |&row| wakes.ts[row] >= from)
+    }
+}
+
 /// Whether a thread, woken into its interval `at`, did more than look: it ran for long, or woke
 /// somebody by more than giving back a lock.
-fn went_on(evidence: &Evidence<'_>, thread: Utid, at: usize) -> bool {
+fn went_on(
+    evidence: &Evidence<'_>,
+    own: &mut OwnWakes<'_>,
+    intervals: Intervals<'_>,
+    at: usize,
+) -> bool {
     const LONG_NS: u64 = 300_000;
-    let intervals = evidence.timeline.intervals(thread);
     let Some(first) = intervals.get(at) else {
         return false;
     };
@@ -178,7 +211,7 @@ fn went_on(evidence: &Evidence<'_>, thread: Utid, at: usize) -> bool {
         end = next.end;
     }
     ran > LONG_NS
-        || evidence
-            .wakes_by(thread, first.start, end)
+        || own
+            .between(first.start, end)
             .any(|row| !evidence.shows(evidence.wakes.user_stack[row], Mark::Unlock))
 }

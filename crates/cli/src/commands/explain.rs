@@ -35,6 +35,7 @@ pub fn run(args: &ExplainArgs) -> Result<()> {
     let setting = Setting {
         lost: recording.loss.total > 0,
         answers: &answers,
+        baseline: None,
     };
     let step = args.step as usize;
     let Some(explanation) = explain(&evidence, &chosen, setting, step) else {

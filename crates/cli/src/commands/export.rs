@@ -64,6 +64,7 @@ fn problems(material: &Material, selection: &Selection) -> Result<Vec<Span>> {
     let setting = Setting {
         lost: recording.loss.total > 0,
         answers: &answers_file::read(recording.trace.path())?,
+        baseline: None,
     };
     let found = problem::find(&evidence, recording.trace.meta().command_tid);
     Ok(found

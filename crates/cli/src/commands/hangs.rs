@@ -205,6 +205,7 @@ fn in_full(archive: &Archive, report: &Report) -> Result<()> {
                 to: Some(Moment::At(occasion.to_ns)),
             },
         },
+        baseline: None,
         yes: true,
         forget: Vec::new(),
         json: false,

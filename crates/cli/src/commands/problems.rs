@@ -46,6 +46,7 @@ pub fn run(args: &ProblemsArgs) -> Result<()> {
     let setting = Setting {
         lost: recording.loss.total > 0,
         answers: &answers,
+        baseline: None,
     };
     let found = problem::find(&evidence, recording.trace.meta().command_tid);
     if found.is_empty() {

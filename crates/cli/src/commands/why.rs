@@ -66,8 +66,20 @@ pub fn run(args: &WhyArgs) -> Result<()> {
     let evidence = case.evidence();
     let problems = problem::find(&evidence, recording.trace.meta().command_tid);
     let (chosen, number) = choose(&args.which, &evidence, recording, &problems)?;
+    let good = args.baseline.as_deref().map(Case::load).transpose()?;
+    let baseline = good.as_ref().map(Case::evidence);
     let lost = recording.loss.total > 0;
-    let explain = |answers: &Answers| diagnose(&evidence, &chosen, Setting { lost, answers });
+    let explain = |answers: &Answers| {
+        diagnose(
+            &evidence,
+            &chosen,
+            Setting {
+                lost,
+                answers,
+                baseline: baseline.as_ref(),
+            },
+        )
+    };
     let mut verdict = explain(&answers);
     let is_asked =
         !args.yes && !args.json && io::stdin().is_terminal() && io::stdout().is_terminal();

@@ -53,7 +53,11 @@ pub fn record(text: &str) -> Recording {
 
 /// What a diagnosis goes by beside the trace.
 pub fn setting(lost: bool, answers: &Answers) -> Setting<'_> {
-    Setting { lost, answers }
+    Setting {
+        lost,
+        answers,
+        baseline: None,
+    }
 }
 
 /// Why `thread` took so long in `window`, in µs.

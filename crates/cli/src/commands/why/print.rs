@@ -6,7 +6,7 @@ use crate::format;
 use crate::loss::Loss;
 use crate::output::{self, Colour, Paint};
 use anyhow::Result;
-use hangdog_diagnose::verdict::{Question, Verdict, Who};
+use hangdog_diagnose::verdict::{BaselineReport, Question, Verdict, Who};
 use std::io::Write;
 
 /// A share in percent.
@@ -168,6 +168,21 @@ pub fn print(
             )?;
         }
     }
+    if verdict.slice.len() > 1 {
+        writeln!(out, "\n{}", heading("What led to it, backwards"))?;
+        for step in &verdict.slice {
+            writeln!(
+                out,
+                "  {}  {}: {}",
+                format::moment(step.begun.at_ns),
+                name(&step.who),
+                format::printable(&step.begun.text)
+            )?;
+        }
+    }
+    if let Some(baseline) = &verdict.baseline {
+        write_baseline(&mut out, &heading("When it went well"), baseline)?;
+    }
     for question in &verdict.questions {
         write_question(&mut out, &paint, question, defaults)?;
     }
@@ -230,4 +245,39 @@ fn write_question(
         "          {}",
         paint.text(Colour::Quiet, &format!("* by {by}"))
     )
+}
+
+fn write_baseline(
+    out: &mut impl Write,
+    heading: &str,
+    baseline: &BaselineReport,
+) -> std::io::Result<()> {
+    const MOST: usize = 3;
+    let place = match baseline.from_other {
+        true => "in the other recording",
+        false => "in this recording",
+    };
+    writeln!(
+        out,
+        "\n{heading}\n  {} {place}; the one at {} took {} instead of {}",
+        format::things(
+            baseline.found as u64,
+            "wait like the longest",
+            "waits like the longest"
+        ),
+        format::moment(baseline.start_ns),
+        format::duration(baseline.duration_ns),
+        format::duration(baseline.now_ns),
+    )?;
+    for row in baseline.compared.iter().take(MOST) {
+        writeln!(
+            out,
+            "  {:>9} instead of {:>9}  {:<10} {}",
+            format::duration(row.then_ns),
+            format::duration(row.now_ns),
+            row.kind,
+            format::printable(&row.role)
+        )?;
+    }
+    Ok(())
 }
