@@ -83,6 +83,7 @@ pub(crate) fn describe(session: &Session, options: &Options, start: u64, mode: M
         hangdog: env!("CARGO_PKG_VERSION").into(),
         state: RecordingState::Recording,
         mode,
+        recorder_pid: Some(std::process::id()),
         started_unix_ns: unix_ns(start),
         started: rfc3339(unix_ns(start)),
         clock: Clock {

@@ -5,6 +5,7 @@ use crate::format;
 use crate::load::Recording;
 use crate::select::{self, NothingFound, Window};
 use anyhow::Result;
+use hangdog_diagnose::problem::Scope;
 use hangdog_diagnose::{Problem, problem};
 use hangdog_graph::Evidence;
 
@@ -31,8 +32,8 @@ pub fn choose(
             if let Some(at) = listed {
                 return Ok((problems[at].clone(), Some(at + 1)));
             }
-            let command = recording.trace.meta().command_tid;
-            let own = problem::find_of(evidence, command, |other| other == thread);
+            let scope = Scope::of(recording.trace.meta());
+            let own = problem::find_of(evidence, scope, |other| other == thread);
             if let Some(worst) = own.into_iter().next() {
                 return Ok((worst, None));
             }

@@ -63,7 +63,7 @@ pub(crate) fn find(
             _ => {}
         },
     );
-    let longest = longest.filter(|most| length(most) * 2 >= problem.duration())?;
+    let longest = longest.filter(|most| length(most) >= problem.duration() / 2)?;
     let shape = Shape::of(evidence, &longest.wait);
     let before = shapes_before(evidence, problem.thread, longest.from);
     let there = other.unwrap_or(evidence);
@@ -183,11 +183,13 @@ fn compare(
     let mut rows: BTreeMap<(String, BlameKind), (u64, u64)> = BTreeMap::new();
     for piece in &now.pieces {
         let row = rows.entry((role_of(here, piece.thread), piece.kind));
-        row.or_default().0 += piece.ns;
+        let now = &mut row.or_default().0;
+        *now = now.saturating_add(piece.ns);
     }
     for piece in &then.pieces {
         let row = rows.entry((role_of(there, piece.thread), piece.kind));
-        row.or_default().1 += piece.ns;
+        let then = &mut row.or_default().1;
+        *then = then.saturating_add(piece.ns);
     }
     let mut rows: Vec<Comparison> = rows
         .into_iter()

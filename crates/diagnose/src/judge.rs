@@ -1,6 +1,6 @@
 //! From blame to verdict: the report on who is to blame most, and by which way that was found.
 
-use hangdog_graph::{Edge, Evidence, Strength, WaitKind};
+use hangdog_graph::{Edge, EdgeKind, Evidence, Strength, WaitKind};
 use hangdog_trace::ids::Utid;
 use std::collections::HashMap;
 use std::ops::Range;
@@ -147,11 +147,13 @@ impl Judge<'_, '_> {
         if suspect.class == Class::Circular || suspect.thread == self.problem.thread {
             return suspect.class;
         }
-        let is_nap = |step: &&Step| {
-            let nap = |(waiting, _): &(Waiting, Edge)| waiting.wait.kind == WaitKind::Sleep;
-            step.above == Some(0) && step.reached.as_ref().is_some_and(nap)
+        let naps = |step: &Step| match &step.reached {
+            Some((waiting, _)) if step.above == Some(0) => {
+                usize::from(waiting.wait.kind == WaitKind::Sleep) * waiting.parts
+            }
+            _ => 0,
         };
-        if self.blame.steps.iter().filter(is_nap).count() >= POLLS {
+        if self.blame.steps.iter().map(naps).sum::<usize>() >= POLLS {
             return Class::RepeatedYield;
         }
         let own: u64 = self.total(|piece| piece.step == 0 && piece.kind == BlameKind::Run);
@@ -320,8 +322,12 @@ impl Judge<'_, '_> {
 
     /// What the trace cannot tell, and how to find out.
     fn hints(&self, suspect: &Suspect) -> Vec<Hint> {
+        let mut hints = Vec::new();
+        if self.setting.lost {
+            hints.push(self.lost());
+        }
         if suspect.class != Class::RepeatedYield {
-            return Vec::new();
+            return hints;
         }
         let name = self.evidence.name(suspect.thread);
         let at = suspect
@@ -329,14 +335,34 @@ impl Judge<'_, '_> {
             .as_ref()
             .map(|f| format!(" in {}", f.name))
             .unwrap_or_default();
-        vec![Hint {
+        hints.push(Hint {
             text: format!(
                 "{name} polls{at}: which variable does it look at, and who should set it?"
             ),
             how: "find the condition of the loop in the source, then watch the variable: \
                   gdb -p PID -ex 'watch VARIABLE' -ex continue"
                 .to_owned(),
-        }]
+        });
+        hints
+    }
+
+    /// What lost events keep from being known.
+    fn lost(&self) -> Hint {
+        let unknown = self.total(|piece| piece.kind == BlameKind::Unknown);
+        let by_habit = self.blame.steps.iter().filter(|step| {
+            let is_habit = |(_, edge): &(Waiting, Edge)| edge.kind == EdgeKind::Habit;
+            step.reached.as_ref().is_some_and(is_habit)
+        });
+        Hint {
+            text: format!(
+                "Events are missing from the recording. A wait whose wake is missing is laid to \
+                 whoever usually ends it ({} on the way here), and {:.0} % of the time cannot be \
+                 told at all; a thread may have run where it seems to wait, and the reverse.",
+                by_habit.count(),
+                self.share(unknown) * 100.0
+            ),
+            how: "record again with more --memory, or for a shorter time".to_owned(),
+        }
     }
 }
 

@@ -15,6 +15,7 @@ mod kept_out;
 mod request;
 
 use hangdog_graph::{Evidence, WaitKind};
+use hangdog_trace::Meta;
 use hangdog_trace::ids::Utid;
 use rayon::prelude::*;
 use std::collections::HashSet;
@@ -96,18 +97,37 @@ const MOST_OF_A_THREAD: usize = 8;
 /// So many are reported.
 const MOST: usize = 20;
 
-/// The problems of a trace, worst first. `command_tid` is the tid of the recorded command.
-pub fn find(evidence: &Evidence<'_>, command_tid: Option<u32>) -> Vec<Problem> {
-    find_of(evidence, command_tid, |_| true)
+/// For whom a trace was recorded, and by whom.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Scope {
+    /// The tid of the recorded command.
+    pub command_tid: Option<u32>,
+    /// The pid of the recorder, whose own time is nobody's problem.
+    pub recorder_pid: Option<u32>,
+}
+
+impl Scope {
+    /// Of a trace.
+    pub fn of(meta: &Meta) -> Scope {
+        Scope {
+            command_tid: meta.command_tid,
+            recorder_pid: meta.recorder_pid,
+        }
+    }
+}
+
+/// The problems of a trace, worst first.
+pub fn find(evidence: &Evidence<'_>, scope: Scope) -> Vec<Problem> {
+    find_of(evidence, scope, |_| true)
 }
 
 /// The problems of the threads that are asked for, worst first.
 pub fn find_of(
     evidence: &Evidence<'_>,
-    command_tid: Option<u32>,
+    scope: Scope,
     is_asked_for: impl Fn(Utid) -> bool,
 ) -> Vec<Problem> {
-    let family = Family::new(evidence, command_tid);
+    let family = Family::new(evidence, scope.command_tid);
     let threads: Vec<Utid> = evidence
         .timeline
         .threads()
@@ -125,7 +145,10 @@ pub fn find_of(
     problems.extend(input::find(evidence, &family));
     problems.extend(request::find(evidence, &family));
     problems.extend(kept_out::find(evidence, &family));
-    problems.retain(|problem| is_asked_for(problem.thread));
+    problems.retain(|problem| {
+        let pid = evidence.threads.thread(problem.thread).pid;
+        is_asked_for(problem.thread) && Some(pid) != scope.recorder_pid
+    });
     problems.sort_by(|a, b| {
         b.score
             .total_cmp(&a.score)

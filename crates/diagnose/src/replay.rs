@@ -131,7 +131,7 @@ impl Replay<'_, '_> {
                 if next < played.points.len() || known.0 == at {
                     // Within a stretch the pace is what it was, up to its end.
                     let end = played.points.get(next).map_or(known.1, |&(_, now)| now);
-                    return (known.1 + (at - known.0)).min(end.max(known.1));
+                    return known.1.saturating_add(at - known.0).min(end.max(known.1));
                 }
                 known
             }
@@ -145,7 +145,7 @@ impl Replay<'_, '_> {
         };
         let intervals = evidence.timeline.intervals(thread);
         if intervals.indexes(was, at).len() > MOST_STRETCHES {
-            return now + (at - was);
+            return now.saturating_add(at.saturating_sub(was));
         }
         let mut stretches = Vec::new();
         each_stretch(evidence, thread, was..at, |stretch| stretches.push(stretch));
@@ -156,7 +156,7 @@ impl Replay<'_, '_> {
                 Stretch::Waiting(waiting) => (waiting.from, waiting.to),
             };
             // Before its birth a thread did nothing that could be earlier.
-            now += from.saturating_sub(was);
+            now = now.saturating_add(from.saturating_sub(was));
             let takes = (to - from) - self.removed_of(thread, from, to);
             now = match stretch {
                 Stretch::Waiting(waiting) if to - from >= self.finest => {
@@ -167,10 +167,10 @@ impl Replay<'_, '_> {
                             let woken = self.moment(waker, woken);
                             now.max(woken)
                         }
-                        _ => now + takes,
+                        _ => now.saturating_add(takes),
                     }
                 }
-                _ => now + takes,
+                _ => now.saturating_add(takes),
             };
             was = to;
             if let Some(played) = self.played.get_mut(&thread)
@@ -180,7 +180,7 @@ impl Replay<'_, '_> {
             }
         }
         self.depth -= 1;
-        now + at.saturating_sub(was)
+        now.saturating_add(at.saturating_sub(was))
     }
 
     /// How much of a thread's time from `from` to `to` takes no time now.

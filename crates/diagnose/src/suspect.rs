@@ -33,6 +33,8 @@ pub(crate) struct Suspect {
 pub(crate) const POLLS: usize = 10;
 const POLL_NS: u64 = 200_000_000;
 
+/// Of what is so many times longer than the most that is known, it is said that it is not known.
+const UNKNOWN_RULES: u64 = 2;
 /// So many are told of.
 const MOST_SUSPECTS: usize = 3;
 /// Of those behind the first, who has less of the time is not.
@@ -96,7 +98,13 @@ impl Suspect {
         let known: Vec<&Piece> = (pieces.iter().copied())
             .filter(|piece| piece.kind != BlameKind::Unknown)
             .collect();
-        let pieces = if known.is_empty() { pieces } else { known };
+        let time = |pieces: &[&Piece]| pieces.iter().map(|piece| piece.ns).sum::<u64>();
+        let is_known = time(&known).saturating_mul(UNKNOWN_RULES) >= time(&pieces) - time(&known);
+        let pieces = if is_known && !known.is_empty() {
+            known
+        } else {
+            pieces
+        };
         let kind = dominant(&pieces);
         let of_kind: Vec<&Piece> = pieces.iter().copied().filter(|p| p.kind == kind).collect();
         let mut suspect = Suspect {
@@ -180,6 +188,15 @@ fn ranked(blame: &Blame, victim: Utid, knot: Option<&Knot>) -> Vec<(Utid, u64)> 
         if piece.kind != BlameKind::Unknown {
             *times.entry(piece.thread).or_default() += piece.ns;
         }
+    }
+    // Where nearly nothing is known, the little that is says less than where knowledge ends.
+    let best = times.values().copied().max().unwrap_or(0);
+    let is_unknown = |piece: &&Piece| piece.kind == BlameKind::Unknown;
+    let unknown = || blame.pieces.iter().filter(is_unknown);
+    let longest = unknown().max_by_key(|piece| piece.ns);
+    let unknown: u64 = unknown().map(|piece| piece.ns).sum();
+    if let Some(longest) = longest.filter(|_| unknown > best.saturating_mul(UNKNOWN_RULES)) {
+        return vec![(longest.thread, 0)];
     }
     let in_knot = |thread: Utid| knot.is_some_and(|knot| knot.threads.contains(&thread));
     // A circle has no beginning: each of its threads is as much to blame as the others.

@@ -228,7 +228,7 @@ fn waits_of_a_whole_life() {
     let score = |events: &str| {
         let recording = record(&format!("{PEOPLE}{events}"));
         let worker = recording.t("worker");
-        let all = problem::find(&recording.evidence(), None);
+        let all = problem::find(&recording.evidence(), problem::Scope::default());
         let of_worker = all.iter().find(|problem| problem.thread == worker);
         of_worker.map_or(0.0, |problem| problem.score)
     };

@@ -8,6 +8,7 @@ mod support;
 #[path = "../../timeline/tests/common/mod.rs"]
 mod timeline;
 
+use hangdog_diagnose::problem::Scope;
 use hangdog_diagnose::{Answers, Problem, diagnose, problem};
 use hangdog_graph::{EdgeKind, names};
 use hangdog_trace::calls::Calls;
@@ -188,7 +189,13 @@ fn with_meanings(events: Events, seed: u64) -> Recording {
 fn check_all(recording: &Recording, windows: &[(u32, u64, u64)]) -> Result<(), TestCaseError> {
     let evidence = recording.evidence();
     let timeline = &recording.timeline;
-    let found = problem::find(&evidence, Some(101));
+    let found = problem::find(
+        &evidence,
+        Scope {
+            command_tid: Some(101),
+            recorder_pid: None,
+        },
+    );
     for (at, problem) in found.iter().enumerate() {
         let life = timeline.life(problem.thread);
         prop_assert!(problem.window.start < problem.window.end);
@@ -377,7 +384,13 @@ fn random_traces_have_it_all() {
         stretch_time(&mut events, [100_000, 3_000][seed as usize % 2]);
         let recording = with_meanings(events, seed);
         let evidence = recording.evidence();
-        for problem in problem::find(&evidence, None) {
+        for problem in problem::find(
+            &evidence,
+            Scope {
+                command_tid: None,
+                recorder_pid: None,
+            },
+        ) {
             let verdict = diagnose(&evidence, &problem, setting(false, &Answers::default()));
             seen.insert(format!("{:?}", verdict.root.class));
             seen.insert(format!("path of {}", verdict.path.len().min(4)));

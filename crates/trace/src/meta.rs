@@ -137,6 +137,9 @@ pub struct Meta {
     /// Its first thread's tid.
     #[serde(default)]
     pub command_tid: Option<u32>,
+    /// The process that recorded.
+    #[serde(default)]
+    pub recorder_pid: Option<u32>,
     /// What the user asked to be recorded.
     #[serde(default)]
     pub options: Options,
@@ -169,6 +172,7 @@ impl Default for Meta {
             cpus: 0,
             command: Vec::new(),
             command_tid: None,
+            recorder_pid: None,
             options: Options::default(),
             hooks: Vec::new(),
             unwinding: None,

@@ -11,6 +11,7 @@ use crate::select::NothingFound;
 use crate::which::choose;
 use anyhow::Result;
 use hangdog_diagnose::explain::{Explanation, Seen, explain};
+use hangdog_diagnose::problem::Scope;
 use hangdog_diagnose::{Setting, problem};
 use serde::Serialize;
 use std::io::Write;
@@ -30,7 +31,7 @@ pub fn run(args: &ExplainArgs) -> Result<()> {
     let case = Case::load(&args.which.trace)?;
     let recording = &case.recording;
     let evidence = case.evidence();
-    let problems = problem::find(&evidence, recording.trace.meta().command_tid);
+    let problems = problem::find(&evidence, Scope::of(recording.trace.meta()));
     let (chosen, _) = choose(&args.which, &evidence, recording, &problems)?;
     let setting = Setting {
         lost: recording.loss.total > 0,

@@ -7,6 +7,7 @@ use crate::exported::Material;
 use crate::format;
 use crate::whole_file::WholeFile;
 use anyhow::{Context, Result, bail};
+use hangdog_diagnose::problem::Scope;
 use hangdog_diagnose::{Setting, diagnose, problem};
 use hangdog_export::{Selection, Span, firefox, folded, perfetto};
 
@@ -66,7 +67,7 @@ fn problems(material: &Material, selection: &Selection) -> Result<Vec<Span>> {
         answers: &answers_file::read(recording.trace.path())?,
         baseline: None,
     };
-    let found = problem::find(&evidence, recording.trace.meta().command_tid);
+    let found = problem::find(&evidence, Scope::of(recording.trace.meta()));
     Ok(found
         .iter()
         .filter(|problem| {

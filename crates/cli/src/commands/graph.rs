@@ -9,6 +9,7 @@ use crate::output::{self, Colour, Paint};
 use crate::select::{self, NothingFound, Window};
 use crate::whole_file::WholeFile;
 use anyhow::{Result, bail};
+use hangdog_diagnose::problem::Scope;
 use hangdog_diagnose::{Problem, problem};
 use hangdog_graph::part::{Part, View};
 use hangdog_graph::{Begin, Evidence, Graph, Sources, Strength, dot};
@@ -88,7 +89,7 @@ fn chosen(args: &GraphArgs, recording: &Recording, evidence: &Evidence<'_>) -> R
         return Ok(Problem::picked(thread, window.from..window.to));
     }
     let number = args.around.unwrap_or(1);
-    let problems = problem::find(evidence, recording.trace.meta().command_tid);
+    let problems = problem::find(evidence, Scope::of(recording.trace.meta()));
     problems.get(number as usize - 1).cloned().ok_or_else(|| {
         let count = format::things(problems.len() as u64, "problem was", "problems were");
         NothingFound::new(format!("{count} found, there is no number {number}")).into()

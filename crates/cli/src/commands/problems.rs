@@ -8,6 +8,7 @@ use crate::loss::Loss;
 use crate::output::{self, Colour, Paint};
 use crate::select::NothingFound;
 use anyhow::Result;
+use hangdog_diagnose::problem::Scope;
 use hangdog_diagnose::verdict::{Class, Who};
 use hangdog_diagnose::{Setting, diagnose, problem};
 use rayon::prelude::*;
@@ -48,7 +49,7 @@ pub fn run(args: &ProblemsArgs) -> Result<()> {
         answers: &answers,
         baseline: None,
     };
-    let found = problem::find(&evidence, recording.trace.meta().command_tid);
+    let found = problem::find(&evidence, Scope::of(recording.trace.meta()));
     if found.is_empty() {
         return Err(NothingFound::new("nothing took long").into());
     }

@@ -13,6 +13,7 @@ use crate::loss::Loss;
 use crate::output::{self, Paint};
 use crate::which::choose;
 use anyhow::{Result, bail};
+use hangdog_diagnose::problem::Scope;
 use hangdog_diagnose::shape::Shape;
 use hangdog_diagnose::verdict::{Question, Verdict, Who};
 use hangdog_diagnose::{Answers, Problem, Setting, diagnose, judge, problem, signature};
@@ -64,7 +65,7 @@ pub fn run(args: &WhyArgs) -> Result<()> {
     let case = Case::load(&args.which.trace)?;
     let recording = &case.recording;
     let evidence = case.evidence();
-    let problems = problem::find(&evidence, recording.trace.meta().command_tid);
+    let problems = problem::find(&evidence, Scope::of(recording.trace.meta()));
     let (chosen, number) = choose(&args.which, &evidence, recording, &problems)?;
     let good = args.baseline.as_deref().map(Case::load).transpose()?;
     let baseline = good.as_ref().map(Case::evidence);

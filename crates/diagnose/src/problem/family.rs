@@ -9,9 +9,10 @@ use hangdog_timeline::{Cause, State};
 use hangdog_trace::Thread;
 use hangdog_trace::calls::Call;
 use hangdog_trace::ids::{NONE, Upid, Utid};
+use std::collections::HashSet;
 use std::ops::Range;
 
-use super::Doing;
+use super::{Doing, input};
 
 /// What a thread usually does.
 #[derive(Clone, Copy)]
@@ -28,7 +29,12 @@ pub(super) struct Family {
     /// wait for its children, as a shell does, theirs.
     pub(super) first: Vec<Utid>,
     members: Vec<Upid>,
+    /// Programs that a display server sent something to.
+    on_display: HashSet<Upid>,
 }
+
+/// A program that is on the display has somebody in front of it.
+const ON_DISPLAY: f64 = 1.5;
 
 impl Family {
     pub(super) fn new(evidence: &Evidence<'_>, command_tid: Option<u32>) -> Family {
@@ -64,13 +70,20 @@ impl Family {
                 members.push(process.upid);
             }
         }
-        Family { first, members }
+        Family {
+            first,
+            members,
+            on_display: input::clients(evidence),
+        }
     }
 
-    /// The part of a thread in what the user waits for: 1 where no command was recorded.
+    /// The part of a thread in what the user waits for: 1 where no command was recorded and it is not
+    /// known to be on the display.
     pub(super) fn share(&self, evidence: &Evidence<'_>, thread: Utid) -> f64 {
-        let process = evidence.threads.thread(thread).upid;
+        let known = evidence.threads.thread(thread);
+        let process = known.upid;
         match self.first.is_empty() || self.first.contains(&thread) {
+            true if self.first.is_empty() && self.on_display.contains(&process) => ON_DISPLAY,
             true => 1.0,
             false if self.members.contains(&process) => 0.1,
             false => 0.02,

@@ -6,8 +6,8 @@
 
 use hangdog_graph::{Evidence, Wait, WaitKind};
 use hangdog_timeline::State;
-use hangdog_trace::ids::Utid;
-use std::collections::HashMap;
+use hangdog_trace::ids::{Upid, Utid};
+use std::collections::{HashMap, HashSet};
 
 use super::family::Family;
 use super::{Problem, ProblemKind};
@@ -110,7 +110,28 @@ fn turn_before(evidence: &Evidence<'_>, thread: Utid, from: u64) -> u64 {
     last_home.map_or(from, |home| home.end)
 }
 
-fn serves(evidence: &Evidence<'_>, thread: Utid) -> bool {
+/// The programs that a display server sent something to.
+pub(super) fn clients(evidence: &Evidence<'_>) -> HashSet<Upid> {
+    let transfers = evidence.transfers;
+    let mut is_server: HashMap<Utid, bool> = HashMap::new();
+    let mut ends: HashSet<u64> = HashSet::new();
+    let mut clients = HashSet::new();
+    for row in 0..transfers.len() {
+        let thread = transfers.thread[row];
+        let by_server = *is_server
+            .entry(thread)
+            .or_insert_with(|| serves(evidence, thread));
+        if by_server && transfers.sent[row] && transfers.peer[row] != 0 {
+            ends.insert(transfers.peer[row]);
+        } else if !by_server && !transfers.sent[row] && ends.contains(&transfers.object[row]) {
+            clients.insert(evidence.threads.thread(thread).upid);
+        }
+    }
+    clients
+}
+
+/// Whether a thread is the display server's.
+pub(super) fn serves(evidence: &Evidence<'_>, thread: Utid) -> bool {
     let name = &evidence.threads.process_of(thread).name;
     SERVERS.iter().any(|server| name.starts_with(server))
 }

@@ -19,7 +19,7 @@ pub(super) fn find(evidence: &Evidence<'_>, family: &Family) -> Vec<Problem> {
     let mut kept_out: HashMap<(Utid, u64), (u64, u64)> = HashMap::new();
     let mut problems = Vec::new();
     let mut end = |thread: Utid, from: u64, to: u64| {
-        if to - from >= SHORTEST_NS {
+        if to.saturating_sub(from) >= SHORTEST_NS {
             problems.push(Problem {
                 thread,
                 window: from..to,
@@ -39,7 +39,7 @@ pub(super) fn find(evidence: &Evidence<'_>, family: &Family) -> Vec<Problem> {
                 if !matches!(handoffs.other[row], NONE) && handoffs.other[row] != thread =>
             {
                 let stretch = kept_out.entry(key).or_insert((ts, ts));
-                if ts - stretch.1 > GIVES_UP_NS {
+                if ts.saturating_sub(stretch.1) > GIVES_UP_NS {
                     end(thread, stretch.0, stretch.1);
                     *stretch = (ts, ts);
                 }

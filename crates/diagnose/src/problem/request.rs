@@ -11,7 +11,7 @@ use hangdog_trace::ids::Utid;
 use std::collections::{HashMap, HashSet};
 
 use super::family::Family;
-use super::{Problem, ProblemKind};
+use super::{Problem, ProblemKind, input};
 
 /// A request is an outlier from so many times the median of its like on.
 const TIMES: u64 = 4;
@@ -48,6 +48,7 @@ pub(super) fn find(evidence: &Evidence<'_>, family: &Family) -> Vec<Problem> {
     let mut alike: HashMap<(String, bool), Vec<Request>> = HashMap::new();
     let mut lengths: HashMap<(String, bool), Vec<u64>> = HashMap::new();
     let mut roles: HashMap<Utid, String> = HashMap::new();
+    let mut servers: HashMap<Utid, bool> = HashMap::new();
     for row in 0..transfers.len() {
         let (thread, ts, sent) = (
             transfers.thread[row],
@@ -59,7 +60,13 @@ pub(super) fn find(evidence: &Evidence<'_>, family: &Family) -> Vec<Problem> {
         let Some(before) = before.filter(|before| before.thread == thread) else {
             continue;
         };
-        if before.sent == sent || ts - before.ts == 0 {
+        let is_server = *servers
+            .entry(thread)
+            .or_insert_with(|| input::serves(evidence, thread));
+        if is_server {
+            continue;
+        }
+        if before.sent == sent || ts <= before.ts {
             continue;
         }
         // A server's work for a client that is in the trace is a part of the client's request.
@@ -127,11 +134,11 @@ fn waited(evidence: &Evidence<'_>, request: &Request) -> bool {
     let parts = evidence
         .timeline
         .between(request.thread, request.from, request.to);
-    let (mut longest, mut blocked) = (0, 0);
+    let (mut longest, mut blocked) = (0_u64, 0_u64);
     for part in parts.filter(|part| part.state == State::Blocked) {
         longest = longest.max(part.duration());
-        blocked += part.duration();
+        blocked = u64::saturating_add(blocked, part.duration());
     }
     // Many short waits are an event loop that idles.
-    blocked.min(2 * longest) as f64 >= MOST * (request.to - request.from) as f64
+    blocked.min(longest.saturating_mul(2)) as f64 >= MOST * (request.to - request.from) as f64
 }

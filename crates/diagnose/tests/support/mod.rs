@@ -6,6 +6,7 @@ mod recording;
 
 pub use recording::Recording;
 
+use hangdog_diagnose::problem::Scope;
 use hangdog_diagnose::verdict::{PathStep, Ran};
 use hangdog_diagnose::{Answers, Problem, Setting, Verdict, diagnose, problem};
 use hangdog_trace::ids::NONE;
@@ -155,13 +156,19 @@ fn check_ran(ran: &Ran) -> Result<(), String> {
 /// The problems as thread names and windows in µs, worst first.
 pub fn problems(recording: &Recording, command_tid: Option<u32>) -> Vec<(String, Range<u64>)> {
     let evidence = recording.evidence();
-    problem::find(&evidence, command_tid)
-        .iter()
-        .map(|problem| {
-            let window = problem.window.start / 1000..problem.window.end / 1000;
-            (evidence.name(problem.thread), window)
-        })
-        .collect()
+    problem::find(
+        &evidence,
+        Scope {
+            command_tid,
+            recorder_pid: None,
+        },
+    )
+    .iter()
+    .map(|problem| {
+        let window = problem.window.start / 1000..problem.window.end / 1000;
+        (evidence.name(problem.thread), window)
+    })
+    .collect()
 }
 
 /// The time that went to a kind, µs.
