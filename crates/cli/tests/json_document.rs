@@ -9,7 +9,7 @@ use std::path::Path;
 use std::process::Command;
 use tempfile::TempDir;
 
-/// Every field that there is: a loss, a fork, an interrupt, a preemption, holders and calls.
+/// Nearly every field that there is: losses, a fork, an interrupt, a preemption, holders and calls.
 const TRACE: &str = "
 process app 100
 thread main app 100
@@ -24,6 +24,7 @@ thread main app 100
 5ms cpu0 switch child -> main preempted
 6ms cpu0 lost 2 events
 6.5ms cpu0 lost 2 transfers
+6.5ms cpu0 lost 2 handoffs
 end 7ms
 ";
 
@@ -39,7 +40,13 @@ thread worker app 101
 end 50ms
 ";
 
-/// A thread that polls: that gives a question.
+/// A wait that several may have ended: a question, and the same wait when it went well.
+const ASKED: &str = include_str!("golden/asked.trace");
+
+/// Work that another thread began: a slice of several steps.
+const PAGE: &str = include_str!("golden/page.trace");
+
+/// A thread that polls: that gives a hint.
 fn polling() -> String {
     let mut text =
         String::from("process app 100\nthread main app 100\n0 cpu0 switch idle -> main\n");
@@ -71,7 +78,9 @@ fn document() -> String {
 /// The paths of all fields, written as the document writes them. Objects that can be null are
 /// fields themselves; others are known by what is in them.
 fn paths(value: &Value, path: &str, into: &mut BTreeSet<String>) {
-    const NULLABLE: [&str; 8] = [
+    const NULLABLE: [&str; 10] = [
+        "baseline",
+        "wake",
         "longest_wait",
         "by",
         "call",
@@ -128,6 +137,8 @@ fn document_and_answers_agree() {
         ("t.hang", TRACE),
         ("knot.hang", KNOT),
         ("polling.hang", &polling()),
+        ("asked.hang", ASKED),
+        ("page.hang", PAGE),
     ] {
         text::parse(trace)
             .expect("a trace in text form")
@@ -150,11 +161,22 @@ fn document_and_answers_agree() {
             vec![
                 vec!["why", "t.hang"],
                 vec!["why", "knot.hang"],
+                vec!["why", "asked.hang", "--thread", "100"],
+                vec!["why", "page.hang"],
                 vec!["why", "polling.hang", "--thread", "100", "--from", "1ms"],
                 vec!["why", "t.hang", "--thread", "100", "--from", "3ms"],
                 vec![
                     "why", "t.hang", "--thread", "101", "--from", "4ms", "--to", "5ms",
                 ],
+            ],
+        ),
+        ("problems", vec![vec!["problems", "t.hang"]]),
+        (
+            "explain",
+            vec![
+                vec!["explain", "asked.hang", "--thread", "100", "1"],
+                vec!["explain", "page.hang", "2"],
+                vec!["explain", "t.hang", "1"],
             ],
         ),
         (

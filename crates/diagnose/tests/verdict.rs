@@ -138,6 +138,9 @@ fn loss_lowers_confidence() {
         assert!(lossy.confidence < whole.confidence);
         lossy.confidence = whole.confidence;
     }
+    // It says what it cannot know.
+    assert!(lossy.hints[0].text.starts_with("Events are missing"));
+    lossy.hints.clear();
     assert_eq!(lossy, whole);
 }
 
