@@ -67,7 +67,8 @@ fn answer(dir: &Path, args: &[&str]) -> Value {
         .current_dir(dir)
         .output()
         .expect("a run");
-    serde_json::from_slice(&output.stdout).expect("JSON")
+    let error = String::from_utf8_lossy(&output.stderr).into_owned();
+    serde_json::from_slice(&output.stdout).unwrap_or_else(|_| panic!("{args:?}: {error}"))
 }
 
 fn document() -> String {
@@ -175,8 +176,10 @@ fn document_and_answers_agree() {
             "explain",
             vec![
                 vec!["explain", "asked.hang", "--thread", "100", "1"],
-                vec!["explain", "page.hang", "2"],
-                vec!["explain", "t.hang", "1"],
+                vec!["explain", "page.hang", "--thread", "100", "1"],
+                vec![
+                    "explain", "t.hang", "--thread", "100", "--from", "2ms", "--to", "4ms", "1",
+                ],
             ],
         ),
         (
