@@ -1,0 +1,222 @@
+//! The same wait where it went well: found in other recordings by what it is, not by ids and
+//! addresses, and laid beside the problem.
+
+mod support;
+
+use hangdog_diagnose::{Answers, Problem, Setting, Verdict, diagnose};
+use support::*;
+
+/// One recording of a program, in which main waits for worker again and again.
+struct Day {
+    process: &'static str,
+    /// Tid of main; worker has the next.
+    tid: u32,
+    /// Of the condition.
+    object: &'static str,
+    /// The innermost functions of the wait.
+    stack: &'static str,
+    /// How long main waits each time, ms; it runs for 5 ms in between.
+    waits: &'static [u64],
+}
+
+const BAD: Day = Day {
+    process: "app",
+    tid: 100,
+    object: "futex:0x1000",
+    stack: "pthread_cond_wait;next_job;work",
+    waits: &[10, 10, 10, 100],
+};
+
+const GOOD: Day = Day {
+    process: "app",
+    tid: 9000,
+    object: "futex:0x7fff00",
+    stack: "pthread_cond_wait;next_job;work",
+    waits: &[4, 6, 5, 3, 7],
+};
+
+impl Day {
+    /// Its recording, and the window of the last wait.
+    fn record(&self) -> (Recording, (u64, u64)) {
+        let Day {
+            process,
+            tid,
+            object,
+            stack,
+            waits,
+        } = self;
+        // Threads that the other day does not have, so that ids differ too.
+        let others = (0..tid % 7)
+            .map(|n| format!("thread other{n} {process} {}\n", tid + 10 + n))
+            .collect::<String>();
+        let mut text = format!(
+            "process {process} {tid}
+            {others}
+            thread worker {process} {}
+            thread main {process} {tid} name={process}
+            0 cpu0 switch idle -> main
+            0 cpu1 switch idle -> worker\n",
+            tid + 1
+        );
+        let mut now = 0;
+        let mut last = (0, 0);
+        for wait in *waits {
+            let from = now + 5;
+            now = from + wait;
+            last = (from, now);
+            text += &format!(
+                "{from}ms cpu0 switch main -> idle sleeping futex op=wait object={object} stack={stack}
+                 {now}ms cpu1 wake worker -> main futex op=wake object={object} stack=pthread_cond_signal;give
+                 {now}100us cpu0 switch idle -> main\n"
+            );
+        }
+        (record(&format!("{text}end {}ms", now + 5)), last)
+    }
+}
+
+/// Why the last wait of `bad` took so long, beside `good` if there is one.
+fn compared(bad: &Day, good: Option<&Day>) -> Verdict {
+    let (recording, (from, to)) = bad.record();
+    let good = good.map(|day| day.record().0);
+    let good = good.as_ref().map(Recording::evidence);
+    let answers = Answers::default();
+    let problem = Problem::picked(recording.t("main"), from * MS..to * MS);
+    let setting = Setting {
+        baseline: good.as_ref(),
+        ..setting(false, &answers)
+    };
+    let verdict = diagnose(&recording.evidence(), &problem, setting);
+    if let Err(what) = check(&verdict, &problem) {
+        panic!("{what}\n{verdict:#?}");
+    }
+    verdict
+}
+
+/// In another recording with other pids and addresses the same wait is found. Of the five waits
+/// those count that came about alike: before the problem's there are three such waits, so that at
+/// least two must be before theirs, which the last three have: 5, 3 and 7 ms, the median is 5.
+#[test]
+fn found_in_another_recording() {
+    let verdict = compared(&BAD, Some(&GOOD));
+    let baseline = verdict.baseline.expect("a baseline");
+    assert!(baseline.from_other);
+    assert_eq!((baseline.who.tid, baseline.who.pid), (9000, 9000));
+    assert_eq!(baseline.found, 3);
+    // The third wait begins after two of 4 and 6 ms and three runs of 5.
+    assert_eq!((baseline.start_ns, baseline.duration_ns), (25 * MS, 5 * MS));
+    assert_eq!(baseline.now_ns, 100 * MS);
+    let rows: Vec<_> = baseline
+        .compared
+        .iter()
+        .map(|row| (row.role.as_str(), row.kind, row.now_ns, row.then_ns))
+        .collect();
+    assert_eq!(rows, [("app/worker", "run", 100 * MS, 5 * MS)]);
+}
+
+/// Without another recording, the problem's own trace serves: the three waits of 10 ms before it,
+/// of which only the third has two before it.
+#[test]
+fn found_in_the_same_recording() {
+    let baseline = compared(&BAD, None).baseline.expect("a baseline");
+    assert!(!baseline.from_other);
+    assert_eq!(baseline.found, 1);
+    assert_eq!(
+        (baseline.start_ns, baseline.duration_ns),
+        (35 * MS, 10 * MS)
+    );
+    assert_eq!(baseline.who.tid, 100);
+}
+
+/// What is another wait is not taken: in another program, at another place, in another call's
+/// stead, or as long as more than half of the problem's.
+#[test]
+fn unrelated_waits_are_not_taken() {
+    let unrelated = [
+        Day {
+            process: "editor",
+            ..GOOD
+        },
+        Day {
+            stack: "pthread_cond_wait;next_line;work",
+            ..GOOD
+        },
+        Day {
+            stack: "pthread_cond_wait;next_job;play",
+            ..GOOD
+        },
+        Day {
+            waits: &[51, 51, 51, 51, 51],
+            ..GOOD
+        },
+        // Too few came before any of them.
+        Day {
+            waits: &[4, 6],
+            ..GOOD
+        },
+    ];
+    for day in unrelated {
+        let found = compared(&BAD, Some(&day)).baseline;
+        assert_eq!(
+            found, None,
+            "{}: {} {:?}",
+            day.process, day.stack, day.waits
+        );
+    }
+    let just = Day {
+        waits: &[50, 50, 50],
+        ..GOOD
+    };
+    assert!(
+        compared(&BAD, Some(&just)).baseline.is_some(),
+        "exactly half"
+    );
+}
+
+/// A thread that ran has no baseline: there is no wait to compare.
+#[test]
+fn who_ran_has_none() {
+    let recording = record(
+        "process app 100
+        thread main app 100 name=app
+        0 cpu0 switch idle -> main
+        end 100ms",
+    );
+    let verdict = explain(&recording, "main", 0..100_000);
+    assert_eq!(verdict.baseline, None);
+}
+
+/// The wake never came, and nobody here ever ended such a wait: the baseline tells by its role
+/// who should have. Without it nobody is known.
+#[test]
+fn a_baseline_tells_who_should_have_ended_it() {
+    let recording = record(&format!(
+        "process app 100
+        thread main app 100 name=app
+        thread idler app 101
+        thread worker app 102
+        0 cpu0 switch idle -> main
+        0 cpu1 switch idle -> idler
+        0 cpu2 switch idle -> worker
+        5ms cpu0 switch main -> idle sleeping futex op=wait object=futex:0x1000 stack={}
+        {}
+        end 105ms",
+        BAD.stack,
+        samples(2, "worker", 5..100, "spin;search")
+    ));
+    let good = GOOD.record().0;
+    let good = good.evidence();
+    let answers = Answers::default();
+    let problem = Problem::picked(recording.t("main"), 5 * MS..105 * MS);
+    let alone = diagnose(&recording.evidence(), &problem, setting(false, &answers));
+    assert_ne!(alone.root.who.thread, "worker");
+    let setting = Setting {
+        baseline: Some(&good),
+        ..setting(false, &answers)
+    };
+    let beside = diagnose(&recording.evidence(), &problem, setting);
+    assert_eq!(beside.root.who.thread, "worker");
+    assert_eq!(beside.root.function.as_deref(), Some("spin"));
+    assert_eq!(of_thread(&beside, 102, "run"), 100_000);
+    assert_eq!(way(&beside), [("app", "habit"), ("worker", "")]);
+    assert!(beside.root.confidence < 1.0, "it is a guess by habit");
+}

@@ -1,0 +1,129 @@
+//! How long the problem would have taken without its root cause: only what nothing else hides is
+//! saved.
+
+mod support;
+
+use support::*;
+
+const COND: &str = "sleeping futex op=wait object=futex:0x10 stack=pthread_cond_wait;await_result";
+const SIGNAL: &str = "futex op=wake stack=pthread_cond_signal;give";
+
+/// A single chain saves its share: main waits from 10 to 110 ms for worker, worker from 20 to 90
+/// for store, which computes. Of the 100 ms store had 70; 0.1 ms after its wake worker goes on.
+#[test]
+fn a_chain_saves_its_share() {
+    let recording = record(&format!(
+        "process app 100
+        thread main app 100 name=app
+        thread worker app 101
+        thread store app 102
+        0 cpu0 switch idle -> main
+        0 cpu1 switch idle -> worker
+        0 cpu2 switch idle -> store
+        10ms cpu0 switch main -> idle {COND}
+        20ms cpu1 switch worker -> idle {COND}
+        90ms cpu2 wake store -> worker {SIGNAL}
+        90.1ms cpu1 switch idle -> worker
+        110ms cpu1 wake worker -> main {SIGNAL}
+        110.1ms cpu0 switch idle -> main
+        end 120ms"
+    ));
+    let verdict = explain(&recording, "main", 10_000..110_000);
+    assert_eq!(verdict.root.who.thread, "store");
+    assert_eq!(of_thread(&verdict, 102, "run"), 70_000);
+    assert_eq!(verdict.without_root_ns, 30 * MS);
+}
+
+/// Two workers that end at nearly the same moment, which main waits for one after the other:
+/// without the first, main would have waited for the second as long. first has 90 of the 90.5 ms,
+/// and still nothing is saved.
+#[test]
+fn a_second_cause_that_ends_with_the_first_saves_nothing() {
+    let recording = record(&two(100_000, 100_500));
+    let verdict = explain(&recording, "main", 10_000..100_500);
+    assert_eq!(verdict.root.who.thread, "first");
+    assert_eq!(of_thread(&verdict, 101, "run"), 90_000);
+    assert_eq!(verdict.without_root_ns, 90_500_000);
+}
+
+/// Where the second takes 30 ms longer than the first, the first has most of the time, and all of
+/// it remains without it: the second was at it all along.
+#[test]
+fn what_runs_beside_the_root_remains() {
+    let recording = record(&two(70_000, 100_000));
+    let verdict = explain(&recording, "main", 10_000..100_000);
+    assert_eq!(verdict.root.who.thread, "first", "60 of 90 ms");
+    assert_eq!(verdict.without_root_ns, 90 * MS);
+}
+
+/// main waits from 10 ms on for first until `first` µs, has a CPU 0.1 ms later, runs 0.1 ms, and
+/// waits for second until `second` µs; both run all the time.
+fn two(first: u64, second: u64) -> String {
+    format!(
+        "process app 100
+        thread main app 100 name=app
+        thread first app 101
+        thread second app 102
+        0 cpu0 switch idle -> main
+        0 cpu1 switch idle -> first
+        0 cpu2 switch idle -> second
+        10ms cpu0 switch main -> idle sleeping futex op=wait object=futex:0x10 stack=pthread_cond_wait;join_first
+        {first}us cpu1 wake first -> main {SIGNAL}
+        {}us cpu0 switch idle -> main
+        {}us cpu0 switch main -> idle sleeping futex op=wait object=futex:0x900 stack=pthread_cond_wait;join_second
+        {second}us cpu2 wake second -> main {SIGNAL}
+        {}us cpu0 switch idle -> main
+        end 120ms",
+        first + 100,
+        first + 200,
+        second + 100
+    )
+}
+
+/// Who is only waited for in turns saves what it had of each: main asks worker three times, and
+/// computes 10 ms in between, which remain.
+#[test]
+fn many_turns_save_each_of_theirs() {
+    let mut text = String::from(
+        "process app 100
+        thread main app 100 name=app
+        thread worker app 101
+        0 cpu0 switch idle -> main
+        0 cpu1 switch idle -> worker\n",
+    );
+    for turn in 0..3 {
+        let from = 10 + turn * 30;
+        text += &format!(
+            "{from}ms cpu0 switch main -> idle {COND}
+             {}ms cpu1 wake worker -> main {SIGNAL}
+             {}ms cpu0 switch idle -> main\n",
+            from + 20,
+            from + 20
+        );
+    }
+    let recording = record(&format!("{text}end 110ms"));
+    let verdict = explain(&recording, "main", 10_000..100_000);
+    assert_eq!(verdict.root.who.thread, "worker");
+    assert_eq!(of_thread(&verdict, 101, "run"), 60_000);
+    assert_eq!(verdict.without_root_ns, 30 * MS);
+}
+
+/// What the problem's thread did itself is saved as well: 40 of 60 ms were its own.
+#[test]
+fn its_own_work() {
+    let recording = record(&format!(
+        "process app 100
+        thread main app 100 name=app
+        thread worker app 101
+        0 cpu0 switch idle -> main
+        0 cpu1 switch idle -> worker
+        40ms cpu0 switch main -> idle {COND}
+        60ms cpu1 wake worker -> main {SIGNAL}
+        60ms cpu0 switch idle -> main
+        end 70ms"
+    ));
+    let verdict = explain(&recording, "main", 0..60_000);
+    assert_eq!(verdict.root.who.tid, 100);
+    // Without it main comes to wait at once, but worker gives the result at 60 ms all the same.
+    assert_eq!(verdict.without_root_ns, 60 * MS);
+}
