@@ -20,6 +20,7 @@ use hangdog_trace::words::LifecycleKind;
 use proptest::collection::vec;
 use proptest::prelude::*;
 use std::collections::BTreeSet;
+use std::mem::take;
 use support::{Recording, check, setting};
 use timeline::Events;
 use timeline::simulator::simulate;
@@ -333,6 +334,28 @@ proptest! {
         check_all(&with_meanings(e, seed), &windows)?;
     }
 
+    /// Valid schedules of which 30 % of the switches and wakes were lost: all verdicts hold, those
+    /// that know of the loss are no surer than that allows, and say that something is missing.
+    #[test]
+    fn lossy_schedules(
+        choices in vec(any::<(u8, u8, u8, u16)>(), 0..300),
+        scale in prop_oneof![Just(1u64), Just(3_000), Just(100_000)],
+        seed in any::<u64>(),
+        windows in windows(),
+    ) {
+        let mut events = simulate(2, 6, &choices).events;
+        thin(&mut events, seed);
+        stretch_time(&mut events, scale);
+        let recording = with_meanings(events, seed);
+        check_all(&recording, &windows)?;
+        let evidence = recording.evidence();
+        for problem in problem::find(&evidence, Scope::default()) {
+            let verdict = diagnose(&evidence, &problem, setting(true, &Answers::default()));
+            prop_assert!(verdict.root.confidence <= 0.7 + 1e-9);
+            prop_assert!(verdict.hints[0].text.contains("missing"));
+        }
+    }
+
     /// Anything at all.
     #[test]
     fn soups(
@@ -353,6 +376,23 @@ proptest! {
         windows in windows(),
     ) {
         check_all(&with_meanings(soup(times, &ingredients, u64::MAX), seed), &windows)?;
+    }
+}
+
+/// Loses 30 % of the switches and wakes.
+fn thin(events: &mut Events, seed: u64) {
+    let mut noise = Noise(seed);
+    let mut is_kept = || noise.below(10) >= 3;
+    let (switches, wakes) = (take(&mut events.switches), take(&mut events.wakes));
+    for row in 0..switches.len() {
+        if is_kept() {
+            events.switches.push(switches.row(row));
+        }
+    }
+    for row in 0..wakes.len() {
+        if is_kept() {
+            events.wakes.push(wakes.row(row));
+        }
     }
 }
 
