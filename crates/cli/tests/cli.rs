@@ -187,6 +187,41 @@ fn why_knot() {
     assert_golden("knot.why.txt", &text);
 }
 
+/// A wait that several may have ended: the question with its default, and how such waits went
+/// when they went well.
+#[test]
+fn why_asked() {
+    let text = Fixture::new("asked").text(&["why", "t.hang"]);
+    assert_golden("asked.why.txt", &text);
+}
+
+/// The same beside another recording, with other ids and addresses.
+#[test]
+fn why_with_a_baseline() {
+    let bad = Fixture::new("asked");
+    let good = Fixture::new("asked.good");
+    let good = good.dir.path().join("t.hang");
+    let good = good.to_str().expect("a path in UTF-8");
+    let text = bad.text(&["why", "t.hang", "--baseline", good]);
+    assert_golden("asked.why-baseline.txt", &text);
+}
+
+/// All problems, worst first, each with its verdict in a sentence.
+#[test]
+fn problems() {
+    let text = Fixture::new("asked").text(&["problems", "t.hang"]);
+    assert_golden("asked.problems.txt", &text);
+}
+
+/// Why an edge is believed: what was seen, how such waits ended before, what else it could be.
+#[test]
+fn explain() {
+    let text = Fixture::new("asked").text(&["explain", "t.hang", "1"]);
+    assert_golden("asked.explain.txt", &text);
+    let text = Fixture::new("page").text(&["explain", "t.hang", "1"]);
+    assert_golden("page.explain.txt", &text);
+}
+
 /// What is explained: the problem of a number, that of a thread, or a part of a thread's life.
 #[test]
 fn why_chosen() {
@@ -345,6 +380,8 @@ fn nothing_found() {
         &["threads", "t.hang", "--process", "busy", "--thread", "app"],
         &["why", "t.hang", "--thread", "nobody"],
         &["why", "t.hang", "--problem", "99"],
+        &["explain", "t.hang", "--problem", "99", "1"],
+        &["explain", "t.hang", "99"],
     ] {
         fixture.refusal(args, 1);
     }
@@ -374,6 +411,13 @@ fn bad_use_and_input() {
         ),
         (&["why", "none.hang"], "does not exist"),
         (&["why", "t.hang", "--problem", "0"], "0 is not in"),
+        (
+            &["why", "t.hang", "--baseline", "none.hang"],
+            "does not exist",
+        ),
+        (&["why", "t.hang", "--forget", "1"], "there is none"),
+        (&["problems", "none.hang"], "does not exist"),
+        (&["explain", "t.hang", "0"], "0 is not in"),
         (
             &["why", "t.hang", "--problem", "1", "--thread", "app"],
             "cannot be used with",
@@ -442,12 +486,14 @@ fn closed_pipe() {
 /// Output that is no terminal has no colours.
 #[test]
 fn no_colours_in_a_pipe() {
-    let fixture = Fixture::new("handover");
+    let fixture = Fixture::new("page");
     for args in [
         &["info", "t.hang"][..],
         &["threads", "t.hang"],
         &["story", "t.hang", "--thread", "app"],
         &["why", "t.hang"],
+        &["problems", "t.hang"],
+        &["explain", "t.hang", "1"],
     ] {
         assert!(!fixture.text(args).contains('\x1b'), "{args:?}");
     }
