@@ -534,8 +534,8 @@ fn who_usually_ends_a_wait() {
     let worker = Recording::of(PEOPLE).t("worker");
     let (source, probability) = wakes("write object=pipe:9");
     assert_eq!(source, Source::Thread(worker));
-    assert!(probability > 0.75, "{probability}");
+    assert!(probability > 0.6, "{probability}");
     // To give a lock back is no work; and of two who both woke it in vain neither is believed much.
     let (_, probability) = wakes("futex op=wake stack=pthread_mutex_unlock;look");
-    assert!(probability < 0.65, "{probability}");
+    assert!(probability < 0.6, "{probability}");
 }

@@ -48,6 +48,7 @@ mod part;
 #[cfg(test)]
 mod properties;
 mod reader;
+mod rows;
 pub mod sockets;
 pub mod stacks;
 pub mod tables;

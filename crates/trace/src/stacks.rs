@@ -10,8 +10,9 @@ use std::fmt;
 use std::ops::Range;
 
 use crate::error::Result;
-use crate::ids::{FrameId, ModuleId, StackId};
+use crate::ids::{FrameId, StackId};
 use crate::reader::Trace;
+use crate::rows::Rows;
 use crate::tables::{Frames, Modules, Stacks, Symbols};
 use crate::words::{ModuleKind, StackEnd};
 
@@ -53,9 +54,9 @@ pub struct StackTable {
     modules: Modules,
     symbols: Symbols,
     stacks: Stacks,
-    stack_rows: HashMap<StackId, u32>,
-    frame_rows: HashMap<FrameId, u32>,
-    module_rows: HashMap<ModuleId, u32>,
+    stack_rows: Rows,
+    frame_rows: Rows,
+    module_rows: Rows,
     /// Rows of `symbols`, those of a frame together, the innermost function first.
     symbol_rows: Vec<u32>,
     /// Which of `symbol_rows` are a frame's.
@@ -80,9 +81,9 @@ impl StackTable {
     pub fn new(stacks: Stacks, frames: Frames, modules: Modules, symbols: Symbols) -> StackTable {
         let (symbol_rows, symbol_ranges) = by_frame(&symbols);
         StackTable {
-            stack_rows: rows(&stacks.stack),
-            frame_rows: rows(&frames.frame),
-            module_rows: rows(&modules.module),
+            stack_rows: Rows::new(&stacks.stack),
+            frame_rows: Rows::new(&frames.frame),
+            module_rows: Rows::new(&modules.module),
             symbol_rows,
             symbol_ranges,
             frames,
@@ -100,15 +101,13 @@ impl StackTable {
     /// The row of a stack; none for no stack or one that is not known. Of several rows with one
     /// id, which only a damaged trace has, the last.
     pub fn row(&self, stack: StackId) -> Option<usize> {
-        self.stack_rows.get(&stack).map(|&row| row as usize)
+        self.stack_rows.get(stack)
     }
 
     /// The frame ids of a stack, innermost first; empty for no stack or one that is not known.
     pub fn frame_ids(&self, stack: StackId) -> &[FrameId] {
-        match self.stack_rows.get(&stack) {
-            Some(&row) => &self.stacks.frames[row as usize],
-            None => &[],
-        }
+        self.row(stack)
+            .map_or(&[], |row| self.stacks.frames[row].as_slice())
     }
 
     /// A stack's frames, innermost first, inlined functions before those that they are inlined
@@ -121,19 +120,15 @@ impl StackTable {
 
     /// Why a stack goes no further out.
     pub fn end(&self, stack: StackId) -> StackEnd {
-        let row = self.stack_rows.get(&stack);
-        row.map_or(StackEnd::Unknown, |&row| {
-            self.stacks.end[row as usize].into()
-        })
+        self.row(stack)
+            .map_or(StackEnd::Unknown, |row| self.stacks.end[row].into())
     }
 
     /// The functions at one frame, at least one: those inlined there, innermost first, then the
     /// one whose code it is.
     pub fn frame(&self, frame: FrameId) -> impl Iterator<Item = ResolvedFrame<'_>> {
-        let row = self.frame_rows.get(&frame).map(|&row| row as usize);
-        let module = row
-            .and_then(|row| self.module_rows.get(&self.frames.module[row]))
-            .map(|&module| module as usize);
+        let row = self.frame_rows.get(frame);
+        let module = row.and_then(|row| self.module_rows.get(self.frames.module[row]));
         let bare = ResolvedFrame {
             function: None,
             function_offset: 0,
@@ -194,9 +189,4 @@ fn by_frame(symbols: &Symbols) -> (Vec<u32>, HashMap<FrameId, Range<u32>>) {
         })
         .collect();
     (sorted, ranges)
-}
-
-/// Row numbers by id.
-fn rows(ids: &[u32]) -> HashMap<u32, u32> {
-    ids.iter().zip(0..).map(|(&id, row)| (id, row)).collect()
 }

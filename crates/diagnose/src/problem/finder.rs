@@ -25,8 +25,13 @@ pub(super) struct Finder {
     polls: usize,
     /// Waits of which an event loop can be made, by site.
     turns: HashMap<Site, usize>,
+    /// Those not yet counted there.
+    turn: Option<(Site, usize)>,
     /// Lengths of waits by site, as counts by power of two.
-    lengths: HashMap<Site, [u32; 64]>,
+    lengths: HashMap<Site, usize>,
+    counts: Vec<[u32; 64]>,
+    /// The sites that were counted last: a loop has few.
+    recent: [Option<(Site, usize)>; 2],
     busy: Option<Busy>,
     series: Option<Series>,
 }
@@ -97,7 +102,15 @@ impl Finder {
         let kind = waiting.wait.kind;
         self.polls += usize::from(matches!(kind, WaitKind::Poll | WaitKind::Device));
         if let (WaitKind::Condition | WaitKind::Message, Some(row)) = (kind, waiting.wait.row) {
-            *self.turns.entry(evidence.site(row)).or_default() += 1;
+            let site = evidence.site(row);
+            match &mut self.turn {
+                Some((turn, turns)) if *turn == site => *turns += 1,
+                turn => {
+                    if let Some((site, turns)) = turn.replace((site, 1)) {
+                        *self.turns.entry(site).or_default() += turns;
+                    }
+                }
+            }
         }
         let site = waiting.wait.row.map(|row| evidence.site(row));
         if let Some(site) = site {
@@ -116,7 +129,24 @@ impl Finder {
 
     fn count_length(&mut self, site: Site, length: u64) {
         let bucket = length.max(1).ilog2() as usize;
-        self.lengths.entry(site).or_insert([0; 64])[bucket] += 1;
+        let known = self
+            .recent
+            .iter()
+            .flatten()
+            .find(|(recent, _)| *recent == site);
+        let at = match known {
+            Some(&(_, at)) => at,
+            None => {
+                let next = self.counts.len();
+                let at = *self.lengths.entry(site).or_insert(next);
+                if at == next {
+                    self.counts.push([0; 64]);
+                }
+                self.recent = [Some((site, at)), self.recent[0]];
+                at
+            }
+        };
+        self.counts[at][bucket] += 1;
     }
 
     fn add_up(&mut self, waiting: &Waiting) {
@@ -221,14 +251,15 @@ impl Finder {
     pub(super) fn takes_turns(&self) -> bool {
         const POLLS: usize = 3;
         const TURNS: usize = 10;
-        self.polls >= POLLS || self.turns.values().any(|&turns| turns >= TURNS)
+        let last = self.turn.iter().map(|(_, turns)| turns);
+        self.polls >= POLLS || self.turns.values().chain(last).any(|&turns| turns >= TURNS)
     }
 
     /// Whether the thread waited often where this candidate is.
     pub(super) fn is_often(&self, candidate: &Candidate) -> bool {
         const OFTEN: u32 = 3;
         let times = candidate.site.and_then(|site| self.lengths.get(&site));
-        times.is_some_and(|lengths| lengths.iter().sum::<u32>() >= OFTEN)
+        times.is_some_and(|&at| self.counts[at].iter().sum::<u32>() >= OFTEN)
     }
 
     /// What waits at a site usually take, where there are enough to say: the lower bound of the
@@ -237,7 +268,8 @@ impl Finder {
         const ENOUGH: u32 = 3;
         self.lengths
             .iter()
-            .filter_map(|(&site, counts)| {
+            .filter_map(|(&site, &at)| {
+                let counts = &self.counts[at];
                 let total: u32 = counts.iter().sum();
                 let mut below = 0;
                 let median = counts.iter().position(|&count| {
