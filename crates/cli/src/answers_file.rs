@@ -17,19 +17,25 @@ pub fn path(trace: &Path) -> PathBuf {
 /// The line that is wrong. The file stays as it is.
 pub fn read(trace: &Path) -> Result<Answers> {
     let path = path(trace);
-    let text = match fs::read_to_string(&path) {
-        Ok(text) => text,
+    let bytes = match fs::read(&path) {
+        Ok(bytes) => bytes,
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Answers::default()),
         Err(error) => {
             return Err(error).with_context(|| format!("cannot read {}", path.display()));
         }
     };
-    Answers::parse(&text).map_err(|error| {
+    let refused = |what: String| {
         anyhow!(
-            "{}: {error}; mend it, or move it away to go on without answers",
+            "{}: {what}; mend it, or move it away to go on without answers",
             path.display()
         )
-    })
+    };
+    let text = String::from_utf8(bytes).map_err(|error| {
+        let good = &error.as_bytes()[..error.utf8_error().valid_up_to()];
+        let line = 1 + good.iter().filter(|&&byte| byte == b'\n').count();
+        refused(format!("line {line}: this is no text in UTF-8"))
+    })?;
+    Answers::parse(&text).map_err(|error| refused(error.to_string()))
 }
 
 /// Writes them; the file is the old one or the new one at any moment.

@@ -291,6 +291,9 @@ pub struct Which {
     /// When
     #[command(flatten)]
     pub window: WindowArgs,
+    /// Compare with another recording, in which it went well
+    #[arg(long, value_name = "TRACE", value_hint = ValueHint::DirPath)]
+    pub baseline: Option<PathBuf>,
 }
 
 /// Arguments of `why`.
@@ -299,9 +302,6 @@ pub struct WhyArgs {
     /// Which problem
     #[command(flatten)]
     pub which: Which,
-    /// Compare with another recording, in which it went well
-    #[arg(long, value_name = "TRACE", value_hint = ValueHint::DirPath)]
-    pub baseline: Option<PathBuf>,
     /// Ask nothing: take what the evidence favours
     #[arg(long)]
     pub yes: bool,

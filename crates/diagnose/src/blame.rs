@@ -255,6 +255,13 @@ impl Walk<'_, '_> {
                     self.gap(step, thread, seen, interval.start);
                     seen = interval.end;
                     let kind = match interval.state {
+                        State::Running
+                            if self
+                                .evidence
+                                .is_denied(thread, interval.start, interval.end) =>
+                        {
+                            BlameKind::Unknown
+                        }
                         State::Running => BlameKind::Run,
                         State::Interrupted => BlameKind::Interrupt,
                         State::Runnable | State::Preempted | State::Blocked => BlameKind::Runnable,
@@ -405,17 +412,26 @@ impl Walk<'_, '_> {
             let mut known = baseline::beliefs(self.evidence, baseline, wait);
             let left = 1.0 - known.iter().map(|belief| belief.probability).sum::<f64>();
             beliefs.iter_mut().for_each(|own| own.probability *= left);
-            known.append(&mut beliefs);
+            for own in beliefs {
+                let is_same = |belief: &&mut Belief| belief.edge.source == own.edge.source;
+                match known.iter_mut().find(is_same) {
+                    Some(known) => known.probability += own.probability,
+                    None => known.push(own),
+                }
+            }
+            known.sort_by(|a, b| b.probability.total_cmp(&a.probability));
             beliefs = known;
         }
         if beliefs.len() == 1 && beliefs[0].probability == 1.0 {
             return beliefs.remove(0);
         }
         let shape = Shape::of(self.evidence, wait);
-        let answer = self.setting.answers.to(&shape);
-        let chosen = match answer {
-            Some(answer) => self.chosen_by(answer, &beliefs),
-            None => Some(0),
+        let answered = self.setting.answers.to(&shape);
+        let answered =
+            answered.and_then(|answer| Some((answer, self.chosen_by(answer, &beliefs)?)));
+        let (answer, chosen) = match answered {
+            Some((answer, chosen)) => (Some(answer), chosen),
+            None => (None, Some(0)),
         };
         let believed = match (chosen.and_then(|at| beliefs.get(at)), answer) {
             (Some(belief), None) => belief.clone(),
@@ -457,14 +473,14 @@ impl Walk<'_, '_> {
             .clone()
     }
 
-    /// Which of the possibilities an answer means. One that is not among them is no answer to
-    /// this wait: then the first.
-    fn chosen_by(&self, answer: &Answer, beliefs: &[Belief]) -> Option<usize> {
+    /// Which of the possibilities an answer means, or that it is none of them. One that is not
+    /// among them is no answer to this wait.
+    fn chosen_by(&self, answer: &Answer, beliefs: &[Belief]) -> Option<Option<usize>> {
         if answer.choice == NOBODY {
-            return None;
+            return Some(None);
         }
         let meant = |belief: &Belief| source_of(self.evidence, &belief.edge) == answer.choice;
-        Some(beliefs.iter().position(meant).unwrap_or(0))
+        beliefs.iter().position(meant).map(Some)
     }
 
     /// Whether the edge leads to a thread that could not act, since it waited itself: either it did

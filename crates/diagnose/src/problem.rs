@@ -177,7 +177,7 @@ fn of_thread(evidence: &Evidence<'_>, family: &Family, thread: Utid) -> Vec<Prob
     let mut finder = Finder::default();
     each_stretch(evidence, thread, life.clone(), |stretch| match stretch {
         Stretch::Waiting(waiting) => finder.wait(evidence, &waiting),
-        Stretch::Busy(interval) => finder.busy(&interval),
+        Stretch::Busy(interval) => finder.busy(evidence, thread, &interval),
     });
     finder.end_busy();
     finder.end_series();

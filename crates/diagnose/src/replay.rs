@@ -19,7 +19,7 @@ use std::ops::Range;
 
 use crate::blame::{Blame, BlameKind};
 use crate::problem::Problem;
-use crate::stretch::{Stretch, each_stretch};
+use crate::stretch::{Stretch, Waiting, each_stretch};
 use crate::suspect::Suspect;
 
 /// Shorter waits than this part of the problem take as long as they did.
@@ -71,12 +71,22 @@ pub(crate) fn without(
         start: problem.window.start,
         finest: problem.duration() / RESOLUTION,
         removed,
+        believed: believed(blame),
         played: HashMap::new(),
         depth: 0,
     };
     let end = replay.moment(problem.thread, problem.window.end);
     end.saturating_sub(problem.window.start)
         .min(problem.duration())
+}
+
+fn believed(blame: &Blame) -> HashMap<(Utid, u64), (Utid, Option<usize>)> {
+    let reached = blame.steps.iter().filter_map(|step| step.reached.as_ref());
+    let pairs = reached.filter_map(|(waiting, edge)| match edge.source {
+        Source::Thread(by) => Some(((waiting.wait.thread, waiting.from), (by, edge.wake))),
+        _ => None,
+    });
+    pairs.collect()
 }
 
 fn is_busy(kind: BlameKind) -> bool {
@@ -110,6 +120,8 @@ struct Replay<'a, 'e> {
     finest: u64,
     /// What takes no time now, by thread, ascending.
     removed: HashMap<Utid, Vec<Range<u64>>>,
+    /// Who is believed to have ended a wait, by who waited since when.
+    believed: HashMap<(Utid, u64), (Utid, Option<usize>)>,
     played: HashMap<Utid, Played>,
     depth: usize,
 }
@@ -160,12 +172,11 @@ impl Replay<'_, '_> {
             let takes = (to - from) - self.removed_of(thread, from, to);
             now = match stretch {
                 Stretch::Waiting(waiting) if to - from >= self.finest => {
-                    let edge = ended_by(evidence, &waiting.wait, waiting.wake);
-                    match (edge.source, edge.wake) {
-                        (Source::Thread(waker), Some(wake)) if takes == to - from => {
-                            let woken = evidence.wakes.ts[wake].min(to);
-                            let woken = self.moment(waker, woken);
-                            now.max(woken)
+                    match self.ended(&waiting) {
+                        Some((waker, wake)) if takes == to - from => {
+                            // Nobody ended it in time: then when all was done that it waited for.
+                            let woken = wake.map_or(to, |wake| evidence.wakes.ts[wake].min(to));
+                            now.max(self.moment(waker, woken))
                         }
                         _ => now.saturating_add(takes),
                     }
@@ -181,6 +192,18 @@ impl Replay<'_, '_> {
         }
         self.depth -= 1;
         now.saturating_add(at.saturating_sub(was))
+    }
+
+    /// The thread that ended a wait, and by which wake.
+    fn ended(&self, waiting: &Waiting) -> Option<(Utid, Option<usize>)> {
+        let wait = (waiting.wait.thread, waiting.from);
+        self.believed.get(&wait).copied().or_else(|| {
+            let edge = ended_by(self.evidence, &waiting.wait, waiting.wake);
+            match (edge.source, edge.wake) {
+                (Source::Thread(waker), Some(wake)) => Some((waker, Some(wake))),
+                _ => None,
+            }
+        })
     }
 
     /// How much of a thread's time from `from` to `to` takes no time now.

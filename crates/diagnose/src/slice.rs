@@ -3,7 +3,7 @@
 //!
 //! Each piece of work was begun by an event ([`begun`](crate::begun)); where that was another
 //! thread's doing, the question goes on to what began that thread's work. It stops at a device, at
-//! a timer, at the outside world, where the trace begins, or at work that it came by already.
+//! a timer, at the outside world, where the trace begins, or at a thread that it came by twice already.
 
 use hangdog_graph::Evidence;
 use hangdog_trace::ids::{StackId, Utid};
@@ -13,6 +13,8 @@ use crate::begun;
 use crate::judge::who;
 use crate::verdict::SliceStep;
 
+/// A thread that asked for something and got it is come by twice.
+const MOST_VISITS: usize = 2;
 /// No slice that a person reads is longer.
 const LONGEST: usize = 32;
 
@@ -24,7 +26,7 @@ pub(crate) fn back(
     is_within: impl Fn(StackId) -> bool,
 ) -> Vec<SliceStep> {
     let mut steps = Vec::new();
-    let mut seen: Vec<(Utid, u64)> = Vec::new();
+    let mut seen: Vec<Utid> = vec![thread];
     let mut thread = thread;
     let mut next = begun::of(evidence, thread, windows, is_within);
     while let Some((begun, by)) = next.take() {
@@ -36,11 +38,11 @@ pub(crate) fn back(
         let Some(by) = by.filter(|_| steps.len() < LONGEST) else {
             break;
         };
-        // What came by itself at one moment has no earlier cause.
-        if seen.contains(&(by, at)) {
+        // Two threads that work for each other turn by turn lead back through all their turns.
+        if seen.iter().filter(|&&other| other == by).count() == MOST_VISITS {
             break;
         }
-        seen.push((by, at));
+        seen.push(by);
         thread = by;
         let moment = at.saturating_sub(1)..at;
         next =

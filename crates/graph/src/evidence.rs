@@ -12,6 +12,7 @@ use std::ops::Deref;
 
 use crate::marks::{Mark, Marks};
 use crate::names;
+use crate::sampling::Sampling;
 use crate::wakers::Wakers;
 
 /// What was read of a trace.
@@ -43,6 +44,7 @@ pub struct Evidence<'a> {
     tables: Tables<'a>,
     marks: Marks,
     wakers: Wakers,
+    sampling: Sampling,
 }
 
 impl<'a> Deref for Evidence<'a> {
@@ -62,6 +64,7 @@ impl<'a> Evidence<'a> {
         let marks = Marks::new(tables.stacks);
         let wakers = Wakers::new(tables.wakes, |row| is_own(&tables, &marks, row));
         Evidence {
+            sampling: Sampling::new(tables.samples),
             tables,
             marks,
             wakers,
@@ -123,6 +126,11 @@ impl<'a> Evidence<'a> {
     /// Whether a stack shows this.
     pub fn shows(&self, stack: StackId, mark: Mark) -> bool {
         self.marks.shows(self.stacks, stack, mark)
+    }
+
+    /// Whether samples deny that a thread ran in `[from, to)`, though its switches say so.
+    pub fn is_denied(&self, thread: Utid, from: u64, to: u64) -> bool {
+        self.sampling.deny(self.samples, thread, from, to)
     }
 
     /// The system call that a row of `switches` blocked in.

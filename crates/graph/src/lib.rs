@@ -33,6 +33,7 @@ pub mod owed;
 pub mod part;
 mod peers;
 pub mod role;
+mod sampling;
 mod upkeep;
 pub mod vertex;
 pub mod wait;

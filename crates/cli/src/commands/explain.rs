@@ -33,10 +33,12 @@ pub fn run(args: &ExplainArgs) -> Result<()> {
     let evidence = case.evidence();
     let problems = problem::find(&evidence, Scope::of(recording.trace.meta()));
     let (chosen, _) = choose(&args.which, &evidence, recording, &problems)?;
+    let good = args.which.baseline.as_deref().map(Case::load).transpose()?;
+    let baseline = good.as_ref().map(Case::evidence);
     let setting = Setting {
         lost: recording.loss.total > 0,
         answers: &answers,
-        baseline: None,
+        baseline: baseline.as_ref(),
     };
     let step = args.step as usize;
     let Some(explanation) = explain(&evidence, &chosen, setting, step) else {
@@ -73,7 +75,10 @@ fn print(explanation: &Explanation, loss: &Loss) -> Result<()> {
         writeln!(out, "  at {}", line(&explanation.at))?;
     }
     if explanation.woken_in_vain > 0 {
-        let times = format::things(explanation.woken_in_vain as u64, "time", "times");
+        let times = match explanation.woken_in_vain {
+            1 => "once".to_owned(),
+            times => format!("{times} times"),
+        };
         writeln!(out, "  it was woken {times} in vain before")?;
     }
     let edge = &explanation.edge;
@@ -100,11 +105,16 @@ fn print(explanation: &Explanation, loss: &Loss) -> Result<()> {
             before.went_on
         )?;
     }
-    writeln!(
-        out,
-        "  time-outs ended {}, devices and what is not known {}",
-        explanation.before_by_timer, explanation.before_by_others
-    )?;
+    let others = explanation.before_by_timer + explanation.before_by_others;
+    if others > 0 {
+        writeln!(
+            out,
+            "  time-outs ended {}, devices and what is not known {}",
+            explanation.before_by_timer, explanation.before_by_others
+        )?;
+    } else if explanation.before.is_empty() {
+        writeln!(out, "  none")?;
+    }
     if let Some(median) = explanation.before_median_ns {
         writeln!(
             out,

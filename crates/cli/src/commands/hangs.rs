@@ -197,6 +197,7 @@ fn in_full(archive: &Archive, report: &Report) -> Result<()> {
     drop(out);
     why::run(&WhyArgs {
         which: Which {
+            baseline: None,
             trace,
             problem: None,
             thread: Some(occasion.tid.to_string()),
@@ -205,7 +206,6 @@ fn in_full(archive: &Archive, report: &Report) -> Result<()> {
                 to: Some(Moment::At(occasion.to_ns)),
             },
         },
-        baseline: None,
         yes: true,
         forget: Vec::new(),
         json: false,

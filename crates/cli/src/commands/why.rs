@@ -13,6 +13,7 @@ use crate::loss::Loss;
 use crate::output::{self, Paint};
 use crate::which::choose;
 use anyhow::{Result, bail};
+use ask::Said;
 use hangdog_diagnose::problem::Scope;
 use hangdog_diagnose::shape::Shape;
 use hangdog_diagnose::verdict::{Question, Verdict, Who};
@@ -58,16 +59,16 @@ impl Found {
 
 /// Finds and explains.
 pub fn run(args: &WhyArgs) -> Result<()> {
+    let case = Case::load(&args.which.trace)?;
     let mut answers = answers_file::read(&args.which.trace)?;
     for &number in &args.forget {
         forget(&args.which.trace, &mut answers, number)?;
     }
-    let case = Case::load(&args.which.trace)?;
     let recording = &case.recording;
     let evidence = case.evidence();
     let problems = problem::find(&evidence, Scope::of(recording.trace.meta()));
     let (chosen, number) = choose(&args.which, &evidence, recording, &problems)?;
-    let good = args.baseline.as_deref().map(Case::load).transpose()?;
+    let good = args.which.baseline.as_deref().map(Case::load).transpose()?;
     let baseline = good.as_ref().map(Case::evidence);
     let lost = recording.loss.total > 0;
     let explain = |answers: &Answers| {
@@ -88,16 +89,12 @@ pub fn run(args: &WhyArgs) -> Result<()> {
         let mut later: Vec<Shape> = Vec::new();
         while let Some(question) = next_question(&verdict, &later) {
             let paint = Paint::for_stdout();
-            let Some(at) = ask::ask(question, &mut io::stdin().lock(), &mut io::stdout(), &paint)?
-            else {
-                break;
-            };
-            let possibility = &question.possibilities[at];
-            // A default that is taken is no answer: the trace may yet be asked another way.
-            match possibility.chosen {
-                true => later.push(question.wait.clone()),
-                false => {
-                    answers.add(&question.text, question.wait.clone(), &possibility.choice)?;
+            match ask::ask(question, &mut io::stdin().lock(), &mut io::stdout(), &paint)? {
+                Said::Enough => break,
+                Said::Default => later.push(question.wait.clone()),
+                Said::Chosen(at) => {
+                    let choice = &question.possibilities[at].choice;
+                    answers.add(&question.text, question.wait.clone(), choice)?;
                     answers_file::write(&args.which.trace, &answers)?;
                     verdict = explain(&answers);
                 }

@@ -2,7 +2,8 @@
 
 use hangdog_graph::evidence::Site;
 use hangdog_graph::{Evidence, Wait, WaitKind};
-use hangdog_timeline::Interval;
+use hangdog_timeline::{Interval, State};
+use hangdog_trace::ids::Utid;
 use hangdog_trace::object::ObjectKind;
 use std::collections::HashMap;
 use std::ops::Range;
@@ -203,7 +204,12 @@ impl Finder {
         }
     }
 
-    pub(super) fn busy(&mut self, interval: &Interval) {
+    pub(super) fn busy(&mut self, evidence: &Evidence<'_>, thread: Utid, interval: &Interval) {
+        if interval.state == State::Running
+            && evidence.is_denied(thread, interval.start, interval.end)
+        {
+            return self.end_busy();
+        }
         let window = interval.start..interval.end;
         let length = interval.duration();
         if let (Some(series), true) = (&mut self.series, interval.state.is_on_cpu()) {

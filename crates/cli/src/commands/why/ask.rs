@@ -9,14 +9,23 @@ use std::io::{BufRead, Write};
 /// So many frames are shown of where a thread waited.
 const FRAMES: usize = 6;
 
-/// Shows a question with its evidence and gives the number of the possibility that was chosen;
-/// none if the user wants to be asked no more. An empty line takes the default.
+/// What a user said to a question.
+pub enum Said {
+    /// Nothing: the default will do.
+    Default,
+    /// This possibility.
+    Chosen(usize),
+    /// Ask no more.
+    Enough,
+}
+
+/// Shows a question with its evidence and asks. An empty line takes the default.
 pub fn ask(
     question: &Question,
     input: &mut impl BufRead,
     out: &mut impl Write,
     paint: &Paint,
-) -> Result<Option<usize>> {
+) -> Result<Said> {
     writeln!(
         out,
         "{}",
@@ -62,14 +71,14 @@ pub fn ask(
         let mut line = String::new();
         if input.read_line(&mut line)? == 0 {
             writeln!(out)?;
-            return Ok(None);
+            return Ok(Said::Enough);
         }
         match line.trim() {
-            "" => return Ok(Some(default)),
-            "q" => return Ok(None),
+            "" => return Ok(Said::Default),
+            "q" => return Ok(Said::Enough),
             number => match number.parse::<usize>() {
                 Ok(number) if (1..=question.possibilities.len()).contains(&number) => {
-                    return Ok(Some(number - 1));
+                    return Ok(Said::Chosen(number - 1));
                 }
                 _ => writeln!(out, "a number from 1 to {}", question.possibilities.len())?,
             },

@@ -76,12 +76,15 @@ pub fn print(
     )?;
     let saved = problem.duration_ns.saturating_sub(verdict.without_root_ns);
     if saved > 0 {
-        writeln!(
-            out,
-            "         without that it would have taken {} instead of {}",
-            format::duration(verdict.without_root_ns),
-            format::duration(problem.duration_ns),
-        )?;
+        match verdict.without_root_ns {
+            0 => writeln!(out, "         nothing of it would remain without that")?,
+            left => writeln!(
+                out,
+                "         without that it would have taken {} instead of {}",
+                format::duration(left),
+                format::duration(problem.duration_ns),
+            )?,
+        }
     }
     if let Some(knot) = &verdict.knot {
         let names: Vec<String> = knot.iter().map(name).collect();
