@@ -57,7 +57,7 @@ int BPF_PROG(on_switch, bool preempt, struct task_struct *prev, struct task_stru
 		struct cpu_state *state = this_cpu(cpu);
 		bool unexplained = left == LEFT_UNINTERRUPTIBLE || !tells_the_wait(call);
 
-		if (call->number == CALL_NONE && state->fault_tid == tid )
+		if (call->number == CALL_NONE && state->fault_tid == tid)
 			call->arg = state->fault_address;
 		if (unexplained)
 			read_contention(tid, call);

@@ -25,6 +25,7 @@ mod starvation;
 mod stretch;
 mod suspect;
 pub mod verdict;
+mod walk;
 
 pub use answers::Answers;
 pub use judge::{Setting, diagnose};

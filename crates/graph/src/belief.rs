@@ -19,7 +19,7 @@ use crate::wait::{Wait, WaitKind};
 pub struct Belief {
     /// What.
     pub edge: Edge,
-    /// How likely it is, 0 to 1; those of a wait are 1 together.
+    /// How likely it is, 0 to 1; those of a wait are 1 together at most.
     pub probability: f64,
 }
 
@@ -92,7 +92,10 @@ pub fn beliefs(
         all.push((OWED, peer));
     }
     all.push((own_weight(&edge, wait, in_vain, &history), edge));
-    let total: f64 = all.iter().map(|(weight, _)| weight).sum();
+    // Who had woken it in vain so often may have done so once more, while what it waited for came
+    // from one whom no wake shows.
+    let unseen = if in_vain.by_last > 0 { UNSEEN } else { 0.0 };
+    let total: f64 = all.iter().map(|(weight, _)| weight).sum::<f64>() + unseen;
     let mut beliefs: Vec<Belief> = all
         .into_iter()
         .map(|(weight, edge)| Belief {
@@ -157,6 +160,8 @@ fn own_weight(edge: &Edge, wait: &Wait, in_vain: InVain, history: &History) -> f
 const LAST: f64 = 0.5;
 /// The weight of one that woke it before and always in vain.
 const IN_VAIN: f64 = 0.3;
+/// The weight of nobody that is known, where the last wake was as others that were in vain.
+const UNSEEN: f64 = 0.3;
 /// The weight of one that was woken right before the wait.
 const ASKED: f64 = 1.0;
 /// The weight of one that was asked and did not reply, where there is no history.

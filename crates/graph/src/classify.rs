@@ -6,6 +6,7 @@
 
 use hangdog_trace::calls::Call;
 use hangdog_trace::ids::IDLE;
+use hangdog_trace::object::ObjectKind;
 use hangdog_trace::words::Context;
 
 use crate::edge::EdgeKind as Kind;
@@ -50,6 +51,12 @@ pub fn classify(evidence: &Evidence<'_>, wait: &Wait, row: usize) -> (Kind, Stre
     }
 }
 
+/// Whether a thread waits for a lock that is no futex.
+fn is_locked_otherwise(evidence: &Evidence<'_>, wait: &Wait) -> bool {
+    let object = wait.object(evidence).kind();
+    wait.kind == WaitKind::Lock && matches!(object, ObjectKind::KernelLock | ObjectKind::File)
+}
+
 fn by_thread(evidence: &Evidence<'_>, wait: &Wait, row: usize) -> (Kind, Strength, Source) {
     let wakes = evidence.wakes;
     let waker = wakes.waker[row];
@@ -60,6 +67,14 @@ fn by_thread(evidence: &Evidence<'_>, wait: &Wait, row: usize) -> (Kind, Strengt
     let stack = wakes.user_stack[row];
     let (kind, strength) = match evidence.call(wakes.call[row]) {
         _ if wakes.new[row] => (Kind::Fork, Strong),
+        // Whatever the waker was at, it gave back a lock of the kernel or of a file on the way.
+        call if call != Call::Exit && is_locked_otherwise(evidence, wait) => {
+            let process = |thread| evidence.threads.thread(thread).upid;
+            let held = wait
+                .holder
+                .is_some_and(|holder| process(holder) == process(waker));
+            (Kind::Unlock, sure_if(held))
+        }
         Call::Futex if evidence.shows(stack, Mark::Signal) => (Kind::Signal, Strong),
         Call::Futex if wait.kind == WaitKind::Lock || evidence.shows(stack, Mark::Unlock) => {
             (Kind::Unlock, sure_if(wait.holder == Some(waker)))

@@ -134,6 +134,7 @@ pub fn file_lock(evidence: &Evidence<'_>, thread: Utid, window: Range<u64>) -> O
         }
     }
     let (holder, count) = holders.into_iter().max_by_key(|&(_, count)| count)?;
+    let holder = taker(evidence, holder, to);
     let times = match count {
         1 => String::new(),
         count => format!(", and refused it {count} times"),
@@ -145,6 +146,20 @@ pub fn file_lock(evidence: &Evidence<'_>, thread: Utid, window: Range<u64>) -> O
         Source::Thread(holder),
         reason,
     ))
+}
+
+/// The thread of a process that took a lock of a file last before a row of `handoffs`: the kernel
+/// knows the process alone. The one that was named if none was seen to.
+fn taker(evidence: &Evidence<'_>, named: Utid, before: usize) -> Utid {
+    let handoffs = evidence.handoffs;
+    let process = evidence.threads.thread(named).upid;
+    (before.saturating_sub(MEMORY)..before)
+        .rev()
+        .filter(|&row| HandoffKind::from(handoffs.kind[row]) == HandoffKind::FileLock)
+        .filter(|&row| HandoffStep::from(handoffs.step[row]) == HandoffStep::Taken)
+        .map(|row| handoffs.thread[row])
+        .find(|&thread| evidence.threads.thread(thread).upid == process)
+        .unwrap_or(named)
 }
 
 /// The thread that stands for a process: the one that there is, or its first.

@@ -110,10 +110,20 @@ impl Wait {
         let call = evidence.calls.name(evidence.switches.call[row]);
         let object = self.object(evidence);
         match self.kind {
-            WaitKind::Lock => match self.holder {
-                Some(holder) => format!("waited for a lock held by {}", evidence.name(holder)),
-                None => "waited for a lock".to_owned(),
-            },
+            WaitKind::Lock => {
+                let whose = match object.kind() {
+                    ObjectKind::KernelLock => " of the kernel",
+                    ObjectKind::File => " on a file",
+                    _ => "",
+                };
+                match self.holder {
+                    Some(holder) => {
+                        let holder = evidence.name(holder);
+                        format!("waited for a lock{whose} held by {holder}")
+                    }
+                    None => format!("waited for a lock{whose}"),
+                }
+            }
             WaitKind::Condition => match self.holder {
                 Some(joined) => format!("waited for {} to end", evidence.name(joined)),
                 None => "waited for a condition".to_owned(),
@@ -175,7 +185,12 @@ fn kind(evidence: &Evidence<'_>, row: usize, holder: Option<Utid>) -> WaitKind {
         return WaitKind::Stopped;
     }
     let on_disk = uninterruptible && evidence.shows(kernel, Mark::DiskWait);
+    if object.kind() == ObjectKind::KernelLock {
+        return WaitKind::Lock;
+    }
     match evidence.call(switches.call[row]) {
+        // fcntl and flock: who has the file's lock is known.
+        Call::Other if holder.is_some() && object.kind() == ObjectKind::File => WaitKind::Lock,
         Call::None if on_disk || uninterruptible && kernel == 0 => WaitKind::Paging,
         Call::Futex => match FutexOp::of(switches.arg[row]) {
             FutexOp::LockPi | FutexOp::LockPi2 => WaitKind::Lock,

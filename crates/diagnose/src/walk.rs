@@ -1,0 +1,450 @@
+//! The walk down from a problem that lays all of its time to those who took it.
+//!
+//! The problem's window is cut along its thread's states. Where the thread ran, or wanted a CPU,
+//! it is itself to blame. Where it waited, the question goes on to what ended the wait: what did
+//! that thread do meanwhile? So the window is handed down, and cut again, until it meets one that
+//! did not wait for another thread. This is the critical path backwards from the problem's end,
+//! as in Yang and Miller, "Critical path analysis for the execution of parallel and distributed
+//! programs" (1988), on waits instead of messages.
+//!
+//! It ends: each step down has a window within that of the step above, and a thread that is
+//! already on the way down, waiting, closes a circle, which is reported as a knot.
+
+use hangdog_graph::belief::{Belief, InVain, beliefs};
+use hangdog_graph::edge::ended_by;
+use hangdog_graph::owed::file_lock;
+use hangdog_graph::{Edge, EdgeKind, Evidence, Source, Strength, Wait, WaitKind};
+use hangdog_timeline::{Cause, State};
+use hangdog_trace::ids::Utid;
+use hangdog_trace::object::ObjectKind;
+use hangdog_trace::words::Left;
+use std::collections::HashMap;
+use std::ops::Range;
+
+use crate::answers::Answer;
+use crate::baseline;
+use crate::blame::{Blame, BlameKind, Doubt, Knot, Piece, Step};
+use crate::judge::Setting;
+use crate::shape::{NOBODY, Shape, source_of};
+use crate::stretch::{Stretch, Waiting, each_stretch};
+
+/// Waits shorter than the problem by this factor are not followed: they are laid to their own kind.
+const RESOLUTION: u64 = 50_000;
+/// Of a wait that is at least this part of the problem all that may have ended it is looked at.
+const WEIGHTY: u64 = 20;
+/// Whoever woke a thread in vain so often, and more often than all others, is hard to believe.
+const OFTEN: usize = 3;
+/// What is usual is told by so many waits.
+const USUAL: usize = 16;
+/// No real program has a chain this long; a damaged trace may.
+const DEEPEST: usize = 64;
+
+impl Blame {
+    /// Lays the time of `thread` in `window` to those who took it.
+    pub(crate) fn of(
+        evidence: &Evidence<'_>,
+        thread: Utid,
+        window: Range<u64>,
+        setting: Setting<'_>,
+    ) -> Blame {
+        let mut walk = Walk {
+            evidence,
+            setting,
+            weighty: (window.end - window.start) / WEIGHTY,
+            window: window.clone(),
+            file_locks: HashMap::new(),
+            blame: Blame::default(),
+            finest: (window.end - window.start) / RESOLUTION,
+            way: Vec::new(),
+            sums: HashMap::new(),
+        };
+        walk.look(thread, window, None);
+        walk.blame
+    }
+}
+
+struct Walk<'a, 'e> {
+    evidence: &'a Evidence<'e>,
+    setting: Setting<'a>,
+    blame: Blame,
+    window: Range<u64>,
+    /// Who keeps a thread from a file's lock, if somebody does.
+    file_locks: HashMap<Utid, Option<Edge>>,
+    finest: u64,
+    weighty: u64,
+    /// The threads whose waits are being explained, outermost first.
+    way: Vec<Utid>,
+    /// Pieces that are sums, by what their parts have in common.
+    sums: HashMap<(usize, Utid, BlameKind, Option<Left>), usize>,
+}
+
+impl Walk<'_, '_> {
+    fn look(
+        &mut self,
+        thread: Utid,
+        window: Range<u64>,
+        reached: Option<(usize, Waiting, Belief)>,
+    ) {
+        let step = self.blame.steps.len();
+        self.blame.steps.push(match reached {
+            None => Step {
+                above: None,
+                thread,
+                reached: None,
+                probability: 1.0,
+            },
+            Some((above, waiting, belief)) => Step {
+                above: Some(above),
+                thread,
+                reached: Some((waiting, belief.edge)),
+                probability: belief.probability,
+            },
+        });
+        self.way.push(thread);
+        let mut seen = window.start;
+        each_stretch(
+            self.evidence,
+            thread,
+            window.clone(),
+            |stretch| match stretch {
+                Stretch::Busy(interval) => {
+                    self.gap(step, thread, seen, interval.start);
+                    seen = interval.end;
+                    let kind = match interval.state {
+                        State::Running
+                            if self
+                                .evidence
+                                .is_denied(thread, interval.start, interval.end) =>
+                        {
+                            BlameKind::Unknown
+                        }
+                        State::Running => BlameKind::Run,
+                        State::Interrupted => BlameKind::Interrupt,
+                        State::Runnable | State::Preempted | State::Blocked => BlameKind::Runnable,
+                    };
+                    let left = match interval.cause {
+                        Cause::Switch(row) if interval.state.wants_cpu() => {
+                            Some(Left::from(self.evidence.switches.left[row as usize]))
+                        }
+                        _ => None,
+                    };
+                    self.piece(Piece {
+                        step,
+                        thread,
+                        from: interval.start,
+                        to: interval.end,
+                        ns: interval.duration(),
+                        count: usize::from(left == Some(Left::Yielded)),
+                        kind,
+                        wait: None,
+                        left,
+                    });
+                }
+                Stretch::Waiting(waiting) => {
+                    self.gap(step, thread, seen, waiting.from);
+                    seen = waiting.to;
+                    self.explain(step, thread, waiting);
+                }
+            },
+        );
+        // Before a thread's birth and behind its death.
+        self.gap(step, thread, seen, window.end);
+        self.way.pop();
+    }
+
+    fn piece(&mut self, piece: Piece) {
+        if piece.ns == 0 {
+            return;
+        }
+        if piece.ns >= self.finest {
+            return self.blame.pieces.push(piece);
+        }
+        let next = self.blame.pieces.len();
+        let common = (piece.step, piece.thread, piece.kind, piece.left);
+        match *self.sums.entry(common).or_insert(next) {
+            at if at == next => self.blame.pieces.push(piece),
+            at => {
+                let sum = &mut self.blame.pieces[at];
+                sum.from = sum.from.min(piece.from);
+                sum.to = sum.to.max(piece.to);
+                sum.ns += piece.ns;
+                sum.count += piece.count;
+            }
+        }
+    }
+
+    fn gap(&mut self, step: usize, thread: Utid, from: u64, to: u64) {
+        let kind = BlameKind::Unknown;
+        self.piece(Piece {
+            step,
+            thread,
+            from,
+            to,
+            ns: to.saturating_sub(from),
+            count: 0,
+            kind,
+            wait: None,
+            left: None,
+        });
+    }
+
+    fn explain(&mut self, step: usize, thread: Utid, waiting: Waiting) {
+        let (from, to) = (waiting.from, waiting.to);
+        if to - from < self.finest {
+            return self.piece(Piece {
+                step,
+                thread,
+                from,
+                to,
+                ns: to - from,
+                count: waiting.parts,
+                kind: kind_of(waiting.wait.kind),
+                wait: None,
+                left: None,
+            });
+        }
+        let Belief { edge, probability } = self.believe(&waiting);
+        let follow = match edge.source {
+            // Who was born later did not keep it waiting.
+            Source::Thread(next)
+                if self.way.len() < DEEPEST && self.evidence.timeline.life(next).start < to =>
+            {
+                Some(next)
+            }
+            _ => None,
+        };
+        if let Some(next) = follow {
+            let Some(at) = self.way.iter().position(|&waiter| waiter == next) else {
+                let belief = Belief { edge, probability };
+                return self.look(next, from..to, Some((step, waiting, belief)));
+            };
+            if self.is_circle(&edge, to) && !self.is_idle(&waiting, next) {
+                let threads = self.way[at..].to_vec();
+                self.blame.knots.push(Knot {
+                    threads,
+                    duration: to - from,
+                });
+            }
+        }
+        let kind = own_kind(&edge, &waiting.wait);
+        let thread = match kind {
+            BlameKind::Disk | BlameKind::Paging | BlameKind::Network | BlameKind::Timer => {
+                self.on_behalf_of(thread)
+            }
+            _ => thread,
+        };
+        let wait = Some((waiting, edge));
+        self.piece(Piece {
+            step,
+            thread,
+            from,
+            to,
+            ns: to - from,
+            count: waiting.parts,
+            kind,
+            wait,
+            left: None,
+        });
+    }
+
+    /// What ended a wait: the most likely, or what a user said.
+    fn believe(&mut self, waiting: &Waiting) -> Belief {
+        let wait = &waiting.wait;
+        if let Some(edge) = self.file_lock(waiting) {
+            return Belief {
+                edge,
+                probability: 1.0,
+            };
+        }
+        // Of many small waits, those alone whose waker is hard to believe.
+        let is_wolf = waiting.cried_wolf >= OFTEN && waiting.cried_wolf * 2 > waiting.parts;
+        if waiting.to - waiting.from < self.weighty && !is_wolf {
+            return Belief {
+                edge: ended_by(self.evidence, wait, waiting.wake),
+                probability: 1.0,
+            };
+        }
+        let in_vain = InVain {
+            wakes: waiting.parts - 1,
+            by_last: waiting.cried_wolf,
+        };
+        let mut beliefs = beliefs(self.evidence, wait, waiting.wake, in_vain);
+        if let (Some(baseline), None) = (self.setting.baseline, beliefs[0].edge.wake) {
+            let mut known = baseline::beliefs(self.evidence, baseline, wait);
+            let left = 1.0 - known.iter().map(|belief| belief.probability).sum::<f64>();
+            beliefs.iter_mut().for_each(|own| own.probability *= left);
+            for own in beliefs {
+                let is_same = |belief: &&mut Belief| belief.edge.source == own.edge.source;
+                match known.iter_mut().find(is_same) {
+                    Some(known) => known.probability += own.probability,
+                    None => known.push(own),
+                }
+            }
+            known.sort_by(|a, b| b.probability.total_cmp(&a.probability));
+            beliefs = known;
+        }
+        if beliefs.len() == 1 && beliefs[0].probability == 1.0 {
+            return beliefs.remove(0);
+        }
+        let shape = Shape::of(self.evidence, wait);
+        let answered = self.setting.answers.to(&shape);
+        let answered =
+            answered.and_then(|answer| Some((answer, self.chosen_by(answer, &beliefs)?)));
+        let (answer, chosen) = match answered {
+            Some((answer, chosen)) => (Some(answer), chosen),
+            None => (None, Some(0)),
+        };
+        let believed = match (chosen.and_then(|at| beliefs.get(at)), answer) {
+            (Some(belief), None) => belief.clone(),
+            (Some(belief), Some(_)) => Belief {
+                probability: 1.0,
+                ..belief.clone()
+            },
+            (None, _) => Belief {
+                edge: Edge {
+                    kind: EdgeKind::Unknown,
+                    strength: Strength::Weak,
+                    reason: "the answer was that none of those that are known ended it".to_owned(),
+                    source: Source::Nobody,
+                    wake: None,
+                },
+                probability: 1.0,
+            },
+        };
+        self.blame.doubts.push(Doubt {
+            waiting: *waiting,
+            shape,
+            answer: answer.map(|answer| answer.number),
+            chosen,
+            beliefs,
+        });
+        believed
+    }
+
+    /// Who has the lock of a file that the thread is after: whether it waits for it, or asks again
+    /// and again and sleeps in between.
+    fn file_lock(&mut self, waiting: &Waiting) -> Option<Edge> {
+        let wait = &waiting.wait;
+        // Who woke a thread that waited for the lock is the one that gave it back.
+        let is_kept_out = match wait.kind {
+            WaitKind::Sleep => true,
+            WaitKind::Lock => {
+                waiting.wake.is_none() && wait.object(self.evidence).kind() == ObjectKind::File
+            }
+            _ => false,
+        };
+        if !is_kept_out {
+            return None;
+        }
+        let (evidence, window) = (self.evidence, &self.window);
+        let known = self.file_locks.entry(wait.thread);
+        known
+            .or_insert_with(|| file_lock(evidence, wait.thread, window.clone()))
+            .clone()
+    }
+
+    /// Which of the possibilities an answer means, or that it is none of them. One that is not
+    /// among them is no answer to this wait.
+    fn chosen_by(&self, answer: &Answer, beliefs: &[Belief]) -> Option<Option<usize>> {
+        if answer.choice == NOBODY {
+            return Some(None);
+        }
+        let meant = |belief: &Belief| source_of(self.evidence, &belief.edge) == answer.choice;
+        beliefs.iter().position(meant).map(Some)
+    }
+
+    /// Whether the edge leads to a thread that could not act, since it waited itself: either it did
+    /// not act, or only after the window.
+    fn is_circle(&self, edge: &Edge, to: u64) -> bool {
+        match edge.wake {
+            Some(wake) => self.evidence.wakes.ts[wake] >= to,
+            None => edge.kind != EdgeKind::Habit,
+        }
+    }
+
+    /// Whether a thread waits for `other` without having asked it for anything, though it usually
+    /// does before such a wait: one that serves `other` and did not answer this time is not kept
+    /// waiting by it.
+    fn is_idle(&self, waiting: &Waiting, other: Utid) -> bool {
+        let wait = &waiting.wait;
+        if matches!(wait.kind, WaitKind::Lock) || wait.holder.is_some() {
+            return false;
+        }
+        let Some(row) = wait.row else {
+            return false;
+        };
+        let evidence = self.evidence;
+        let intervals = evidence.timeline.intervals(wait.thread);
+        let here = intervals.index_at(wait.start).unwrap_or(0);
+        // Since the wait before, it woke the other.
+        let asked = |at: usize| {
+            let until = intervals.get(at).map_or(0, |wait| wait.start);
+            let since = (0..at)
+                .rev()
+                .filter_map(|before| intervals.get(before))
+                .find(|before| before.state == State::Blocked)
+                .map_or(0, |before| before.end);
+            let mut woken = evidence.wakes_by(wait.thread, since, until);
+            woken.any(|wake| evidence.wakes.wakee[wake] == other)
+        };
+        let is_there = |at: &usize| {
+            intervals.get(*at).is_some_and(|earlier| {
+                earlier.state == State::Blocked
+                    && matches!(earlier.cause, Cause::Switch(at) if evidence.site(at as usize) == evidence.site(row))
+            })
+        };
+        let earlier: Vec<bool> = (0..here)
+            .rev()
+            .filter(is_there)
+            .take(USUAL)
+            .map(asked)
+            .collect();
+        let usually = earlier.iter().filter(|&&asked| asked).count();
+        usually > 0 && usually * 2 >= earlier.len() && !asked(here)
+    }
+
+    /// A kernel thread that waits for a device does so for the one who waits for it.
+    fn on_behalf_of(&self, thread: Utid) -> Utid {
+        let is_kernel = |thread: Utid| self.evidence.threads.thread(thread).is_kernel();
+        match is_kernel(thread) {
+            true => self
+                .way
+                .iter()
+                .rev()
+                .copied()
+                .find(|&t| !is_kernel(t))
+                .unwrap_or(thread),
+            false => thread,
+        }
+    }
+}
+
+/// The kind of a wait that is not followed further.
+fn own_kind(edge: &Edge, wait: &Wait) -> BlameKind {
+    match (edge.source, wait.kind) {
+        (_, WaitKind::Paging) => BlameKind::Paging,
+        (_, WaitKind::Stopped) => BlameKind::Stopped,
+        (Source::Timer, _) => BlameKind::Timer,
+        (Source::Disk, _) => BlameKind::Disk,
+        (Source::Network, _) => BlameKind::Network,
+        (Source::Device(_), _) => BlameKind::Interrupt,
+        // Nobody is known who could have signalled it.
+        (Source::Nobody, WaitKind::Condition) => BlameKind::Unknown,
+        (_, kind) => kind_of(kind),
+    }
+}
+
+/// The kind of blame that a kind of wait is by itself.
+fn kind_of(kind: WaitKind) -> BlameKind {
+    match kind {
+        WaitKind::Lock | WaitKind::Condition => BlameKind::Lock,
+        WaitKind::Message | WaitKind::Device | WaitKind::Poll | WaitKind::Signal => {
+            BlameKind::Message
+        }
+        WaitKind::Sleep | WaitKind::Timer => BlameKind::Timer,
+        WaitKind::Disk => BlameKind::Disk,
+        WaitKind::Paging => BlameKind::Paging,
+        WaitKind::Stopped => BlameKind::Stopped,
+        WaitKind::Child | WaitKind::Kernel | WaitKind::Unknown => BlameKind::Unknown,
+    }
+}
