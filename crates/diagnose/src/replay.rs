@@ -26,7 +26,8 @@ use crate::suspect::Suspect;
 const RESOLUTION: u64 = 2_000;
 /// No real program has a chain this long.
 const DEEPEST: usize = 64;
-/// A thread with more stretches than this is not played: its time stays what it was.
+/// A thread with more stretches than this is not played: its time stays what it was, and where it
+/// is the root's or the problem's own, what is laid to the root is taken off as it is.
 const MOST_STRETCHES: usize = 200_000;
 
 /// How long the problem would have lasted had `suspect` taken no time for what it is to blame for.
@@ -36,6 +37,14 @@ pub(crate) fn without(
     blame: &Blame,
     suspect: &Suspect,
 ) -> u64 {
+    let window = &problem.window;
+    let is_too_much = |&thread: &Utid| {
+        let intervals = evidence.timeline.intervals(thread);
+        intervals.indexes(window.start, window.end).len() > MOST_STRETCHES
+    };
+    if [problem.thread, suspect.thread].iter().any(is_too_much) {
+        return problem.duration().saturating_sub(suspect.time);
+    }
     let mut removed: HashMap<Utid, Vec<Range<u64>>> = HashMap::new();
     let mut busy: Vec<Range<u64>> = Vec::new();
     for piece in &blame.pieces {
