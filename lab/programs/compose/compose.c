@@ -82,6 +82,8 @@ static bool kind_fits(const struct link_kind *kind, int index, int timed)
 		return false;
 	if (index == timed && (!kind->timed || before == &child_link))
 		return false;
+	if (index + 1 == timed && kind == &child_link)
+		return false;
 	if (last && plan.forgets && (!kind->forgettable || transient))
 		return false;
 	if (last && kind == &child_link && !root_fits_child())
