@@ -4,7 +4,7 @@
 mod support;
 
 use hangdog_diagnose::problem::Scope;
-use hangdog_diagnose::{Answers, Problem, Verdict, diagnose, problem};
+use hangdog_diagnose::{Answers, Class, Problem, Verdict, diagnose, problem};
 use hangdog_trace::tables::{Loss, Switches, Wakes};
 use hangdog_trace::text::{self, TextTrace};
 use hangdog_trace::words::LossKind;
@@ -206,4 +206,23 @@ fn other_traces() {
             }
         }
     }
+}
+
+/// What is named with events lost is who it was, or it is said that it is not known, in most cases.
+#[test]
+fn most_roots_are_right_or_not_known() {
+    let text = requests();
+    let (mut right, mut unknown) = (0, 0);
+    for seed in 0..100 {
+        let recording = thinned(&text, seed);
+        let problem = Problem::picked(recording.t("main"), LONG.0..LONG.1);
+        let verdict = verdict_on(&recording, &problem, true);
+        if verdict.root.class == Class::Unknown {
+            unknown += 1;
+        } else if verdict.root.who.tid == 200 {
+            right += 1;
+        }
+    }
+    println!("{right} right, {unknown} not known");
+    assert!(right + unknown > 50, "{right} right, {unknown} not known");
 }
