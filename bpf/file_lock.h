@@ -97,7 +97,7 @@ static __always_inline u32 refused_by(struct inode *inode, const struct file_loc
 static __always_inline int lock_step(struct inode *inode, u64 address, int result)
 {
 	struct file_lock_facts lock, blocker;
-	struct handoff handoff = { .kind = HANDOFF_FILE_LOCK };
+	struct handoff handoff = {.kind = HANDOFF_FILE_LOCK};
 	u32 form = 0;
 
 	read_lock(address, &lock);

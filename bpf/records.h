@@ -37,9 +37,9 @@ enum event_kind {
 // The tid of the futex's or kernel lock's holder is in the upper half of a switch's arg, the vector
 // of a wake in `vector`.
 //
-// Of a handoff: tid who ran there, flags the step, a the other thread's tid, b and c the detail (low
-// and high half; of a work item its function), x the kind, vector the context, object what it works
-// on, arg the key.
+// Of a handoff: tid who ran there, flags the step, a the other thread's tid, b and c the detail
+// (low and high half; of a work item its function), x the kind, vector the context, object what it
+// works on, arg the key.
 struct event {
 	u64 ts;
 	u32 tid;
