@@ -2,6 +2,7 @@
 
 use hangdog_trace::ids::{IDLE, Utid};
 use hangdog_trace::tables::Wakes;
+use rayon::prelude::*;
 
 /// The wakes that threads made from their own context, by waker, in order of time.
 pub(crate) struct Wakers {
@@ -11,11 +12,13 @@ pub(crate) struct Wakers {
 
 impl Wakers {
     /// `is_own` tells of a row whether it is the waker's own doing.
-    pub(crate) fn new(wakes: &Wakes, is_own: impl Fn(usize) -> bool) -> Wakers {
-        let own = || {
-            (0..wakes.len().min(u32::MAX as usize))
-                .filter(|&row| wakes.waker[row] != IDLE && is_own(row))
-        };
+    pub(crate) fn new(wakes: &Wakes, is_own: impl Fn(usize) -> bool + Sync) -> Wakers {
+        let all = wakes.len().min(u32::MAX as usize) as u32;
+        let own: Vec<u32> = (0..all)
+            .into_par_iter()
+            .filter(|&row| wakes.waker[row as usize] != IDLE && is_own(row as usize))
+            .collect();
+        let own = || own.iter().map(|&row| row as usize);
         // An id beyond the number of wakes can only come from a damaged trace.
         let threads = own()
             .map(|row| wakes.waker[row] as usize)
