@@ -62,7 +62,7 @@ impl Series {
     /// A loop that sleeps longer each time keeps a rhythm; one that sleeps for less polls.
     const MOMENT_NS: u64 = 2_000_000;
     /// What is computed between two of them is shorter than this.
-    const GAP_NS: u64 = 6_000_000;
+    const GAP_NS: u64 = 8_000_000;
     /// A wait of another kind that is longer than this ends the series.
     const BREAK_NS: u64 = 1_000_000;
     /// From so many on it is a series.
