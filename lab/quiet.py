@@ -19,11 +19,14 @@ def go_ahead(nice=-10):
     this process ends."""
     try:
         os.setpriority(os.PRIO_PROCESS, 0, nice)
-        before = AUTOGROUP.read_text().split()[-1]
+        group = AUTOGROUP.read_text().split()
+        # Nothing to read: this process is in no session's group, and niceness counts by itself.
+        if not group:
+            return
         AUTOGROUP.write_text(str(nice))
     except (PermissionError, FileNotFoundError):
         return
-    atexit.register(AUTOGROUP.write_text, before)
+    atexit.register(AUTOGROUP.write_text, group[-1])
 
 
 def _times():
