@@ -1,0 +1,45 @@
+//! Prints figures as they are measured: `measure [--quick] ID...`, files in the working directory.
+
+use hangdog_numbers::{Setting, measure};
+use std::sync::atomic::AtomicBool;
+
+fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let mut only: Vec<String> = std::env::args().skip(1).collect();
+    let quick = only.iter().any(|word| word == "--quick");
+    only.retain(|word| word != "--quick");
+    let setting = Setting {
+        dir: ".".into(),
+        quick,
+        only,
+    };
+    let report = measure(&setting, &AtomicBool::new(false), |_| {})?;
+    println!(
+        "{:28} {:>10} {:>12} {:>12} {:>12} {:>12} {:>6}",
+        "id", "at", "min", "p10", "median", "p90", "n"
+    );
+    for figure in &report.figures {
+        let spread = &figure.spread;
+        println!(
+            "{:28} {:>10} {:>12.2} {:>12.2} {:>12.2} {:>12.2} {:>6} {}",
+            figure.id,
+            figure.at.map(|at| at.to_string()).unwrap_or_default(),
+            spread.min,
+            spread.low,
+            spread.median,
+            spread.high,
+            spread.samples,
+            figure.notes.join("; ")
+        );
+    }
+    for step in &report.steps {
+        println!(
+            "{} {:?} (said {:?}): {:.2} ns",
+            step.name, step.bytes, step.said_bytes, step.latency.median
+        );
+    }
+    for not_tried in &report.not_tried {
+        println!("not tried: {}: {}", not_tried.method, not_tried.reason);
+    }
+    println!("took {:.1} s; {:?}", report.took_s, report.noise);
+    Ok(())
+}

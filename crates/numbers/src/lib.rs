@@ -1,0 +1,34 @@
+//! What basic operations cost on the machine at hand: memory, threads, the kernel, files.
+//!
+//! A [`Method`] measures one thing and gives one or more figures; [`METHODS`] lists them all.
+//! [`measure`] goes through the list several times ([`run`]): a machine's mood changes in seconds,
+//! so samples of a figure are taken far apart, in fresh memory each time, and their spread tells
+//! what to expect of another run. Around each visit it looks at what else the machine did
+//! ([`quiet`]), and a figure that was disturbed carries a note that says so.
+//!
+//! A [`Report`] is the result; [`compare`] tells two of them apart, [`plot`] draws one.
+
+pub mod compare;
+mod cpu;
+mod files;
+mod kernel;
+mod machine;
+mod memory;
+mod meter;
+mod method;
+pub mod plot;
+mod quiet;
+mod reference;
+mod report;
+mod run;
+mod spread;
+mod steps;
+mod threads;
+
+pub use machine::{Cache, FileSystem, Machine};
+pub use method::{Axis, Kind, Method, Section, Unit, kind, methods};
+pub use reference::{REFERENCES, Reference};
+pub use report::{Figure, Noise, NotTried, Report};
+pub use run::{Failure, Progress, Setting, measure};
+pub use spread::Spread;
+pub use steps::Step;

@@ -1,0 +1,212 @@
+//! The result: what `--json` prints, what is stored, what two runs are compared by.
+
+use serde::{Deserialize, Serialize};
+
+use crate::machine::Machine;
+use crate::method::Unit;
+use crate::quiet::{Disturbance, Watch};
+use crate::spread::Spread;
+use crate::steps::Step;
+
+/// The form of [`Report`] that this version writes, and the newest that it reads.
+pub const VERSION: u32 = 1;
+
+/// One figure with its spread.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Figure {
+    /// The kind's name: `thread.create`.
+    pub id: String,
+    /// The place on the curve (bytes, or times the work); none for a single figure.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub at: Option<u64>,
+    /// What it counts.
+    pub unit: Unit,
+    /// Minimum, median and spread.
+    #[serde(flatten)]
+    pub spread: Spread,
+    /// What disturbed it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub notes: Vec<String>,
+}
+
+/// A method that could not measure here, or not all of what it does.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct NotTried {
+    /// Its name.
+    pub method: String,
+    /// Why not.
+    pub reason: String,
+}
+
+/// What else the machine did meanwhile. Shares are of all CPUs' time.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Noise {
+    /// The share that other programs used.
+    pub others: f64,
+    /// The share that the hypervisor gave to others.
+    pub stolen: f64,
+    /// A cycle of the CPU, ns: how long one of a chain of additions takes; the median of all visits.
+    pub cycle_ns: f64,
+    /// How much longer than that it was in the slowest visit: 0.1 is 10 % longer.
+    pub slowest_clock: f64,
+}
+
+/// Beyond this share of the CPUs, others' work is told beside a figure...
+const TOLD_OTHERS: f64 = 0.05;
+/// ...and the hypervisor's...
+const TOLD_STOLEN: f64 = 0.01;
+/// ...and a clock that is slower than usual.
+const TOLD_CLOCK: f64 = 0.03;
+
+impl Noise {
+    pub(crate) fn of<'a>(watch: &Watch, visits: impl Iterator<Item = &'a Disturbance>) -> Noise {
+        let whole = watch.since_start();
+        let mut cycles: Vec<f64> = visits.map(|visit| visit.cycle_ns).collect();
+        cycles.sort_unstable_by(f64::total_cmp);
+        let cycle_ns = cycles
+            .get(cycles.len() / 2)
+            .copied()
+            .unwrap_or(whole.cycle_ns);
+        let slowest = cycles.last().copied().unwrap_or(cycle_ns);
+        Noise {
+            others: whole.others,
+            stolen: whole.stolen,
+            cycle_ns,
+            slowest_clock: slowest / cycle_ns - 1.0,
+        }
+    }
+
+    /// Whether the figures as a whole are spoilt, and by what; empty if they are not.
+    pub fn warnings(&self) -> Vec<String> {
+        let mut warnings = Vec::new();
+        if self.others > TOLD_OTHERS {
+            warnings.push(format!(
+                "other programs used {:.0} % of the CPUs",
+                self.others * 100.0
+            ));
+        }
+        if self.stolen > TOLD_STOLEN {
+            warnings.push(format!(
+                "the hypervisor took {:.0} % of the CPUs",
+                self.stolen * 100.0
+            ));
+        }
+        if self.slowest_clock > TOLD_CLOCK {
+            warnings.push(format!(
+                "the CPU's clock was up to {:.0} % slower at times",
+                self.slowest_clock * 100.0
+            ));
+        }
+        warnings
+    }
+
+    /// What disturbed a figure that was measured in these visits.
+    pub(crate) fn notes(&self, visits: &[Disturbance]) -> Vec<String> {
+        let note = |what: &str, limit: f64, share: &dyn Fn(&Disturbance) -> f64| {
+            let beyond = visits.iter().filter(|visit| share(visit) > limit).count();
+            let most = visits.iter().map(share).fold(0.0, f64::max);
+            (beyond > 0).then(|| {
+                format!(
+                    "{what} up to {:.0} % in {beyond} of {} visits",
+                    most * 100.0,
+                    visits.len()
+                )
+            })
+        };
+        [
+            note("other programs used the CPUs:", TOLD_OTHERS, &|visit| {
+                visit.others
+            }),
+            note("the hypervisor took the CPUs:", TOLD_STOLEN, &|visit| {
+                visit.stolen
+            }),
+            note("the CPU's clock was slower:", TOLD_CLOCK, &|visit| {
+                visit.cycle_ns / self.cycle_ns - 1.0
+            }),
+        ]
+        .into_iter()
+        .flatten()
+        .collect()
+    }
+}
+
+/// What was found on a machine.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Report {
+    /// Form, [`VERSION`].
+    pub version: u32,
+    /// Version of the hangdog that measured.
+    pub hangdog: String,
+    /// When, seconds since 1970.
+    pub taken_unix_s: u64,
+    /// How long it took, seconds.
+    pub took_s: f64,
+    /// Whether it was a rough run.
+    pub quick: bool,
+    /// Where.
+    pub machine: Machine,
+    /// What else the machine did.
+    pub noise: Noise,
+    /// The levels of memory as they were found.
+    pub steps: Vec<Step>,
+    /// The figures in the table's order.
+    pub figures: Vec<Figure>,
+    /// What could not be measured, or not all of it.
+    pub not_tried: Vec<NotTried>,
+}
+
+impl Report {
+    /// Reads what `--json` printed. The error says what was wrong, and where.
+    pub fn parse(text: &str) -> Result<Report, String> {
+        #[derive(Deserialize)]
+        struct Head {
+            version: u32,
+        }
+        let head: Head = serde_json::from_str(text)
+            .map_err(|error| format!("not what `hangdog numbers --json` prints: {error}"))?;
+        if head.version > VERSION {
+            return Err(format!(
+                "written in form {} by a newer hangdog; this one reads up to {VERSION}",
+                head.version
+            ));
+        }
+        let report: Report = serde_json::from_str(text)
+            .map_err(|error| format!("not what `hangdog numbers --json` prints: {error}"))?;
+        match report.figures.iter().find(|figure| !figure.is_sound()) {
+            Some(figure) => Err(format!(
+                "{}: its minimum, spread and median are not in order",
+                figure.id
+            )),
+            None => Ok(report),
+        }
+    }
+
+    /// A single figure by its id.
+    pub fn figure(&self, id: &str) -> Option<&Figure> {
+        self.figures
+            .iter()
+            .find(|figure| figure.id == id && figure.at.is_none())
+    }
+
+    /// A curve by its id, ascending by place.
+    pub fn curve<'a>(&'a self, id: &'a str) -> impl Iterator<Item = (u64, &'a Figure)> + 'a {
+        self.figures
+            .iter()
+            .filter(move |figure| figure.id == id)
+            .filter_map(|figure| Some((figure.at?, figure)))
+    }
+}
+
+impl Figure {
+    /// What a file from elsewhere may get wrong.
+    fn is_sound(&self) -> bool {
+        let Spread {
+            min,
+            low,
+            median,
+            high,
+            ..
+        } = self.spread;
+        [min, low, median, high].is_sorted() && min.is_finite() && high.is_finite()
+    }
+}

@@ -1,0 +1,245 @@
+//! Goes through the methods, several times, within the time there is.
+//!
+//! Each pass visits every method once. What is left of the time is shared anew before each visit,
+//! by weight, so that a method that took longer than it should (making a chain through 2 GB) costs
+//! the others a little and not the user.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use crate::machine::Machine;
+use crate::meter::{Meter, Sample};
+use crate::method::{Method, methods};
+use crate::quiet::{Disturbance, Watch};
+use crate::report::{Figure, Noise, NotTried, Report, VERSION};
+use crate::spread::Spread;
+use crate::{cpu, steps};
+
+/// What to measure, and for how long.
+#[derive(Clone, Debug)]
+pub struct Setting {
+    /// Where files are made and removed, in a directory of their own.
+    pub dir: PathBuf,
+    /// A rough result in 15 s instead of a good one in 90.
+    pub quick: bool,
+    /// Only methods and figures whose id begins with one of these; all if there is none. The time
+    /// shrinks with them.
+    pub only: Vec<String>,
+}
+
+impl Setting {
+    fn passes(&self) -> u32 {
+        if self.quick { 3 } else { 6 }
+    }
+
+    /// For everything. It leaves time to spare: the last visit cannot give back what it overran.
+    fn time(&self) -> Duration {
+        Duration::from_secs(if self.quick { 12 } else { 78 })
+    }
+
+    fn wants(&self, method: &Method) -> bool {
+        let named = |id: &str| self.only.iter().any(|start| id.starts_with(start.as_str()));
+        self.only.is_empty() || named(method.id) || method.figures.iter().any(|kind| named(kind.id))
+    }
+}
+
+/// What a method may know of the place it measures in.
+#[derive(Debug)]
+pub struct Place {
+    /// An empty directory on the file system to measure; removed at the end.
+    pub(crate) dir: PathBuf,
+    /// The CPUs that may be used, ascending; at least one.
+    pub(crate) cpus: Vec<usize>,
+    /// The CPU to measure on.
+    pub(crate) here: usize,
+    /// Another core's, if there is one.
+    pub(crate) there: Option<usize>,
+    /// The largest memory to measure in, bytes.
+    pub(crate) largest: usize,
+    /// Whether a rough result will do.
+    pub(crate) quick: bool,
+}
+
+/// How far it is.
+#[derive(Clone, Debug)]
+pub struct Progress {
+    /// What is measured now.
+    pub method: &'static str,
+    /// Visits made, and visits in all.
+    pub visits: (u32, u32),
+    /// How long it will take from now.
+    pub left: Duration,
+}
+
+/// Why there is no report.
+#[derive(Debug, thiserror::Error)]
+pub enum Failure {
+    /// The directory for files cannot be written.
+    #[error("{}: no files can be made there ({cause}); name another directory with --dir", dir.display())]
+    Directory {
+        /// The directory.
+        dir: PathBuf,
+        /// What the system said.
+        cause: std::io::Error,
+    },
+    /// `only` names nothing.
+    #[error("no figure begins with {0}; `hangdog numbers --list` names them")]
+    NothingToMeasure(String),
+    /// The CPUs that may be used cannot be had.
+    #[error(transparent)]
+    Cpus(#[from] crate::meter::Untried),
+    /// The user stopped it.
+    #[error("stopped before it was done; nothing was kept")]
+    Stopped,
+}
+
+/// Everything that was found in all visits to one method.
+#[derive(Default)]
+struct Visits {
+    samples: Vec<Sample>,
+    disturbances: Vec<Disturbance>,
+    untried: Option<String>,
+}
+
+/// Measures. `tell` hears of each visit before it is made; `stop` ends it, within a second or so.
+pub fn measure(
+    setting: &Setting,
+    stop: &AtomicBool,
+    mut tell: impl FnMut(&Progress),
+) -> Result<Report, Failure> {
+    let begun = Instant::now();
+    let in_dir = |cause| Failure::Directory {
+        dir: setting.dir.clone(),
+        cause,
+    };
+    let own = tempfile::Builder::new()
+        .prefix(".hangdog-numbers-")
+        .tempdir_in(&setting.dir)
+        .map_err(in_dir)?;
+    for start in &setting.only {
+        if !methods().any(|method| {
+            Setting {
+                only: vec![start.clone()],
+                ..setting.clone()
+            }
+            .wants(method)
+        }) {
+            return Err(Failure::NothingToMeasure(start.clone()));
+        }
+    }
+    let chosen: Vec<&Method> = methods().filter(|method| setting.wants(method)).collect();
+    let machine = Machine::look(own.path());
+    let place = place(own.path(), &machine, setting)?;
+
+    let weight_of = |methods: &[&Method]| methods.iter().map(|method| method.weight).sum::<u32>();
+    let all: Vec<&Method> = methods().collect();
+    let time = setting
+        .time()
+        .mul_f64(f64::from(weight_of(&chosen)) / f64::from(weight_of(&all)));
+    let end = Instant::now() + time;
+    let passes = setting.passes();
+    let visits_in_all = passes * chosen.len() as u32;
+    let mut visits_made = 0;
+    let mut weight_left = passes * weight_of(&chosen);
+
+    let mut found: Vec<Visits> = chosen.iter().map(|_| Visits::default()).collect();
+    let watch = Watch::new();
+    for _ in 0..passes {
+        for (method, visits) in chosen.iter().zip(&mut found) {
+            if stop.load(Ordering::Relaxed) {
+                return Err(Failure::Stopped);
+            }
+            let left = end.saturating_duration_since(Instant::now());
+            tell(&Progress {
+                method: method.id,
+                visits: (visits_made, visits_in_all),
+                left,
+            });
+            let budget = left.mul_f64(f64::from(method.weight) / f64::from(weight_left));
+            visits_made += 1;
+            weight_left -= method.weight;
+            if visits.untried.is_some() {
+                continue;
+            }
+            let before = watch.look();
+            let mut meter = Meter::new(method, budget);
+            let result = (method.run)(&place, &mut meter);
+            // What it gave before it failed stays: a large file that does not fit leaves the others.
+            visits.untried = result.err().map(|untried| untried.0);
+            visits.samples.append(&mut meter.samples);
+            visits.disturbances.push(watch.since(&before));
+        }
+    }
+
+    let noise = Noise::of(&watch, found.iter().flat_map(|visits| &visits.disturbances));
+    let mut figures = Vec::new();
+    let mut not_tried = Vec::new();
+    for (method, visits) in chosen.iter().zip(&found) {
+        figures.extend(figures_of(method, visits, &noise));
+        if let Some(reason) = &visits.untried {
+            not_tried.push(NotTried {
+                method: method.id.to_owned(),
+                reason: reason.clone(),
+            });
+        }
+    }
+    Ok(Report {
+        version: VERSION,
+        hangdog: env!("CARGO_PKG_VERSION").to_owned(),
+        taken_unix_s: SystemTime::now()
+            .duration_since(UNIX_EPOCH)
+            .map_or(0, |since| since.as_secs()),
+        took_s: begun.elapsed().as_secs_f64(),
+        quick: setting.quick,
+        steps: steps::of(&figures, &machine.caches),
+        machine,
+        noise,
+        figures,
+        not_tried,
+    })
+}
+
+fn place(dir: &Path, machine: &Machine, setting: &Setting) -> Result<Place, Failure> {
+    let cpus = cpu::allowed()?;
+    let (here, there) = cpu::pair(&cpus);
+    Ok(Place {
+        dir: dir.to_owned(),
+        here,
+        there,
+        largest: machine.largest_memory_to_measure() as usize,
+        quick: setting.quick,
+        cpus,
+    })
+}
+
+/// A figure for each kind and place, in the order of the method's kinds.
+fn figures_of<'a>(
+    method: &'static Method,
+    visits: &'a Visits,
+    noise: &'a Noise,
+) -> impl Iterator<Item = Figure> + 'a {
+    let notes = noise.notes(&visits.disturbances);
+    method.figures.iter().flat_map(move |kind| {
+        let mut at: BTreeMap<Option<u64>, Vec<f64>> = BTreeMap::new();
+        for sample in visits
+            .samples
+            .iter()
+            .filter(|sample| sample.figure == kind.id)
+        {
+            at.entry(sample.at).or_default().push(sample.value);
+        }
+        let notes = notes.clone();
+        at.into_iter().filter_map(move |(at, samples)| {
+            let spread = Spread::of(&samples)?;
+            Some(Figure {
+                id: kind.id.to_owned(),
+                at,
+                unit: kind.unit,
+                spread,
+                notes: notes.clone(),
+            })
+        })
+    })
+}
