@@ -15,7 +15,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let report = measure(&setting, &AtomicBool::new(false), |_| {})?;
     println!(
         "{:28} {:>10} {:>12} {:>12} {:>12} {:>12} {:>6}",
-        "id", "at", "min", "p10", "median", "p90", "n"
+        "id", "at", "best", "p10", "median", "p90", "n"
     );
     for figure in &report.figures {
         let spread = &figure.spread;
@@ -23,7 +23,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             "{:28} {:>10} {:>12.2} {:>12.2} {:>12.2} {:>12.2} {:>6} {}",
             figure.id,
             figure.at.map(|at| at.to_string()).unwrap_or_default(),
-            spread.min,
+            spread.best,
             spread.low,
             spread.median,
             spread.high,

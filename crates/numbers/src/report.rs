@@ -21,10 +21,10 @@ pub struct Figure {
     pub at: Option<u64>,
     /// What it counts.
     pub unit: Unit,
-    /// Minimum, median and spread.
+    /// Best, median and spread.
     #[serde(flatten)]
     pub spread: Spread,
-    /// What disturbed it.
+    /// What disturbed it: the most, of all CPUs' time, and in how many visits.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
 }
@@ -100,29 +100,19 @@ impl Noise {
         warnings
     }
 
-    /// What disturbed a figure that was measured in these visits.
+    /// What disturbed a figure that was measured in these visits, in a few words.
     pub(crate) fn notes(&self, visits: &[Disturbance]) -> Vec<String> {
         let note = |what: &str, limit: f64, share: &dyn Fn(&Disturbance) -> f64| {
             let beyond = visits.iter().filter(|visit| share(visit) > limit).count();
             let most = visits.iter().map(share).fold(0.0, f64::max);
-            (beyond > 0).then(|| {
-                format!(
-                    "{what} up to {:.0} % in {beyond} of {} visits",
-                    most * 100.0,
-                    visits.len()
-                )
-            })
+            let (percent, all) = (most * 100.0, visits.len());
+            (beyond > 0).then(|| format!("{what} {percent:.0} % in {beyond} of {all} visits"))
         };
+        let slower = |visit: &Disturbance| visit.cycle_ns / self.cycle_ns - 1.0;
         [
-            note("other programs used the CPUs:", TOLD_OTHERS, &|visit| {
-                visit.others
-            }),
-            note("the hypervisor took the CPUs:", TOLD_STOLEN, &|visit| {
-                visit.stolen
-            }),
-            note("the CPU's clock was slower:", TOLD_CLOCK, &|visit| {
-                visit.cycle_ns / self.cycle_ns - 1.0
-            }),
+            note("others used", TOLD_OTHERS, &|visit| visit.others),
+            note("hypervisor took", TOLD_STOLEN, &|visit| visit.stolen),
+            note("clock slower by", TOLD_CLOCK, &slower),
         ]
         .into_iter()
         .flatten()
@@ -174,7 +164,7 @@ impl Report {
             .map_err(|error| format!("not what `hangdog numbers --json` prints: {error}"))?;
         match report.figures.iter().find(|figure| !figure.is_sound()) {
             Some(figure) => Err(format!(
-                "{}: its minimum, spread and median are not in order",
+                "{}: its median is not within its spread",
                 figure.id
             )),
             None => Ok(report),
@@ -201,12 +191,12 @@ impl Figure {
     /// What a file from elsewhere may get wrong.
     fn is_sound(&self) -> bool {
         let Spread {
-            min,
+            best,
             low,
             median,
             high,
             ..
         } = self.spread;
-        [min, low, median, high].is_sorted() && min.is_finite() && high.is_finite()
+        [low, median, high].is_sorted() && [best, low, high].iter().all(|value| value.is_finite())
     }
 }

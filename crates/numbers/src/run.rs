@@ -146,7 +146,7 @@ pub fn measure(
 
     let mut found: Vec<Visits> = chosen.iter().map(|_| Visits::default()).collect();
     let watch = Watch::new();
-    for _ in 0..passes {
+    for pass in 0..passes {
         for (method, visits) in chosen.iter().zip(&mut found) {
             if stop.load(Ordering::Relaxed) {
                 return Err(Failure::Stopped);
@@ -164,7 +164,7 @@ pub fn measure(
                 continue;
             }
             let before = watch.look();
-            let mut meter = Meter::new(method, budget);
+            let mut meter = Meter::new(method, pass, budget);
             let result = (method.run)(&place, &mut meter);
             // What it gave before it failed stays: a large file that does not fit leaves the others.
             visits.untried = result.err().map(|untried| untried.0);
@@ -232,7 +232,7 @@ fn figures_of<'a>(
         }
         let notes = notes.clone();
         at.into_iter().filter_map(move |(at, samples)| {
-            let spread = Spread::of(&samples)?;
+            let spread = Spread::of(&samples, kind.unit)?;
             Some(Figure {
                 id: kind.id.to_owned(),
                 at,
