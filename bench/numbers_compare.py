@@ -6,6 +6,7 @@ a wider difference numbers_pairs.py must have a reason that fits it.
 """
 
 import json
+import os
 import statistics
 import subprocess
 import sys
@@ -25,11 +26,14 @@ GOAL_SHARE = 0.9
 def run_hangdog(hangdog, directory, name, *options):
     """One run: its report, kept in a file, and how long it took."""
     path = directory / f"{name}.json"
+    # It keeps what it finds for later answers; what is found beside others' work is not for that.
+    environment = os.environ | {"XDG_CACHE_HOME": str(directory / "cache")}
     begin = time.monotonic()
     done = subprocess.run(
         [hangdog, "numbers", "--json", "--dir", str(directory), *options],
         capture_output=True,
         text=True,
+        env=environment,
         check=False,
     )
     if done.returncode != 0:
@@ -53,30 +57,27 @@ def run_others(place):
 
 
 def figure(report, pair):
-    """hangdog's median; none if it was not measured."""
+    """hangdog's figure; none if it was not measured."""
     for one in report["figures"]:
-        if one["id"] == pair.figure and one.get("at") == pair.at:
-            return one["median"]
+        if one["id"] == pair.figure and one["at"] == pair.at:
+            return one
     return None
 
 
 def why_not(report, pair):
-    """Why hangdog has no such figure."""
-    section = pair.figure.split(".", maxsplit=1)[0]
+    """Why hangdog has no such figure; none if it says nothing."""
+    part = pair.figure.split(".", maxsplit=1)[0]
     reasons = [
-        one["reason"] for one in report["not_tried"] if one["method"].split(".")[0] == section
+        method["not_tried"]
+        for method in report["methods"]
+        if method["not_tried"] and method["id"].split(".", maxsplit=1)[0] == part
     ]
     return "; ".join(reasons)
 
 
-def meet(pair, rounds):
+def row_of(pair, rounds):
     """One row of the table, from all rounds."""
-    row = {
-        "figure": pair.figure,
-        "at": pair.at,
-        "tool": pair.tool.name,
-        "unit": "bytes/s" if pair.figure.startswith(RATES) else "ns",
-    }
+    row = {"figure": pair.figure, "at": pair.at, "tool": pair.tool.name}
     both = []
     for report, others in rounds:
         ours, read = figure(report, pair), others[pair.tool]
@@ -87,7 +88,8 @@ def meet(pair, rounds):
         elif isinstance(read, str):
             row["missing"] = read
         else:
-            both.append((ours, pair.theirs(read)))
+            row["unit"] = ours["unit"]
+            both.append((ours["median"], pair.theirs(read)))
     if not both:
         return row | {"verdict": "not compared"}
     row.pop("missing", None)
@@ -107,9 +109,6 @@ def meet(pair, rounds):
         "ratio": {"median": ratio, "min": min(ratios), "max": max(ratios)},
         "verdict": verdict,
     }
-
-
-RATES = ("memory.read", "memory.write", "memory.update", "memory.copy")
 
 
 def agreement(hangdog, first, second):
@@ -144,7 +143,7 @@ def measure(hangdog, directory, rounds, quick):
                 took["quick" if quick else "whole"] = seconds
                 repeated = agreement(hangdog, before, path)
             taken.append((report, run_others(place)))
-    rows = [meet(pair, taken) for pair in numbers_pairs.PAIRS]
+    rows = [row_of(pair, taken) for pair in numbers_pairs.PAIRS]
     return {
         "rounds": len(taken),
         "rows": rows,
@@ -166,7 +165,7 @@ def failures(found):
 
 UNITS = {
     "ns": ((1e9, "s"), (1e6, "ms"), (1e3, "us"), (1, "ns")),
-    "bytes/s": ((1e9, "GB/s"), (1e6, "MB/s"), (1, "B/s")),
+    "bytes_per_second": ((1e9, "GB/s"), (1e6, "MB/s"), (1, "B/s")),
     "bytes": ((1 << 20, "MiB"), (1 << 10, "KiB"), (1, "B")),
 }
 
@@ -209,12 +208,12 @@ def show(found):
     share = repeated["agree"] / max(repeated["rows"], 1)
     print(
         f"two runs in a row: {repeated['agree']} of {repeated['rows']} figures agree within their "
-        f"spread ({met(share >= GOAL_SHARE)}: {GOAL_SHARE:.0%})"
+        f"spread ({goal(share >= GOAL_SHARE)}: {GOAL_SHARE:.0%})"
     )
     for form, seconds in found["took_s"].items():
-        print(f"{form}: {seconds:.1f} s ({met(seconds <= GOAL_S[form])}: {GOAL_S[form]} s)")
+        print(f"{form}: {seconds:.1f} s ({goal(seconds <= GOAL_S[form])}: {GOAL_S[form]} s)")
 
 
-def met(is_met):
+def goal(is_met):
     """How a goal went."""
     return "goal met" if is_met else "goal missed"

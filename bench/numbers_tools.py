@@ -20,7 +20,9 @@ import numbers_parse as parse
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 PATIENCE_S = 60
 LMBENCH_ENVIRONMENT = {"ENOUGH": "20000", "TIMING_O": "0", "LOOP_O": "0"}
+FILE = "file"
 FILE_BYTES = 64 << 20
+PIECE = bytes(64 << 10)
 # lat_proc exec runs this program and no other.
 HELLO = pathlib.Path("/var/tmp/lmbench/hello")
 LOCKS = 4_000_000
@@ -120,8 +122,8 @@ class Place:
 
     def command(self, tool):
         """The words to run, and what its environment has more."""
-        known = {"file": self.directory / "file", "cpus": self.cpus}
-        words = [word.format(**known) for word in tool.words.split()]
+        # Relative, as hangdog's: a long path takes longer to open.
+        words = [word.format(file=FILE, cpus=self.cpus) for word in tool.words.split()]
         environment = {}
         if tool.is_lmbench:
             if self.programs is None:
@@ -192,10 +194,11 @@ def prepared(directory: pathlib.Path):
     programs = lmbench_programs()
     # hangdog measures on the last CPU that it may use.
     place = Place(directory, max(allowed), len(allowed), programs)
-    with open(directory / "file", "wb") as file:
-        file.write(bytes(FILE_BYTES))
+    with open(directory / FILE, "wb", buffering=0) as file:
+        # As hangdog writes its own: how much at a time decides how large the cache's pages are.
+        for _ in range(FILE_BYTES // len(PIECE)):
+            file.write(PIECE)
         # Pages on their way to the disk are dearer to map.
-        file.flush()
         os.fsync(file.fileno())
     (directory / "test_file.0").write_bytes(bytes(4096))
     with contextlib.ExitStack() as stack:
