@@ -1,8 +1,9 @@
 """Which figure of `hangdog numbers` meets which of another tool, and why they may differ.
 
-A reason says what each of the two measures, and on which side of the other hangdog's figure lies for
-it: one that lies on the other side is not explained by it. Reasons come from the tools' manuals,
-from the system calls that they make (strace), and where those say nothing from their machine code.
+A reason says what each of the two measures, and on which side of the other hangdog's figure lies
+for it: one that lies on the other side is not explained by it. Reasons come from the tools'
+manuals, from the system calls that they make (strace), and where those say nothing from their
+machine code.
 """
 
 import dataclasses
@@ -44,8 +45,8 @@ class Pair:
 
 PAGES = (
     "lmbench leads each load to another page, and through all pages before it comes back to one: "
-    "where there are more pages than TLB entries no load finds its page's; in a wholly random order "
-    "some do"
+    "where there are more pages than TLB entries no load finds its page's; in a wholly random "
+    "order some do"
 )
 ONE_SUM = (
     "lmbench's rdwr adds all that it reads to one sum, so that each addition waits for the one "
@@ -79,12 +80,12 @@ SYSV = (
     "POSIX ones, as hangdog's, take two calls, one to wake and one to wait"
 )
 LARGER = (
-    "fork copies page tables, and hangdog, with its libraries, has more of them than lmbench's small "
-    "C program"
+    "fork copies page tables, and hangdog, with its libraries, has more of them than lmbench's "
+    "small C program"
 )
 HELLO = (
-    "lmbench's program is started from hangdog's like a shell's: what differs is the process that "
-    "forks, larger with hangdog, whose page tables are copied first"
+    "lmbench starts a small C program of its own from another; hangdog starts `true`, from a process "
+    "that has more page tables for fork to copy"
 )
 CHOOSE = "sysbench draws a random number before each lock, to choose one of its mutexes"
 WRITTEN = (
@@ -92,17 +93,17 @@ WRITTEN = (
     "that nothing touches"
 )
 AROUND = (
-    "lmbench's time is for mapping, touching every page, not one in 16, and unmapping; hangdog's for "
-    "the faults alone"
+    "lmbench's time is for mapping, touching every page, not one in 16, and unmapping; hangdog's "
+    "for the faults alone"
 )
 ADDED = (
     "lmbench adds up what it has read, and goes back to the file's begin by a call of its own "
     "(io_only); hangdog does not look at it, and reads from a place (pread)"
 )
 RECENT = (
-    "ext4 passes over inodes that were deleted in the last minutes, one by one, when it looks for a "
-    "free one: a file costs the more to make the more were deleted before, and each tool has deleted "
-    "its own; lmbench's is a mean, with the rare waits of milliseconds in it"
+    "ext4 passes over inodes that were deleted in the last minutes, one by one, when it looks for "
+    "a free one: a file costs the more to make the more were deleted before, and each tool has "
+    "deleted its own; lmbench's is a mean, with the rare waits of milliseconds in it"
 )
 WITH_WRITE = "sysbench's time has the write in it; hangdog's is of fsync alone"
 
