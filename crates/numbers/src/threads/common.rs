@@ -24,9 +24,7 @@ pub(super) fn now_ns() -> u64 {
 /// Keeps the CPU busy for so long.
 pub(super) fn spin_for(time: Duration) {
     let end = now_ns() + time.as_nanos() as u64;
-    while now_ns() < end {
-        spin_loop();
-    }
+    while now_ns() < end {}
 }
 
 /// Keeps the CPU busy until another thread, on another CPU, sets the flag.
@@ -77,20 +75,24 @@ pub(super) fn times_blocked() -> u64 {
     }
 }
 
-/// Does something and takes its samples, once and then for the rest of the visit. The first time
-/// is not counted: caches are cold, the C library makes what it keeps.
+/// In a visit, at most: more tell nothing new, and their memory would make a fork slower.
+const MOST: u32 = 1000;
+
+/// Takes samples one by one for the rest of the visit, a thousand at most. The first is thrown away:
+/// caches are cold, the C library makes what it keeps.
 pub(super) fn one_by_one(
     meter: &mut Meter,
     mut sample: impl FnMut(&mut Meter) -> Result<(), Untried>,
 ) -> Result<(), Untried> {
     sample(meter)?;
     meter.samples.clear();
-    loop {
+    for _ in 0..MOST {
         sample(meter)?;
         if meter.time_left().is_zero() {
-            return Ok(());
+            break;
         }
     }
+    Ok(())
 }
 
 /// A place as [`crate::measure`] makes it, for tests.

@@ -1,11 +1,11 @@
 //! The life of a thread, in phases: made, run, finished, joined.
 
-use std::hint::spin_loop;
 use std::ptr;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU64, Ordering};
 
 use super::common::{STEPS, checked, now_ns, one_by_one, other_cpu, spin_until, work};
+use super::handover::Sem;
 use crate::cpu;
 use crate::meter::{Meter, Untried};
 use crate::method::{Kind, Method, Section};
@@ -29,7 +29,7 @@ pub(super) const LIFE: Method = Method {
         library reuses the stack of the thread before",
     source: "D. Kurkin, AppsConf 2018, costs of creating a thread; there a join counts from the \
         thread's end as System Trace shows it",
-    weight: 4,
+    weight: 2,
     run: |place, meter| {
         let _pinned = cpu::pin(place.here)?;
         if let Some(there) = place.there {
@@ -142,25 +142,24 @@ impl Thread {
 /// `before_the_end`, which must not panic, when it is there.
 fn finish(there: usize, before_the_end: &(dyn Fn() + Sync)) -> Result<f64, Untried> {
     let (tid, looked_for) = (AtomicI32::new(0), AtomicBool::new(false));
-    let pinned = OnceLock::new();
+    let (pinned, ready) = (OnceLock::new(), Sem::new()?);
     let shared = Task {
         procedure: &|| {
             pinned.get_or_init(|| cpu::stay_on(&[there]));
             before_the_end();
             // SAFETY: takes nothing and only reads.
-            tid.store(unsafe { libc::gettid() }, Ordering::Release);
+            tid.store(unsafe { libc::gettid() }, Ordering::Relaxed);
+            // A semaphore that is initialized and at 0 can be posted.
+            let _ = ready.post();
             spin_until(&looked_for);
         },
         began: AtomicU64::new(0),
         ended: AtomicU64::new(0),
     };
     let thread = start(task, &shared)?;
-    let tid = loop {
-        match tid.load(Ordering::Acquire) {
-            0 => spin_loop(),
-            tid => break tid,
-        }
-    };
+    // Not by spinning: the new thread begins on this CPU, and could not leave it.
+    ready.wait()?;
+    let tid = tid.load(Ordering::Relaxed);
     looked_for.store(true, Ordering::Release);
     while !is_gone(tid) {}
     let gone = now_ns();

@@ -202,22 +202,23 @@ mod tests {
     #[test]
     fn the_mutex_locks() {
         let mutex = Mutex::new();
-        let try_lock = || {
-            // SAFETY: initialized by `new`.
-            thread::scope(|scope| {
-                scope
-                    .spawn(
-                        || match unsafe { libc::pthread_mutex_trylock(mutex.0.get()) } {
-                            0 => mutex.unlock().map(|()| true).unwrap(),
-                            error => {
-                                assert_eq!(error, libc::EBUSY);
-                                false
-                            }
-                        },
-                    )
-                    .join()
-                    .unwrap()
-            })
+        // SAFETY: initialized by `new`.
+        let try_once = || unsafe { libc::pthread_mutex_trylock(mutex.0.get()) };
+        let try_lock = || match thread::scope(|scope| {
+            let other = scope.spawn(|| {
+                let error = try_once();
+                if error == 0 {
+                    mutex.unlock().unwrap();
+                }
+                error
+            });
+            other.join().unwrap()
+        }) {
+            0 => true,
+            error => {
+                assert_eq!(error, libc::EBUSY);
+                false
+            }
         };
         assert!(try_lock());
         mutex.lock().unwrap();
