@@ -203,10 +203,10 @@ mod tests {
     fn the_mutex_locks() {
         let mutex = Mutex::new();
         // SAFETY: initialized by `new`.
-        let try_once = || unsafe { libc::pthread_mutex_trylock(mutex.0.get()) };
+        let try_once = |mutex: &Mutex| unsafe { libc::pthread_mutex_trylock(mutex.0.get()) };
         let try_lock = || match thread::scope(|scope| {
             let other = scope.spawn(|| {
-                let error = try_once();
+                let error = try_once(&mutex);
                 if error == 0 {
                     mutex.unlock().unwrap();
                 }
