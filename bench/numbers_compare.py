@@ -21,6 +21,7 @@ AGREES = 1.15
 MOST_ROUNDS = 3
 GOAL_S = {"whole": 90, "quick": 15}
 GOAL_SHARE = 0.9
+VERDICTS = ("agrees", "explained", "differs", "not compared")
 
 
 def run_hangdog(hangdog, directory, name, *options):
@@ -77,7 +78,12 @@ def why_not(report, pair):
 
 def row_of(pair, rounds):
     """One row of the table, from all rounds."""
-    row = {"figure": pair.figure, "at": pair.at, "tool": pair.tool.name}
+    row = {
+        "figure": pair.figure,
+        "at": pair.at,
+        "tool": pair.tool.name,
+        "command": pair.tool.words,
+    }
     both = []
     for report, others in rounds:
         ours, read = figure(report, pair), others[pair.tool]
@@ -185,25 +191,27 @@ def named(row):
 
 def show(found):
     """Prints the table, and the goals."""
-    line = "{:<30} {:>10} {:>10} {:<18} {:<9} {}"
+    line = "{:<29} {:>9} {:>9}  {:<18} {:<14} {}"
+    reasons = []
     print(f"\n{line.format('figure', 'hangdog', 'other', 'ratio', '', 'the other')}")
     for row in found["rows"]:
         if "ratio" not in row:
-            print(f"{named(row):<30} not compared with {row['tool']}: {row['missing']}")
+            print(f"{named(row):<29} not compared with {row['tool']}: {row['missing']}")
             continue
+        verdict = row["verdict"]
+        if "why" in row:
+            if row["why"] not in reasons:
+                reasons.append(row["why"])
+            verdict += f" ({reasons.index(row['why']) + 1})"
         ratio = row["ratio"]
         told = f"{ratio['median']:.2f} ({ratio['min']:.2f}-{ratio['max']:.2f})"
         ours, theirs = (shown(row[who], row["unit"]) for who in ("hangdog", "other"))
-        print(line.format(named(row), ours, theirs, told, row["verdict"], row["tool"]))
-        if "why" in row:
-            print(textwrap.indent(textwrap.fill(row["why"], 96), "    "))
+        print(line.format(named(row), ours, theirs, told, verdict, row["tool"]))
+    for number, why in enumerate(reasons, 1):
+        print(textwrap.fill(f"({number}) {why}", 100, subsequent_indent="    "))
     verdicts = [row["verdict"] for row in found["rows"]]
-    counted = ", ".join(
-        f"{verdicts.count(one)} {one}"
-        for one in ("agrees", "explained", "differs", "not compared")
-        if one in verdicts
-    )
-    print(f"\n{counted}; over {found['rounds']} rounds, ratios as median (least-greatest)")
+    counted = ", ".join(f"{one}: {verdicts.count(one)}" for one in VERDICTS)
+    print(f"\n{counted}; {found['rounds']} rounds, ratios as median (least-greatest)")
     repeated = found["repeated"]
     share = repeated["agree"] / max(repeated["rows"], 1)
     print(
