@@ -99,6 +99,7 @@ pub(crate) fn describe(session: &Session, options: &Options, start: u64, mode: M
             transfers: options.transfers,
         },
         hooks: session.hooks.clone(),
+        yardstick: options.yardstick.clone(),
         ..Meta::default()
     }
 }

@@ -20,6 +20,7 @@ mod story;
 mod units;
 mod which;
 mod whole_file;
+mod yardstick;
 
 use clap::Parser;
 use std::process::ExitCode;

@@ -77,6 +77,7 @@ pub(crate) fn find(
         lost: false,
         answers: &Answers::default(),
         baseline: None,
+        yardstick: None,
     };
     let then = Blame::of(there, example.thread, window.clone(), nothing);
     Some(BaselineReport {

@@ -6,6 +6,7 @@ use hangdog_graph::Edge;
 use hangdog_graph::belief::Belief;
 use hangdog_trace::ids::Utid;
 use hangdog_trace::words::Left;
+use hangdog_trace::yardstick::Operation;
 use std::collections::HashMap;
 
 use crate::problem::Problem;
@@ -55,6 +56,25 @@ impl BlameKind {
             BlameKind::Paging => "paging",
             BlameKind::Stopped => "stopped",
             BlameKind::Unknown => "unknown",
+        }
+    }
+}
+
+impl BlameKind {
+    /// What such time can be held against, where a yardstick fits.
+    pub fn operation(self) -> Option<Operation> {
+        match self {
+            BlameKind::Runnable => Some(Operation::HandOver),
+            BlameKind::Lock => Some(Operation::LockHandOver),
+            BlameKind::Message => Some(Operation::Message),
+            BlameKind::Disk => Some(Operation::DiskRead),
+            BlameKind::Paging => Some(Operation::MajorFault),
+            BlameKind::Run
+            | BlameKind::Interrupt
+            | BlameKind::Network
+            | BlameKind::Timer
+            | BlameKind::Stopped
+            | BlameKind::Unknown => None,
         }
     }
 }

@@ -2,5 +2,41 @@
 
 use crate::method::Method;
 
+mod common;
+mod futex;
+mod handover;
+mod life;
+mod lock;
+mod pingpong;
+mod pool;
+mod process;
+mod wake;
+
+use handover::{Condition, Event, Futex, Pipe, Semaphore, UnixSocket};
+use pingpong::{across, same};
+
 /// In the table's order.
-pub(crate) const METHODS: &[&Method] = &[];
+pub(crate) const METHODS: &[&Method] = &[
+    &life::LIFE,
+    &life::FINISH,
+    &process::FORK,
+    &process::SPAWN,
+    &process::EXEC,
+    &same::<Semaphore>(),
+    &across::<Semaphore>(),
+    &same::<Futex>(),
+    &across::<Futex>(),
+    &same::<Condition>(),
+    &across::<Condition>(),
+    &same::<Event>(),
+    &across::<Event>(),
+    &same::<Pipe>(),
+    &across::<Pipe>(),
+    &same::<UnixSocket>(),
+    &across::<UnixSocket>(),
+    &lock::UNCONTENDED,
+    &lock::CONTENDED,
+    &pool::POOL,
+    &wake::IDLE,
+    &wake::LOADED,
+];

@@ -79,6 +79,7 @@ pub fn run(args: &WhyArgs) -> Result<()> {
                 lost,
                 answers,
                 baseline: baseline.as_ref(),
+                yardstick: recording.trace.meta().yardstick.as_ref(),
             },
         )
     };

@@ -226,8 +226,8 @@ mod tests {
     fn a_file_grows_as_far_as_it_may() {
         let dir = tempfile::tempdir().unwrap();
         let mut file = Growing::new(&place(dir.path()), false).unwrap();
-        let long = Meter::new(&READ, Duration::from_secs(1000));
-        let none = Meter::new(&READ, Duration::ZERO);
+        let long = Meter::new(&READ, 0, Duration::from_secs(1000));
+        let none = Meter::new(&READ, 0, Duration::ZERO);
         for bytes in [1, 64, 100_000] {
             file.grow(bytes, |_| Ok(())).unwrap();
             let path = file.directory.path().join("grows");
