@@ -126,6 +126,14 @@ fn in_parts(
     Ok(())
 }
 
+/// A quarter of what is free in the place's file system, bytes: files are to fit into it.
+pub(super) fn room(place: &Place) -> Result<u64, Untried> {
+    match machine::free_bytes(&place.dir) / 4 {
+        0 => Err(Untried("the file system says that nothing is free".into())),
+        room => Ok(room),
+    }
+}
+
 /// A file that is measured at one size after the other, and grows between: so it is written once a
 /// visit. It goes only as far as time and space allow.
 pub(super) struct Growing {
@@ -133,11 +141,11 @@ pub(super) struct Growing {
     /// For writing, at its end.
     end: File,
     bytes: u64,
-    most: u64,
+    room: u64,
     /// Whether what was written has to be on the disk.
     synced: bool,
-    /// How long the last growth took, and of how many bytes it was.
-    last: (Duration, u64),
+    /// What had to be done for this size took so long.
+    took: Duration,
 }
 
 impl Growing {
@@ -147,32 +155,36 @@ impl Growing {
         let directory = Directory::new(place)?;
         Ok(Growing {
             end: directory.create(Growing::NAME)?,
-            most: machine::free_bytes(&place.dir) / 4,
+            room: room(place)?,
             directory,
             bytes: 0,
             synced,
-            last: (Duration::ZERO, 1),
+            took: Duration::ZERO,
         })
     }
 
-    /// Whether it can have that size: within a quarter of what is free, and within the time that a
-    /// visit may take at most, if it grows as fast as the last time.
+    /// Whether it may have that size: where there is room, and where it will not make the visit
+    /// half as long again as it should be. Of less than 1 MiB it is not the size that takes time.
     pub fn may_be(&self, bytes: u64, meter: &Meter) -> bool {
-        let (took, grown) = self.last;
-        let times = (bytes - self.bytes) as f64 / grown as f64;
-        bytes <= self.most && took.mul_f64(times) <= meter.time_left() + meter.budget() / 2
+        let counts = |bytes: u64| bytes.max(1 << 20) as f64;
+        let will_take = self.took.mul_f64(counts(bytes) / counts(self.bytes));
+        bytes <= self.room && will_take <= meter.time_left() + meter.budget() / 2
     }
 
-    /// Lets it grow.
-    pub fn grow(&mut self, bytes: u64) -> Result<(), Untried> {
+    /// Lets it grow, and does once what it is for: so long it takes at least to have that size.
+    pub fn grow(
+        &mut self,
+        bytes: u64,
+        once: impl FnOnce(&mut Directory) -> Result<(), Untried>,
+    ) -> Result<(), Untried> {
         let start = Instant::now();
-        let more = bytes - self.bytes;
-        self.directory.write(&self.end, more)?;
+        self.directory.write(&self.end, bytes - self.bytes)?;
         if self.synced {
             self.end.sync_all()?;
         }
+        once(&mut self.directory)?;
         self.bytes = bytes;
-        self.last = (start.elapsed(), more);
+        self.took = start.elapsed();
         Ok(())
     }
 }
@@ -217,12 +229,12 @@ mod tests {
         let long = Meter::new(&READ, 0, Duration::from_secs(1000));
         let none = Meter::new(&READ, 0, Duration::ZERO);
         for bytes in [1, 64, 100_000] {
-            file.grow(bytes).unwrap();
+            file.grow(bytes, |_| Ok(())).unwrap();
             let path = file.directory.path().join("grows");
             assert_eq!(path.metadata().unwrap().len(), bytes);
         }
         assert!(file.may_be(200_000, &long));
         assert!(!file.may_be(200_000, &none));
-        assert!(!file.may_be(file.most + 1, &long));
+        assert!(!file.may_be(file.room + 1, &long));
     }
 }

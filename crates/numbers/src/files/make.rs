@@ -3,9 +3,8 @@
 use std::ffi::{CStr, CString};
 use std::time::{Duration, Instant};
 
-use super::directory::Directory;
+use super::directory::{Directory, room};
 use crate::cpu;
-use crate::machine;
 use crate::meter::{Meter, Untried};
 use crate::method::{Axis, Kind, Method, Section};
 use crate::run::Place;
@@ -23,7 +22,10 @@ const SIZES: [u64; 9] = [
     16 << 20,
 ];
 /// Files that are made one after the other, and then removed, at most.
-const TOGETHER: u64 = 32;
+const TOGETHER: u64 = 8;
+/// How often that is done for a size, at most. Not oftener, because ext4 goes past every file that
+/// was removed from the neighbourhood in the last minutes before it makes a new one (1 or 2 ns each).
+const TURNS: u64 = 5;
 /// Of such files together, bytes, unless one is larger.
 const TOGETHER_BYTES: u64 = 256 << 10;
 /// Of all files of a size in a visit, bytes, unless two are larger.
@@ -36,7 +38,7 @@ pub(crate) const MAKE: Method = Method {
         Kind::ns("file.create", "create + write + close").over(Axis::Bytes),
         Kind::ns("file.delete", "delete").over(Axis::Bytes),
     ],
-    how: "Makes up to 32 files in an empty directory, each by creat, write of 64 KiB at a time and \
+    how: "Makes up to 8 files in an empty directory, each by creat, write of 64 KiB at a time and \
           close, and then removes them by unlink in the same order. Nothing waits for the disk: \
           what was written may never have been there when it is removed. The largest sizes are left \
           out where they take more than the time or a quarter of the free space.",
@@ -49,18 +51,16 @@ fn run(place: &Place, meter: &mut Meter) -> Result<(), Untried> {
     let _pinned = cpu::pin(place.here)?;
     let directory = Directory::new(place)?;
     let names = names()?;
-    let most = machine::free_bytes(&place.dir) / 4;
+    let room = room(place)?;
     let mut slowest = Duration::ZERO;
     for (sizes_done, bytes) in SIZES.into_iter().enumerate() {
         // Four times as much may take four times as long, and comes twice.
-        if bytes * TOGETHER > most.max(bytes)
-            || slowest * 8 > meter.time_left() + meter.budget() / 2
-        {
+        let together = (TOGETHER_BYTES / bytes.max(1)).clamp(1, TOGETHER);
+        if together * bytes > room || slowest * 8 > meter.time_left() + meter.budget() / 2 {
             break;
         }
-        let together = (TOGETHER_BYTES / bytes.max(1)).clamp(1, TOGETHER);
         let names = &names[..together as usize];
-        let turns = (WRITTEN / (together * bytes).max(1)).max(2);
+        let turns = turns(together * bytes);
         let end = Instant::now() + meter.time_left() / (SIZES.len() - sizes_done + 2) as u32;
         for turn in 0..turns {
             let made = make(&directory, names, bytes)?;
@@ -78,6 +78,11 @@ fn run(place: &Place, meter: &mut Meter) -> Result<(), Untried> {
         }
     }
     Ok(())
+}
+
+/// How often as many bytes are made and removed, the first time included.
+fn turns(bytes: u64) -> u64 {
+    (WRITTEN / bytes.max(1)).clamp(2, TURNS)
 }
 
 fn names() -> Result<Vec<CString>, Untried> {
@@ -128,16 +133,18 @@ mod tests {
         }
     }
 
-    /// A visit that has time for all writes some 64 MiB and no more, whatever the sizes.
+    /// A visit that has time for all writes less than 64 MiB: so much.
     #[test]
     fn a_visit_writes_little() {
         let written: u64 = SIZES
             .iter()
             .map(|&bytes| {
                 let together = (TOGETHER_BYTES / bytes.max(1)).clamp(1, TOGETHER);
-                together * bytes * (WRITTEN / (together * bytes).max(1)).max(2)
+                together * bytes * turns(together * bytes)
             })
             .sum();
-        assert_eq!(written, (2 * 16 + 2 * 4 + 6 * 4) << 20);
+        // 16, 4 and 1 MiB; 1 of 256 and 4 of 64 KiB; 8 of 16, 4 and 1 KiB; 5 times each of those.
+        let expected = (2 * 16384 + 2 * 4096 + 4 * 1024) + 5 * (256 + 256 + 8 * (16 + 4 + 1));
+        assert_eq!(written, expected << 10);
     }
 }

@@ -166,8 +166,8 @@ mod tests {
         let file = memory_file(AT_A_TIME).unwrap();
         for touched in [write_fresh(), read_fresh(), copy(&file)] {
             let touched = touched.unwrap();
-            assert_eq!(touched.touches, (AT_A_TIME / page_bytes()) as u64);
-            assert_eq!((touched.minor, touched.major), (touched.touches, 0));
+            let pages = (AT_A_TIME / page_bytes()) as u64;
+            assert_eq!((touched.minor, touched.major), (pages, 0));
         }
     }
 
@@ -205,8 +205,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let file = cached_file(&place(dir.path())).unwrap();
         let touched = map_cached(&file).unwrap();
-        assert_eq!(touched.touches, (MAPPED_FILE / AROUND) as u64);
-        assert!(touched.minor > 0 && touched.minor <= touched.touches);
+        assert!(touched.minor > 0 && touched.minor <= (MAPPED_FILE / AROUND) as u64);
         assert_eq!(touched.major, 0);
     }
 }

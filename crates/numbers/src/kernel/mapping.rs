@@ -43,7 +43,6 @@ pub(crate) struct Mapping {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Touched {
     pub took: Duration,
-    pub touches: u64,
     /// Faults that the kernel counted for this thread meanwhile, without and with reading a disk.
     pub minor: u64,
     pub major: u64,
@@ -113,7 +112,7 @@ impl Mapping {
     /// Reads the byte at `offset`.
     pub fn read_at(&self, offset: usize) -> Result<Touched, Untried> {
         assert!(offset < self.bytes);
-        touched(1, || {
+        touched(|| {
             // SAFETY: within the mapping, which may be read.
             unsafe { self.start.add(offset).read_volatile() };
         })
@@ -121,7 +120,7 @@ impl Mapping {
 
     #[inline(always)]
     fn touch(&self, stride: usize, each: impl Fn(*mut u8)) -> Result<Touched, Untried> {
-        touched(self.bytes.div_ceil(stride) as u64, || {
+        touched(|| {
             for offset in (0..self.bytes).step_by(stride) {
                 // SAFETY: the offset is below the mapping's length.
                 each(unsafe { self.start.add(offset) });
@@ -151,7 +150,7 @@ impl Drop for Mapping {
 }
 
 #[inline(always)]
-fn touched(touches: u64, touch: impl FnOnce()) -> Result<Touched, Untried> {
+fn touched(touch: impl FnOnce()) -> Result<Touched, Untried> {
     let (minor, major) = faults()?;
     let start = Instant::now();
     touch();
@@ -159,7 +158,6 @@ fn touched(touches: u64, touch: impl FnOnce()) -> Result<Touched, Untried> {
     let (minor_after, major_after) = faults()?;
     Ok(Touched {
         took,
-        touches,
         minor: minor_after - minor,
         major: major_after - major,
     })

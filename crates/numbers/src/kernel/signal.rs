@@ -46,7 +46,7 @@ pub(crate) const INSTALL: Method = Method {
     id: "kernel.signal_install",
     section: Section::Kernel,
     figures: &[Kind::ns("kernel.signal_install", "install a handler")],
-    how: "sigaction that sets a signal's handler, and gives back none.",
+    how: "sigaction that sets a signal's handler, and asks which it was before.",
     source: "lmbench's lat_sig install (McVoy and Staelin 1996)",
     weight: 1,
     run: |place: &Place, meter: &mut Meter| {
@@ -108,8 +108,11 @@ impl Handler {
     #[inline]
     fn install_again(&self) -> Result<(), Untried> {
         // SAFETY: as above.
-        if unsafe { libc::sigaction(SIGNAL, &self.action, ptr::null_mut()) } != 0 {
-            return Err(Untried::last("sigaction"));
+        unsafe {
+            let mut before: libc::sigaction = mem::zeroed();
+            if libc::sigaction(SIGNAL, &self.action, &mut before) != 0 {
+                return Err(Untried::last("sigaction"));
+            }
         }
         Ok(())
     }
