@@ -51,8 +51,6 @@ impl Blame {
             evidence,
             setting,
             weighty: (window.end - window.start) / WEIGHTY,
-            window: window.clone(),
-            file_locks: HashMap::new(),
             blame: Blame::default(),
             finest: (window.end - window.start) / RESOLUTION,
             way: Vec::new(),
@@ -67,9 +65,6 @@ struct Walk<'a, 'e> {
     evidence: &'a Evidence<'e>,
     setting: Setting<'a>,
     blame: Blame,
-    window: Range<u64>,
-    /// Who keeps a thread from a file's lock, if somebody does.
-    file_locks: HashMap<Utid, Option<Edge>>,
     finest: u64,
     weighty: u64,
     /// The threads whose waits are being explained, outermost first.
@@ -323,7 +318,7 @@ impl Walk<'_, '_> {
 
     /// Who has the lock of a file that the thread is after: whether it waits for it, or asks again
     /// and again and sleeps in between.
-    fn file_lock(&mut self, waiting: &Waiting) -> Option<Edge> {
+    fn file_lock(&self, waiting: &Waiting) -> Option<Edge> {
         let wait = &waiting.wait;
         // Who woke a thread that waited for the lock is the one that gave it back.
         let is_kept_out = match wait.kind {
@@ -333,14 +328,9 @@ impl Walk<'_, '_> {
             }
             _ => false,
         };
-        if !is_kept_out {
-            return None;
-        }
-        let (evidence, window) = (self.evidence, &self.window);
-        let known = self.file_locks.entry(wait.thread);
-        known
-            .or_insert_with(|| file_lock(evidence, wait.thread, window.clone()))
-            .clone()
+        is_kept_out
+            .then(|| file_lock(self.evidence, wait, waiting.to))
+            .flatten()
     }
 
     /// Which of the possibilities an answer means, or that it is none of them. One that is not
