@@ -264,7 +264,9 @@ impl Walk<'_, '_> {
             by_last: waiting.cried_wolf,
         };
         let mut beliefs = beliefs(self.evidence, wait, waiting.wake, in_vain);
-        if let (Some(baseline), None) = (self.setting.baseline, beliefs[0].edge.wake) {
+        if let Some(baseline) = self.setting.baseline
+            && is_open(&beliefs[0].edge, wait)
+        {
             let mut known = baseline::beliefs(self.evidence, baseline, wait);
             let left = 1.0 - known.iter().map(|belief| belief.probability).sum::<f64>();
             beliefs.iter_mut().for_each(|own| own.probability *= left);
@@ -407,6 +409,16 @@ impl Walk<'_, '_> {
             false => thread,
         }
     }
+}
+
+/// Whether it is open who should have ended a wait: nothing that was seen did, or only a time-out.
+fn is_open(edge: &Edge, wait: &Wait) -> bool {
+    let is_of_time = matches!(wait.kind, WaitKind::Sleep | WaitKind::Timer);
+    let is_guess = matches!(
+        edge.kind,
+        EdgeKind::Unknown | EdgeKind::Timer | EdgeKind::Habit | EdgeKind::Peer
+    );
+    is_guess && !is_of_time
 }
 
 /// The kind of a wait that is not followed further.
