@@ -416,7 +416,7 @@ fn is_open(edge: &Edge, wait: &Wait) -> bool {
     let is_of_time = matches!(wait.kind, WaitKind::Sleep | WaitKind::Timer);
     let is_guess = matches!(
         edge.kind,
-        EdgeKind::Unknown | EdgeKind::Timer | EdgeKind::Habit | EdgeKind::Peer
+        EdgeKind::Unknown | EdgeKind::Timer | EdgeKind::Habit | EdgeKind::Peer | EdgeKind::Asked
     );
     is_guess && !is_of_time
 }

@@ -96,7 +96,7 @@ pub(crate) fn asked(evidence: &Evidence<'_>, wait: &Wait) -> Vec<Edge> {
                 evidence.name(other)
             );
             Edge::new(
-                EdgeKind::Peer,
+                EdgeKind::Asked,
                 Strength::Weak,
                 Source::Thread(other),
                 reason,
