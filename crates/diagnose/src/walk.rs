@@ -379,11 +379,10 @@ impl Walk<'_, '_> {
             let mut woken = evidence.wakes_by(wait.thread, since, until);
             woken.any(|wake| evidence.wakes.wakee[wake] == other)
         };
-        let is_there = |at: &usize| {
-            intervals.get(*at).is_some_and(|earlier| {
-                earlier.state == State::Blocked
-                    && matches!(earlier.cause, Cause::Switch(at) if evidence.site(at as usize) == evidence.site(row))
-            })
+        let site = evidence.site(row);
+        let is_there = |at: &usize| match intervals.get(*at).map(|it| (it.state, it.cause)) {
+            Some((State::Blocked, Cause::Switch(row))) => evidence.site(row as usize) == site,
+            _ => false,
         };
         let earlier: Vec<bool> = (0..here)
             .rev()
