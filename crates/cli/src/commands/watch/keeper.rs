@@ -5,9 +5,9 @@
 //! does not end the watch.
 
 use super::notice;
-use crate::clock;
 use crate::format;
 use anyhow::{Context, Result, bail};
+use hangdog_capture::clock;
 use hangdog_capture::flight::snap;
 use hangdog_trace::Trace;
 use hangdog_watch::Hang;
