@@ -7,6 +7,7 @@ a wider difference numbers_pairs.py must have a reason that fits it.
 
 import json
 import os
+import resource
 import statistics
 import subprocess
 import sys
@@ -43,9 +44,21 @@ def run_hangdog(hangdog, directory, name, *options):
     return path, json.loads(done.stdout), time.monotonic() - begin
 
 
+def busy_s():
+    """CPU time used by all since the machine started, and by this process's children that ended."""
+    with open("/proc/stat", encoding="ascii") as stat:
+        user, nice, system, _, _, interrupts, softirqs = map(int, stat.readline().split()[1:8])
+    used = user + nice + system + interrupts + softirqs
+    children = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used / os.sysconf("SC_CLK_TCK"), children.ru_utime + children.ru_stime
+
+
 def run_others(place):
-    """Every tool once: what it read, or why it could not be run."""
+    """Every tool once: what it read, or why it could not be run. And the share of the CPUs that
+    programs took which are none of them."""
     found = {}
+    begin = time.monotonic()
+    all_before, own_before = busy_s()
     for pair in numbers_pairs.PAIRS:
         if pair.tool in found:
             continue
@@ -54,7 +67,9 @@ def run_others(place):
             found[pair.tool] = place.run(pair.tool)
         except numbers_tools.Unavailable as reason:
             found[pair.tool] = str(reason)
-    return found
+    all_after, own_after = busy_s()
+    foreign = (all_after - all_before) - (own_after - own_before)
+    return found, max(foreign, 0.0) / (time.monotonic() - begin) / place.cpus
 
 
 def figure(report, pair):
@@ -137,7 +152,7 @@ def agreement(hangdog, first, second):
 def measure(hangdog, directory, rounds, quick):
     """All rounds; rows of the table, and what hangdog's runs say of themselves."""
     options = ["--quick"] if quick else []
-    taken, took = [], {}
+    taken, took, foreign = [], {}, []
     with numbers_tools.prepared(directory) as place:
         if not quick:
             took["quick"] = run_hangdog(hangdog, directory, "quick", "--quick")[2]
@@ -148,14 +163,19 @@ def measure(hangdog, directory, rounds, quick):
             if number == 0:
                 took["quick" if quick else "whole"] = seconds
                 repeated = agreement(hangdog, before, path)
-            taken.append((report, run_others(place)))
+            found, share = run_others(place)
+            taken.append((report, found))
+            foreign.append(share)
     rows = [row_of(pair, taken) for pair in numbers_pairs.PAIRS]
     return {
         "rounds": len(taken),
         "rows": rows,
         "repeated": repeated,
         "took_s": took,
-        "noise": [report["noise"] for report, _ in taken],
+        "foreign": {
+            "hangdog": [report["noise"]["others"] for report, _ in taken],
+            "tools": foreign,
+        },
         "reports": [report for report, _ in taken],
     }
 
@@ -212,6 +232,11 @@ def show(found):
     verdicts = [row["verdict"] for row in found["rows"]]
     counted = ", ".join(f"{one}: {verdicts.count(one)}" for one in VERDICTS)
     print(f"\n{counted}; {found['rounds']} rounds, ratios as median (least-greatest)")
+    shares = {who: max(of_rounds) for who, of_rounds in found["foreign"].items()}
+    print(
+        "other programs used at most {hangdog:.0%} of the CPUs while hangdog measured, "
+        "{tools:.0%} while the others did".format(**shares)
+    )
     repeated = found["repeated"]
     share = repeated["agree"] / max(repeated["rows"], 1)
     print(
