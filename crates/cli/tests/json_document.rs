@@ -254,3 +254,31 @@ fn document_and_doctor_agree() {
     paths(&answer(dir.path(), &["doctor"]), "", &mut found);
     assert_eq!(found, documented(&document(), "doctor"));
 }
+
+/// The document names every field of what was measured, and of a comparison.
+#[test]
+fn document_and_numbers_agree() {
+    let dir = TempDir::new().expect("a directory");
+    let measure = |only: &str| answer(dir.path(), &["numbers", "--quick", "--only", only]);
+    let a = measure("memory.l");
+    let mut found = BTreeSet::new();
+    paths(&a, "", &mut found);
+    assert_eq!(found, documented(&document(), "numbers"));
+
+    let write = |name: &str, value: &Value| {
+        fs::write(dir.path().join(name), value.to_string()).expect("a file");
+    };
+    let figures = a["figures"].as_array().expect("figures");
+    let without = |index: usize| {
+        let mut report = a.clone();
+        let left = figures.iter().enumerate().filter(|(at, _)| *at != index);
+        report["figures"] = left.map(|(_, figure)| figure.clone()).collect();
+        report
+    };
+    write("a.json", &without(0));
+    write("b.json", &without(1));
+    let mut found = BTreeSet::new();
+    let args = ["numbers", "--compare", "a.json", "b.json"];
+    paths(&answer(dir.path(), &args), "", &mut found);
+    assert_eq!(found, documented(&document(), "numbers --compare"));
+}

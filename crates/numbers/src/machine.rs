@@ -177,23 +177,20 @@ fn file_system(dir: &Path) -> FileSystem {
     let Ok(metadata) = fs::metadata(dir) else {
         return FileSystem::default();
     };
-    let dev = metadata.dev();
-    let number = format!("{}:{}", libc::major(dev), libc::minor(dev));
+    let number = format!(
+        "{}:{}",
+        libc::major(metadata.dev()),
+        libc::minor(metadata.dev())
+    );
+    let real = fs::canonicalize(dir).unwrap_or_default();
     let mounts = read("/proc/self/mountinfo");
-    let mut found = mounts
+    let above = mounts
         .lines()
         .filter_map(mount)
-        .filter(|mount| mount.number == number);
-    // btrfs gives files a device number that no mount has: then the longest path above decides.
-    let found = found.next_back().or_else(|| {
-        let real = fs::canonicalize(dir).ok()?;
-        let above = |mount: &Mount| real.starts_with(&mount.at);
-        mounts
-            .lines()
-            .filter_map(mount)
-            .filter(above)
-            .max_by_key(|mount| mount.at.len())
-    });
+        .filter(|mount| real.starts_with(&mount.at));
+    // A file system may be mounted in several places, one over the other. By its number first:
+    // but btrfs gives files a number that no mount has.
+    let found = above.max_by_key(|mount| (mount.number == number, mount.at.len()));
     let Some(mount) = found else {
         return FileSystem::default();
     };

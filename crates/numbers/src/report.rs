@@ -58,7 +58,7 @@ const TOLD_OTHERS: f64 = 0.05;
 /// ...and the hypervisor's...
 const TOLD_STOLEN: f64 = 0.01;
 /// ...and a clock that is slower than usual.
-const TOLD_CLOCK: f64 = 0.03;
+const TOLD_CLOCK: f64 = 0.05;
 
 impl Noise {
     pub(crate) fn of<'a>(watch: &Watch, visits: impl Iterator<Item = &'a Disturbance>) -> Noise {

@@ -1,10 +1,10 @@
 //! The table: this machine beside others, then every figure with its spread.
 
-use crate::clock;
 use crate::format;
 use crate::output::{self, Colour, Paint};
 use anyhow::Result;
 use comfy_table::{Cell, CellAlignment, Table, presets};
+use hangdog_capture::clock;
 use hangdog_numbers::{Axis, Figure, Kind, REFERENCES, Report, Section, Spread, Unit, methods};
 use std::io::Write;
 
