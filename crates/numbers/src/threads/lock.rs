@@ -20,7 +20,7 @@ pub(super) const UNCONTENDED: Method = Method {
     how: "pthread_mutex_lock and unlock of a default mutex that no other thread wants; the mean of \
         a batch. Another thread is there and sleeps, because some C libraries lock without atomic \
         instructions while there is none",
-    source: "POSIX threads; the uncontended case of D. Vyukov's and others' lock benchmarks",
+    source: "POSIX threads; a pair of calls in a loop",
     weight: 1,
     run: |place: &Place, meter: &mut Meter| {
         let _pinned = cpu::pin(place.here)?;
