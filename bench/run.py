@@ -20,6 +20,7 @@ import sys
 import answer
 import desktop
 import graph
+import numbers_compare
 import recorders
 import workloads
 
@@ -150,8 +151,9 @@ def parse_arguments():
     parser.add_argument("--peers", action="store_true", help="perf record beside hangdog")
     parser.add_argument(
         "--only",
-        choices=("cost", "why", "graph", "save"),
-        help="only what recording costs, the answer, the graph, or the saving of a desktop's trace",
+        choices=("cost", "why", "graph", "save", "numbers"),
+        help="only what recording costs, the answer, the graph, the saving of a desktop's trace, or"
+        " `hangdog numbers` beside other tools",
     )
     parser.add_argument("--workload", default="", metavar="TEXT", help="only those named so")
     parser.add_argument("--recorder", default="", metavar="TEXT", help="only none and those")
@@ -192,6 +194,12 @@ def main():
             if args.only in (None, "save"):
                 result["save"] = desktop.measure(hangdog, directory, seconds)
                 desktop.show(result["save"])
+            if args.only in (None, "numbers"):
+                result["numbers"] = numbers_compare.measure(
+                    hangdog, directory, args.rounds, args.quick
+                )
+                numbers_compare.show(result["numbers"])
+                result["failures"] += numbers_compare.failures(result["numbers"])
     except recorders.Failure as failure:
         result["failures"].append(str(failure))
     pathlib.Path(args.json).write_text(json.dumps(result, indent=1))

@@ -231,7 +231,7 @@ impl Flight {
         let population = procfs::population();
         session.adopt(&population, Duration::ZERO);
         Ok(Flight {
-            options: *options,
+            options: options.clone(),
             session,
             started,
             population,

@@ -5,6 +5,7 @@ use std::os::fd::{AsFd, AsRawFd, IntoRawFd};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use hangdog_trace::Yardstick;
 use hangdog_trace::meta::{Hook, Unwinding};
 use libbpf_rs::btf::{Btf, types::Typedef};
 use libbpf_rs::skel::{OpenSkel, Skel, SkelBuilder};
@@ -34,7 +35,7 @@ pub(crate) mod skeleton {
 use skeleton::{HangdogSkel, HangdogSkelBuilder};
 
 /// What to record.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Options {
     /// Memory for the event rings of all CPUs together, bytes.
     pub memory: u64,
@@ -47,6 +48,8 @@ pub struct Options {
     /// Record bytes through pipes and eventfds too, which hooks every system call, and do not stop
     /// where there are very many.
     pub transfers: bool,
+    /// What operations cost on this machine, to be kept with the trace.
+    pub yardstick: Option<Yardstick>,
 }
 
 /// What only tests want otherwise.

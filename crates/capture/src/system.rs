@@ -61,8 +61,11 @@ extern "C" fn on_signal(_: libc::c_int) {
     STOP.store(true, Ordering::Relaxed);
 }
 
-/// From now on SIGINT and SIGTERM ask to stop instead of ending the process.
-pub(crate) fn stop_on_signals() -> io::Result<()> {
+/// From now on SIGINT, SIGTERM and SIGHUP ask to stop instead of ending the process.
+///
+/// # Errors
+/// If the system does not let signals be handled.
+pub fn stop_on_signals() -> io::Result<()> {
     for signal in [libc::SIGINT, libc::SIGTERM, libc::SIGHUP] {
         // SAFETY: a zeroed sigaction is valid; the handler only stores to an atomic, which is
         // allowed in a signal handler.
@@ -79,7 +82,7 @@ pub(crate) fn stop_on_signals() -> io::Result<()> {
 }
 
 /// Whether a signal asked to stop.
-pub(crate) fn stop_asked() -> bool {
+pub fn stop_asked() -> bool {
     STOP.load(Ordering::Relaxed)
 }
 

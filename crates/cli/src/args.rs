@@ -61,6 +61,8 @@ pub enum Command {
     Flame(FlameArgs),
     /// Write a trace in another tool's format
     Export(ExportArgs),
+    /// Measure what basic operations cost on this machine, in a minute and without root
+    Numbers(NumbersArgs),
     /// Print the completion script of a shell
     #[command(hide = true)]
     Completions {
@@ -477,6 +479,36 @@ pub enum ExportFormat {
     Firefox,
     /// Folded stacks: for flamegraph.pl, speedscope and others
     Folded,
+}
+
+/// Arguments of `numbers`.
+#[derive(Args, Debug)]
+pub struct NumbersArgs {
+    /// Where files are made and removed: the file system that is measured
+    #[arg(long, value_name = "DIR", default_value = ".", value_hint = ValueHint::DirPath)]
+    pub dir: PathBuf,
+    /// Measure for 12 seconds instead of 80: wider spreads
+    #[arg(long)]
+    pub quick: bool,
+    /// Measure only what begins with this, as memory. or thread.create; may be repeated
+    #[arg(long, value_name = "NAME")]
+    pub only: Vec<String>,
+    /// Show what was measured last on this machine, and measure nothing
+    #[arg(long, conflicts_with_all = ["quick", "only", "dir"])]
+    pub stored: bool,
+    /// Show what differs between two answers of --json by more than their spread
+    #[arg(long, num_args = 2, value_names = ["A", "B"], value_hint = ValueHint::FilePath,
+          conflicts_with_all = ["quick", "only", "dir", "stored", "plot"])]
+    pub compare: Vec<PathBuf>,
+    /// Say how each figure is measured, and measure nothing
+    #[arg(long, conflicts_with_all = ["quick", "only", "dir", "stored", "compare", "plot", "json"])]
+    pub list: bool,
+    /// Draw the curves too, as an SVG picture
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub plot: Option<PathBuf>,
+    /// Answer in JSON
+    #[arg(long)]
+    pub json: bool,
 }
 
 #[cfg(test)]

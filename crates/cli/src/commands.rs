@@ -10,6 +10,7 @@ mod graph;
 mod hangs;
 mod info;
 mod man;
+mod numbers;
 mod problems;
 mod record;
 mod snap;
@@ -46,6 +47,7 @@ pub fn run(command: Command) -> Result<ExitCode> {
         Command::Problems(args) => problems::run(&args)?,
         Command::Explain(args) => explain::run(&args)?,
         Command::Graph(args) => graph::run(&args)?,
+        Command::Numbers(args) => return numbers::run(&args),
         Command::Top(args) => top::run(&args)?,
         Command::Flame(args) => flame::run(&args)?,
         Command::Export(args) => export::run(&args)?,

@@ -3,7 +3,6 @@
 mod answers_file;
 mod args;
 mod case;
-mod clock;
 mod commands;
 mod describe;
 mod exported;
@@ -20,6 +19,7 @@ mod story;
 mod units;
 mod which;
 mod whole_file;
+mod yardstick;
 
 use clap::Parser;
 use std::process::ExitCode;

@@ -11,6 +11,7 @@ use hangdog_trace::calls::Calls;
 use hangdog_trace::ids::{IDLE, NONE, Utid};
 use hangdog_trace::stacks::StackTable;
 use hangdog_trace::words::{Context, InterruptKind, Left};
+use hangdog_trace::yardstick::{Compared, Operation};
 use serde::Serialize;
 use std::borrow::Cow;
 
@@ -47,6 +48,8 @@ pub enum What<'a> {
         cpu: u16,
         /// How long it had waited for a CPU just before, ns.
         waited_ns: u64,
+        /// That time held against a hand-over on the machine; none if that was not measured.
+        compared: Option<Compared>,
     },
     /// It was made runnable.
     Woken(Box<Woken<'a>>),
@@ -102,6 +105,8 @@ pub struct Waited<'a> {
     pub call: CallInfo,
     /// Who held the lock, if the lock says so.
     pub holder: Option<Who<'a>>,
+    /// The time held against what the machine takes for such a call, where that was measured.
+    pub compared: Option<Compared>,
     pub stack: Vec<String>,
     pub kernel_stack: Vec<String>,
     #[serde(skip)]
@@ -161,16 +166,20 @@ impl<'a> Story<'a> {
             Cause::Switch(row) => {
                 let row = row as usize;
                 match interval.state {
-                    State::Running | State::Interrupted => What::Ran {
-                        cpu: switches.cpu[row],
-                        waited_ns: waited(intervals, i),
-                    },
+                    State::Running | State::Interrupted => {
+                        let waited_ns = waited(intervals, i);
+                        What::Ran {
+                            cpu: switches.cpu[row],
+                            waited_ns,
+                            compared: self.compare(waited_ns, Some(Operation::HandOver)),
+                        }
+                    }
                     State::Runnable | State::Preempted => What::Displaced {
                         how: Left::from(switches.left[row]).text(),
                         cpu: switches.cpu[row],
                         by: self.who(switches.next[row]),
                     },
-                    State::Blocked => What::Waited(Box::new(self.waited(row))),
+                    State::Blocked => What::Waited(Box::new(self.waited(row, interval.duration()))),
                 }
             }
         }
@@ -201,17 +210,19 @@ impl<'a> Story<'a> {
         }
     }
 
-    fn waited(&self, row: usize) -> Waited<'a> {
+    fn waited(&self, row: usize, ns: u64) -> Waited<'a> {
         let switches = &self.recording.switches;
         let (user, kernel) = (switches.user_stack[row], switches.kernel_stack[row]);
+        let call = CallInfo::new(
+            self.calls,
+            switches.call[row],
+            switches.object[row],
+            switches.arg[row],
+        );
         Waited {
             how: Left::from(switches.left[row]).text(),
-            call: CallInfo::new(
-                self.calls,
-                switches.call[row],
-                switches.object[row],
-                switches.arg[row],
-            ),
+            compared: self.compare(ns, operation(&call, Left::from(switches.left[row]))),
+            call,
             holder: (switches.holder[row] != NONE)
                 .then(|| self.who(switches.holder[row]))
                 .flatten(),
@@ -219,6 +230,11 @@ impl<'a> Story<'a> {
             kernel_stack: describe::frames(self.stacks, kernel),
             lines: self.stack_lines(user, kernel),
         }
+    }
+
+    fn compare(&self, ns: u64, operation: Option<Operation>) -> Option<Compared> {
+        let yardstick = self.recording.trace.meta().yardstick.as_ref()?;
+        yardstick.compare(ns, operation?)
     }
 
     fn stack_lines(&self, user: u32, kernel: u32) -> Vec<String> {
@@ -231,6 +247,19 @@ impl<'a> Story<'a> {
     /// Who a thread is; none for idle.
     fn who(&self, utid: Utid) -> Option<Who<'a>> {
         (utid != IDLE).then(|| Who::new(&self.recording.threads, utid))
+    }
+}
+
+/// What a wait in a call can be held against: one for the disk alone, where it cannot be
+/// interrupted.
+fn operation(call: &CallInfo, left: Left) -> Option<Operation> {
+    match &*call.name {
+        "fsync" | "fdatasync" => Some(Operation::Sync),
+        "page fault" if left == Left::Uninterruptible => Some(Operation::MajorFault),
+        "read" | "pread64" | "readv" | "preadv" if left == Left::Uninterruptible => {
+            Some(Operation::DiskRead)
+        }
+        _ => None,
     }
 }
 
@@ -247,10 +276,17 @@ impl Entry<'_> {
     /// What happened, in a line.
     pub fn text(&self) -> String {
         match &self.what {
-            What::Ran { cpu, waited_ns: 0 } => format!("on CPU {cpu}"),
-            What::Ran { cpu, waited_ns } => {
+            What::Ran {
+                cpu, waited_ns: 0, ..
+            } => format!("on CPU {cpu}"),
+            What::Ran {
+                cpu,
+                waited_ns,
+                compared,
+            } => {
                 let waited = format::duration(*waited_ns);
-                format!("on CPU {cpu}, after {waited} of waiting for it")
+                let text = format!("on CPU {cpu}, after {waited} of waiting for it");
+                with(text, compared)
             }
             What::Woken(woken) => woken.text(),
             What::Displaced { how, cpu, by: None } => format!("{how} on CPU {cpu}"),
@@ -280,6 +316,14 @@ impl Entry<'_> {
         };
         let sampled = samples::line(&self.sampled).map(Cow::from);
         sampled.into_iter().chain(stacks.iter().map(Cow::from))
+    }
+}
+
+/// A text with what its time is held against.
+fn with(text: String, compared: &Option<Compared>) -> String {
+    match compared {
+        Some(compared) => format!("{text}: {}", compared.text),
+        None => text,
     }
 }
 
@@ -324,6 +368,6 @@ impl Waited<'_> {
         if self.how == Left::Uninterruptible.text() {
             text.push_str(", uninterruptible");
         }
-        text
+        with(text, &self.compared)
     }
 }

@@ -1,6 +1,7 @@
 //! docs/JSON.md against what the command prints, in both directions.
 
-use hangdog_trace::{Meta, text};
+use hangdog_trace::yardstick::Operation;
+use hangdog_trace::{Meta, Yardstick, text};
 use hangdog_watch::archive::{Archive, Catch, Occasion};
 use serde_json::Value;
 use std::collections::BTreeSet;
@@ -79,7 +80,8 @@ fn document() -> String {
 /// The paths of all fields, written as the document writes them. Objects that can be null are
 /// fields themselves; others are known by what is in them.
 fn paths(value: &Value, path: &str, into: &mut BTreeSet<String>) {
-    const NULLABLE: [&str; 10] = [
+    const NULLABLE: [&str; 11] = [
+        "compared",
         "baseline",
         "wake",
         "longest_wait",
@@ -134,6 +136,15 @@ fn documented(document: &str, section: &str) -> BTreeSet<String> {
 fn document_and_answers_agree() {
     let document = document();
     let dir = TempDir::new().expect("a directory");
+    // 10 µs for what a wait of a ms is held against.
+    let costs_ns = [(Operation::HandOver.id().to_owned(), 10_000.0)].into();
+    let meta = Meta {
+        yardstick: Some(Yardstick {
+            taken_unix_s: 1,
+            costs_ns,
+        }),
+        ..Meta::default()
+    };
     for (name, trace) in [
         ("t.hang", TRACE),
         ("knot.hang", KNOT),
@@ -143,7 +154,7 @@ fn document_and_answers_agree() {
     ] {
         text::parse(trace)
             .expect("a trace in text form")
-            .write_to(dir.path().join(name), Meta::default())
+            .write_to(dir.path().join(name), meta.clone())
             .expect("a trace on disk");
     }
     let common = documented(&document, "In every answer on a trace");

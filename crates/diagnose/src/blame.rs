@@ -6,6 +6,7 @@ use hangdog_graph::Edge;
 use hangdog_graph::belief::Belief;
 use hangdog_trace::ids::Utid;
 use hangdog_trace::words::Left;
+use hangdog_trace::yardstick::Operation;
 use std::collections::HashMap;
 
 use crate::problem::Problem;
@@ -59,6 +60,25 @@ impl BlameKind {
     }
 }
 
+impl BlameKind {
+    /// What such time can be held against, where a yardstick fits.
+    pub fn operation(self) -> Option<Operation> {
+        match self {
+            BlameKind::Runnable => Some(Operation::HandOver),
+            BlameKind::Lock => Some(Operation::LockHandOver),
+            BlameKind::Message => Some(Operation::Message),
+            BlameKind::Disk => Some(Operation::DiskRead),
+            BlameKind::Paging => Some(Operation::MajorFault),
+            BlameKind::Run
+            | BlameKind::Interrupt
+            | BlameKind::Network
+            | BlameKind::Timer
+            | BlameKind::Stopped
+            | BlameKind::Unknown => None,
+        }
+    }
+}
+
 /// A step down: a wait, and the thread that it leads to.
 #[derive(Clone, Debug)]
 pub(crate) struct Step {
@@ -91,6 +111,13 @@ pub(crate) struct Piece {
     pub wait: Option<(Waiting, Edge)>,
     /// How it left its CPU, where it wants one.
     pub left: Option<Left>,
+}
+
+impl Piece {
+    /// Whether it is of what the suspect is to blame for.
+    fn is_of(&self, suspect: &Suspect) -> bool {
+        self.thread == suspect.thread && self.kind == suspect.kind
+    }
 }
 
 /// A wait of which it is not sure what ended it.
@@ -133,15 +160,21 @@ impl Blame {
         (share >= CIRCLE_SHARE).then_some(longest)
     }
 
+    /// What the suspect is to blame for, in the order of time.
+    pub(crate) fn pieces_of<'a>(
+        &'a self,
+        suspect: &'a Suspect,
+    ) -> impl Iterator<Item = &'a Piece> + Clone {
+        self.pieces.iter().filter(|piece| piece.is_of(suspect))
+    }
+
     /// The step in which the suspect spent the most of what it is to blame for; where nothing is
     /// known of it, the step that most of the time was laid to.
     pub(crate) fn main_step(&self, suspect: &Suspect) -> usize {
-        let is_suspects =
-            |piece: &Piece| piece.thread == suspect.thread && piece.kind == suspect.kind;
-        let any = self.pieces.iter().any(is_suspects);
+        let any = self.pieces_of(suspect).next().is_some();
         let mut times: HashMap<usize, u64> = HashMap::new();
         for piece in &self.pieces {
-            if !any || is_suspects(piece) {
+            if !any || piece.is_of(suspect) {
                 *times.entry(piece.step).or_default() += piece.ns;
             }
         }

@@ -1,6 +1,7 @@
 //! From blame to verdict: the report on who is to blame most, and by which way that was found.
 
 use hangdog_graph::{Edge, EdgeKind, Evidence, Strength, WaitKind};
+use hangdog_trace::Yardstick;
 use hangdog_trace::ids::Utid;
 use std::collections::HashMap;
 use std::ops::Range;
@@ -29,6 +30,8 @@ pub struct Setting<'a> {
     pub answers: &'a Answers,
     /// A recording in which it went well.
     pub baseline: Option<&'a Evidence<'a>>,
+    /// What operations cost on the machine that recorded, if that is known.
+    pub yardstick: Option<&'a Yardstick>,
 }
 
 /// Why a problem took so long.
@@ -197,6 +200,11 @@ impl Judge<'_, '_> {
                 kind: kind.text(),
                 ns,
                 share: ns as f64 / duration,
+                compared: self
+                    .setting
+                    .yardstick
+                    .zip(kind.operation())
+                    .and_then(|(yardstick, operation)| yardstick.compare(ns, operation)),
             })
             .collect()
     }
@@ -241,9 +249,7 @@ impl Judge<'_, '_> {
                 waiting.wait.user_stack(evidence),
             ));
         }
-        let pieces = self.blame.pieces.iter().filter(|piece| {
-            piece.step == main && piece.thread == suspect.thread && piece.kind == suspect.kind
-        });
+        let pieces = (self.blame.pieces_of(suspect)).filter(|piece| piece.step == main);
         let Some(longest) = pieces.clone().max_by_key(|piece| piece.ns) else {
             return path;
         };

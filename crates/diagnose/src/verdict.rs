@@ -1,5 +1,6 @@
 //! The verdict: one structure that text, JSON and pages show alike.
 
+use hangdog_trace::yardstick::Compared;
 use serde::Serialize;
 
 use crate::shape::Shape;
@@ -97,6 +98,9 @@ pub struct ThreadBlame {
     pub ns: u64,
     /// Share of the problem's time, 0 to 1.
     pub share: f64,
+    /// The time held against what the machine takes for one operation of that kind; none where
+    /// that was not measured, or nothing fits.
+    pub compared: Option<Compared>,
 }
 
 /// What leads from one step of the path to the next.

@@ -1,7 +1,6 @@
 //! Prints figures as they are measured: `measure [--quick] ID...`, files in the working directory.
 
 use hangdog_numbers::{Setting, measure};
-use std::sync::atomic::AtomicBool;
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut only: Vec<String> = std::env::args().skip(1).collect();
@@ -12,10 +11,10 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         quick,
         only,
     };
-    let report = measure(&setting, &AtomicBool::new(false), |_| {})?;
+    let report = measure(&setting, || false, |_| {})?;
     println!(
         "{:28} {:>10} {:>12} {:>12} {:>12} {:>12} {:>6}",
-        "id", "at", "min", "p10", "median", "p90", "n"
+        "id", "at", "best", "p10", "median", "p90", "n"
     );
     for figure in &report.figures {
         let spread = &figure.spread;
@@ -23,12 +22,12 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             "{:28} {:>10} {:>12.2} {:>12.2} {:>12.2} {:>12.2} {:>6} {}",
             figure.id,
             figure.at.map(|at| at.to_string()).unwrap_or_default(),
-            spread.min,
+            spread.best,
             spread.low,
             spread.median,
             spread.high,
             spread.samples,
-            figure.notes.join("; ")
+            figure.disturbed.as_deref().unwrap_or_default()
         );
     }
     for step in &report.steps {
@@ -37,8 +36,10 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             step.name, step.bytes, step.said_bytes, step.latency.median
         );
     }
-    for not_tried in &report.not_tried {
-        println!("not tried: {}: {}", not_tried.method, not_tried.reason);
+    for method in &report.methods {
+        if let Some(reason) = &method.not_tried {
+            println!("not tried: {}: {reason}", method.id);
+        }
     }
     println!("took {:.1} s; {:?}", report.took_s, report.noise);
     Ok(())

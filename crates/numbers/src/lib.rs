@@ -28,7 +28,7 @@ mod threads;
 pub use machine::{Cache, FileSystem, Machine};
 pub use method::{Axis, Kind, Method, Section, Unit, kind, methods};
 pub use reference::{REFERENCES, Reference};
-pub use report::{Figure, Noise, NotTried, Report};
+pub use report::{Figure, Noise, Report, Used};
 pub use run::{Failure, Progress, Setting, measure};
 pub use spread::Spread;
 pub use steps::Step;

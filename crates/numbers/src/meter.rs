@@ -46,6 +46,7 @@ pub(crate) struct Sample {
 #[derive(Debug)]
 pub struct Meter {
     method: &'static Method,
+    visit: u32,
     end: Instant,
     /// Of the whole visit.
     budget: Duration,
@@ -53,14 +54,20 @@ pub struct Meter {
 }
 
 impl Meter {
-    /// For one visit to `method` that should take `budget`.
-    pub(crate) fn new(method: &'static Method, budget: Duration) -> Meter {
+    /// For the visit number `visit` to `method` that should take `budget`.
+    pub(crate) fn new(method: &'static Method, visit: u32, budget: Duration) -> Meter {
         Meter {
             method,
+            visit,
             end: Instant::now() + budget,
             budget,
             samples: Vec::new(),
         }
+    }
+
+    /// Which visit it is, from 0.
+    pub fn visit(&self) -> u32 {
+        self.visit
     }
 
     /// How long the visit should take as a whole.

@@ -17,25 +17,27 @@ pub struct Figure {
     /// The kind's name: `thread.create`.
     pub id: String,
     /// The place on the curve (bytes, or times the work); none for a single figure.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub at: Option<u64>,
     /// What it counts.
     pub unit: Unit,
-    /// Minimum, median and spread.
+    /// Best, median and spread.
     #[serde(flatten)]
     pub spread: Spread,
-    /// What disturbed it.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub notes: Vec<String>,
+    /// What disturbed it: the most, of all CPUs' time, and in how many visits.
+    pub disturbed: Option<String>,
 }
 
-/// A method that could not measure here, or not all of what it does.
+/// A method that was used, or could not be.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct NotTried {
+pub struct Used {
     /// Its name.
-    pub method: String,
-    /// Why not.
-    pub reason: String,
+    pub id: String,
+    /// How it measures.
+    pub how: String,
+    /// Where it comes from.
+    pub source: String,
+    /// Why it could not measure here, or not all of what it does.
+    pub not_tried: Option<String>,
 }
 
 /// What else the machine did meanwhile. Shares are of all CPUs' time.
@@ -100,33 +102,22 @@ impl Noise {
         warnings
     }
 
-    /// What disturbed a figure that was measured in these visits.
-    pub(crate) fn notes(&self, visits: &[Disturbance]) -> Vec<String> {
+    /// What disturbed a figure that was measured in these visits, in a few words.
+    pub(crate) fn disturbed(&self, visits: &[Disturbance]) -> Option<String> {
         let note = |what: &str, limit: f64, share: &dyn Fn(&Disturbance) -> f64| {
             let beyond = visits.iter().filter(|visit| share(visit) > limit).count();
             let most = visits.iter().map(share).fold(0.0, f64::max);
-            (beyond > 0).then(|| {
-                format!(
-                    "{what} up to {:.0} % in {beyond} of {} visits",
-                    most * 100.0,
-                    visits.len()
-                )
-            })
+            let (percent, all) = (most * 100.0, visits.len());
+            (beyond > 0).then(|| format!("{what} {percent:.0} % in {beyond} of {all} visits"))
         };
-        [
-            note("other programs used the CPUs:", TOLD_OTHERS, &|visit| {
-                visit.others
-            }),
-            note("the hypervisor took the CPUs:", TOLD_STOLEN, &|visit| {
-                visit.stolen
-            }),
-            note("the CPU's clock was slower:", TOLD_CLOCK, &|visit| {
-                visit.cycle_ns / self.cycle_ns - 1.0
-            }),
-        ]
-        .into_iter()
-        .flatten()
-        .collect()
+        let slower = |visit: &Disturbance| visit.cycle_ns / self.cycle_ns - 1.0;
+        let notes = [
+            note("others used", TOLD_OTHERS, &|visit| visit.others),
+            note("hypervisor took", TOLD_STOLEN, &|visit| visit.stolen),
+            note("clock slower by", TOLD_CLOCK, &slower),
+        ];
+        let notes: Vec<String> = notes.into_iter().flatten().collect();
+        (!notes.is_empty()).then(|| notes.join(", "))
     }
 }
 
@@ -151,8 +142,8 @@ pub struct Report {
     pub steps: Vec<Step>,
     /// The figures in the table's order.
     pub figures: Vec<Figure>,
-    /// What could not be measured, or not all of it.
-    pub not_tried: Vec<NotTried>,
+    /// How they were measured, and what could not be.
+    pub methods: Vec<Used>,
 }
 
 impl Report {
@@ -174,7 +165,7 @@ impl Report {
             .map_err(|error| format!("not what `hangdog numbers --json` prints: {error}"))?;
         match report.figures.iter().find(|figure| !figure.is_sound()) {
             Some(figure) => Err(format!(
-                "{}: its minimum, spread and median are not in order",
+                "{}: its median is not within its spread",
                 figure.id
             )),
             None => Ok(report),
@@ -198,15 +189,23 @@ impl Report {
 }
 
 impl Figure {
+    /// Its id, with the place on the curve.
+    pub fn name(&self) -> String {
+        match self.at {
+            Some(at) => format!("{} at {at}", self.id),
+            None => self.id.clone(),
+        }
+    }
+
     /// What a file from elsewhere may get wrong.
     fn is_sound(&self) -> bool {
         let Spread {
-            min,
+            best,
             low,
             median,
             high,
             ..
         } = self.spread;
-        [min, low, median, high].is_sorted() && min.is_finite() && high.is_finite()
+        [low, median, high].is_sorted() && [best, low, high].iter().all(|value| value.is_finite())
     }
 }

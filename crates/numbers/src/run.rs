@@ -6,14 +6,13 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use crate::machine::Machine;
 use crate::meter::{Meter, Sample};
 use crate::method::{Method, methods};
 use crate::quiet::{Disturbance, Watch};
-use crate::report::{Figure, Noise, NotTried, Report, VERSION};
+use crate::report::{Figure, Noise, Report, Used, VERSION};
 use crate::spread::Spread;
 use crate::{cpu, steps};
 
@@ -106,7 +105,7 @@ struct Visits {
 /// Measures. `tell` hears of each visit before it is made; `stop` ends it, within a second or so.
 pub fn measure(
     setting: &Setting,
-    stop: &AtomicBool,
+    stop: impl Fn() -> bool,
     mut tell: impl FnMut(&Progress),
 ) -> Result<Report, Failure> {
     let begun = Instant::now();
@@ -146,9 +145,9 @@ pub fn measure(
 
     let mut found: Vec<Visits> = chosen.iter().map(|_| Visits::default()).collect();
     let watch = Watch::new();
-    for _ in 0..passes {
+    for pass in 0..passes {
         for (method, visits) in chosen.iter().zip(&mut found) {
-            if stop.load(Ordering::Relaxed) {
+            if stop() {
                 return Err(Failure::Stopped);
             }
             let left = end.saturating_duration_since(Instant::now());
@@ -164,7 +163,7 @@ pub fn measure(
                 continue;
             }
             let before = watch.look();
-            let mut meter = Meter::new(method, budget);
+            let mut meter = Meter::new(method, pass, budget);
             let result = (method.run)(&place, &mut meter);
             // What it gave before it failed stays: a large file that does not fit leaves the others.
             visits.untried = result.err().map(|untried| untried.0);
@@ -175,15 +174,15 @@ pub fn measure(
 
     let noise = Noise::of(&watch, found.iter().flat_map(|visits| &visits.disturbances));
     let mut figures = Vec::new();
-    let mut not_tried = Vec::new();
+    let mut methods = Vec::new();
     for (method, visits) in chosen.iter().zip(&found) {
         figures.extend(figures_of(method, visits, &noise));
-        if let Some(reason) = &visits.untried {
-            not_tried.push(NotTried {
-                method: method.id.to_owned(),
-                reason: reason.clone(),
-            });
-        }
+        methods.push(Used {
+            id: method.id.to_owned(),
+            how: method.how.to_owned(),
+            source: method.source.to_owned(),
+            not_tried: visits.untried.clone(),
+        });
     }
     Ok(Report {
         version: VERSION,
@@ -197,7 +196,7 @@ pub fn measure(
         machine,
         noise,
         figures,
-        not_tried,
+        methods,
     })
 }
 
@@ -220,7 +219,7 @@ fn figures_of<'a>(
     visits: &'a Visits,
     noise: &'a Noise,
 ) -> impl Iterator<Item = Figure> + 'a {
-    let notes = noise.notes(&visits.disturbances);
+    let disturbed = noise.disturbed(&visits.disturbances);
     method.figures.iter().flat_map(move |kind| {
         let mut at: BTreeMap<Option<u64>, Vec<f64>> = BTreeMap::new();
         for sample in visits
@@ -230,15 +229,15 @@ fn figures_of<'a>(
         {
             at.entry(sample.at).or_default().push(sample.value);
         }
-        let notes = notes.clone();
+        let disturbed = disturbed.clone();
         at.into_iter().filter_map(move |(at, samples)| {
-            let spread = Spread::of(&samples)?;
+            let spread = Spread::of(&samples, kind.unit)?;
             Some(Figure {
                 id: kind.id.to_owned(),
                 at,
                 unit: kind.unit,
                 spread,
-                notes: notes.clone(),
+                disturbed: disturbed.clone(),
             })
         })
     })

@@ -2,14 +2,16 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::method::Unit;
+
 /// How samples are spread. The unit is the figure's.
 ///
 /// What is told as the spread are the 10th and the 90th percentile of all samples, over all visits:
 /// a rare disturbance does not widen it, a machine that is slower every other second does.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Spread {
-    /// The least sample.
-    pub min: f64,
+    /// The best sample: the shortest time, the greatest rate.
+    pub best: f64,
     /// 10th percentile.
     pub low: f64,
     /// The figure.
@@ -22,14 +24,17 @@ pub struct Spread {
 
 impl Spread {
     /// Of samples in any order; none if there is no sample, or one that is no number.
-    pub fn of(samples: &[f64]) -> Option<Spread> {
+    pub fn of(samples: &[f64], unit: Unit) -> Option<Spread> {
         if samples.is_empty() || samples.iter().any(|sample| !sample.is_finite()) {
             return None;
         }
         let mut sorted = samples.to_vec();
         sorted.sort_unstable_by(f64::total_cmp);
         Some(Spread {
-            min: sorted[0],
+            best: match unit {
+                Unit::Ns | Unit::Share => sorted[0],
+                Unit::BytesPerSecond => sorted[sorted.len() - 1],
+            },
             low: percentile(&sorted, 0.1),
             median: percentile(&sorted, 0.5),
             high: percentile(&sorted, 0.9),
@@ -62,9 +67,9 @@ mod tests {
     fn a_rare_disturbance_does_not_widen_the_spread() {
         let mut samples = vec![10.0; 19];
         samples.push(1000.0);
-        let spread = Spread::of(&samples).unwrap();
+        let spread = Spread::of(&samples, Unit::Ns).unwrap();
         assert_eq!(
-            (spread.min, spread.low, spread.median, spread.high),
+            (spread.best, spread.low, spread.median, spread.high),
             (10.0, 10.0, 10.0, 10.0)
         );
         assert_eq!(spread.samples, 20);
@@ -74,26 +79,37 @@ mod tests {
     #[test]
     fn percentiles_of_eleven_steps() {
         let samples: Vec<f64> = (0..=10).rev().map(f64::from).collect();
-        let spread = Spread::of(&samples).unwrap();
+        let spread = Spread::of(&samples, Unit::Ns).unwrap();
         assert_eq!(
-            (spread.min, spread.low, spread.median, spread.high),
+            (spread.best, spread.low, spread.median, spread.high),
             (0.0, 1.0, 5.0, 9.0)
         );
+    }
+
+    /// The best rate is the greatest.
+    #[test]
+    fn the_best_of_a_rate_is_its_greatest() {
+        let samples = [3.0, 1.0, 2.0];
+        assert_eq!(
+            Spread::of(&samples, Unit::BytesPerSecond).unwrap().best,
+            3.0
+        );
+        assert_eq!(Spread::of(&samples, Unit::Ns).unwrap().best, 1.0);
     }
 
     /// Nothing measured, or not a number: no figure instead of a wrong one.
     #[test]
     fn no_samples_make_no_figure() {
-        assert_eq!(Spread::of(&[]), None);
-        assert_eq!(Spread::of(&[1.0, f64::NAN]), None);
+        assert_eq!(Spread::of(&[], Unit::Ns), None);
+        assert_eq!(Spread::of(&[1.0, f64::NAN], Unit::Ns), None);
     }
 
     proptest! {
         /// The parts of a spread are in order, whatever was measured.
         #[test]
         fn parts_are_in_order(samples in prop::collection::vec(0.0..1e12f64, 1..200)) {
-            let spread = Spread::of(&samples).unwrap();
-            prop_assert!(spread.min <= spread.low);
+            let spread = Spread::of(&samples, Unit::Ns).unwrap();
+            prop_assert!(spread.best <= spread.low);
             prop_assert!(spread.low <= spread.median);
             prop_assert!(spread.median <= spread.high);
             prop_assert!(spread.agrees_with(&spread));

@@ -56,6 +56,7 @@ pub mod text;
 pub mod threads;
 pub mod words;
 mod writer;
+pub mod yardstick;
 
 pub use all::{Tables, Visitor};
 pub use calls::{Call, Calls, FutexOp};
@@ -67,3 +68,4 @@ pub use stacks::{ResolvedFrame, StackTable};
 pub use tables::Table;
 pub use threads::{Process, Thread, Threads};
 pub use writer::TraceWriter;
+pub use yardstick::Yardstick;

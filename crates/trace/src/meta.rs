@@ -12,6 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Result};
 use crate::file;
+use crate::yardstick::Yardstick;
 
 /// The format version that this crate writes, and the newest that it reads.
 pub const FORMAT: u32 = 1;
@@ -94,7 +95,7 @@ pub struct Hook {
 }
 
 /// The content of `meta.json`.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Meta {
     /// Format version, [`FORMAT`].
     pub format: u32,
@@ -153,6 +154,9 @@ pub struct Meta {
     /// Events lost in all, once the recording is complete.
     #[serde(default)]
     pub lost: Option<u64>,
+    /// What operations cost on the machine, if that was measured before.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub yardstick: Option<Yardstick>,
 }
 
 impl Default for Meta {
@@ -177,6 +181,7 @@ impl Default for Meta {
             hooks: Vec::new(),
             unwinding: None,
             lost: None,
+            yardstick: None,
         }
     }
 }

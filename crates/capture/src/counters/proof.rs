@@ -106,6 +106,7 @@ fn sums_are_what_getrusage_says() {
         unwind_memory: 0,
         sample_hz: 1000,
         transfers: false,
+        yardstick: None,
     };
     let trial = Trial {
         counted: STAND_INS,

@@ -304,6 +304,7 @@ fn walks_are_those_of_framehop() {
         unwind_memory: 128 << 20,
         sample_hz: 500,
         transfers: false,
+        yardstick: None,
     };
     let folder = tempfile::tempdir().expect("a folder");
     let trial = Trial {

@@ -39,6 +39,7 @@ pub fn run(args: &ExplainArgs) -> Result<()> {
         lost: recording.loss.total > 0,
         answers: &answers,
         baseline: baseline.as_ref(),
+        yardstick: recording.trace.meta().yardstick.as_ref(),
     };
     let step = args.step as usize;
     let Some(explanation) = explain(&evidence, &chosen, setting, step) else {

@@ -66,6 +66,7 @@ fn problems(material: &Material, selection: &Selection) -> Result<Vec<Span>> {
         lost: recording.loss.total > 0,
         answers: &answers_file::read(recording.trace.path())?,
         baseline: None,
+        yardstick: recording.trace.meta().yardstick.as_ref(),
     };
     let found = problem::find(&evidence, Scope::of(recording.trace.meta()));
     Ok(found

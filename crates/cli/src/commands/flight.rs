@@ -6,6 +6,7 @@
 use crate::args::FlightArgs;
 use crate::format;
 use crate::status::StatusLine;
+use crate::yardstick;
 use anyhow::Result;
 use hangdog_capture::Options;
 use hangdog_capture::flight::{Status, fly, socket_path};
@@ -46,6 +47,7 @@ pub fn options(args: &FlightArgs) -> Options {
         stacks: !args.no_stacks,
         sample_hz: if args.no_stacks { 0 } else { args.sample },
         transfers: false,
+        yardstick: yardstick::of_this_machine(),
     }
 }
 

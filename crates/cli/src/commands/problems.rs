@@ -48,6 +48,7 @@ pub fn run(args: &ProblemsArgs) -> Result<()> {
         lost: recording.loss.total > 0,
         answers: &answers,
         baseline: None,
+        yardstick: recording.trace.meta().yardstick.as_ref(),
     };
     let found = problem::find(&evidence, Scope::of(recording.trace.meta()));
     if found.is_empty() {

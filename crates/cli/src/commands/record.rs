@@ -8,6 +8,7 @@ use crate::args::RecordArgs;
 use crate::format;
 use crate::new_trace::{self, Saved};
 use crate::status::StatusLine;
+use crate::yardstick;
 use anyhow::Result;
 use hangdog_capture::Options;
 use hangdog_capture::error::Error;
@@ -31,6 +32,7 @@ pub fn run(args: &RecordArgs) -> Result<ExitCode> {
             stacks: !args.no_stacks,
             sample_hz: if args.no_stacks { 0 } else { args.sample },
             transfers: args.transfers,
+            yardstick: yardstick::of_this_machine(),
         },
         command: args.command.clone(),
         duration: args.duration.map(|span| Duration::from_nanos(span.ns())),

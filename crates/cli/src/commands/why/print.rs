@@ -98,7 +98,7 @@ pub fn print(
 
     writeln!(out, "\n{}", heading("Where the time went"))?;
     for row in verdict.blame_by_thread.iter().take(MOST_ROWS) {
-        writeln!(
+        write!(
             out,
             "  {:>9}  {:>7}  {:<10} {}",
             format::duration(row.ns),
@@ -106,6 +106,12 @@ pub fn print(
             row.kind,
             name(&row.who)
         )?;
+        match &row.compared {
+            Some(compared) => {
+                writeln!(out, "  {}", paint.text(Colour::Quiet, &compared.text))?;
+            }
+            None => writeln!(out)?,
+        }
     }
     if let Some(rest) = verdict
         .blame_by_thread
