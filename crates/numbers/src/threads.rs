@@ -3,6 +3,7 @@
 use crate::method::Method;
 
 mod common;
+mod crew;
 mod futex;
 mod handover;
 mod life;

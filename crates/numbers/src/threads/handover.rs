@@ -28,6 +28,19 @@ pub(super) trait HandOver: Sync + Sized {
     fn take(&self, side: usize) -> io::Result<()>;
 }
 
+/// What is said of each, around what differs.
+macro_rules! how {
+    ($means:literal) => {
+        concat!(
+            "two threads, each pinned, on one CPU or on two cores; ",
+            $means,
+            "; half a round trip, the mean of a batch. With two CPUs the waiter's has nothing else \
+             to do and falls asleep each time: waking it, which in a guest the hypervisor has to \
+             do, can be most of the figure"
+        )
+    };
+}
+
 fn result_of(returned: libc::c_int) -> io::Result<()> {
     match returned {
         0 => Ok(()),
@@ -90,8 +103,8 @@ pub(super) struct Semaphore([Sem; 2]);
 impl HandOver for Semaphore {
     const SAME: Kind = Kind::ns("pingpong.semaphore.same", "semaphore, one CPU");
     const ACROSS: Kind = Kind::ns("pingpong.semaphore.across", "semaphore, two CPUs");
-    const HOW: &str = "two threads, pinned, a POSIX semaphore (sem_t) each: sem_post of the \
-        other's, sem_wait for one's own; half a round trip, the mean of a batch";
+    const HOW: &str =
+        how!("a POSIX semaphore (sem_t) each: sem_post of the other's, sem_wait for one's own");
     const SOURCE: &str =
         "D. Kurkin, AppsConf 2018, semaphore switching time; lmbench lat_sem uses System V's";
 
@@ -114,8 +127,9 @@ pub(super) struct Futex([Word; 2]);
 impl HandOver for Futex {
     const SAME: Kind = Kind::ns("pingpong.futex.same", "futex, one CPU");
     const ACROSS: Kind = Kind::ns("pingpong.futex.across", "futex, two CPUs");
-    const HOW: &str = "two threads, pinned, a word each: set the other's and FUTEX_WAKE, \
-        FUTEX_WAIT (both private) for one's own; half a round trip, the mean of a batch";
+    const HOW: &str = how!(
+        "a word each: set the other's and FUTEX_WAKE, FUTEX_WAIT (both private) for one's own"
+    );
     const SOURCE: &str = "futex(2); the semaphore's method without the C library";
 
     fn new() -> io::Result<Self> {
@@ -148,9 +162,10 @@ unsafe impl Sync for Condition {}
 impl HandOver for Condition {
     const SAME: Kind = Kind::ns("pingpong.condvar.same", "condition variable, one CPU");
     const ACROSS: Kind = Kind::ns("pingpong.condvar.across", "condition variable, two CPUs");
-    const HOW: &str = "two threads, pinned, one mutex and a condition variable each: set under the \
-        mutex whose turn it is, unlock, pthread_cond_signal the other's, pthread_cond_wait for \
-        one's own; half a round trip, the mean of a batch";
+    const HOW: &str = how!(
+        "one mutex and a condition variable each: set under the mutex whose turn it is, unlock, \
+         pthread_cond_signal the other's, pthread_cond_wait for one's own"
+    );
     const SOURCE: &str = "POSIX threads; the semaphore's method with a condition variable";
 
     fn new() -> io::Result<Self> {
@@ -208,8 +223,7 @@ pub(super) struct Event([File; 2]);
 impl HandOver for Event {
     const SAME: Kind = Kind::ns("pingpong.eventfd.same", "eventfd, one CPU");
     const ACROSS: Kind = Kind::ns("pingpong.eventfd.across", "eventfd, two CPUs");
-    const HOW: &str = "two threads, pinned, an eventfd each: write 1 to the other's, read one's \
-        own; half a round trip, the mean of a batch";
+    const HOW: &str = how!("an eventfd each: write 1 to the other's, read one's own");
     const SOURCE: &str = "eventfd(2); lmbench lat_pipe's method with another descriptor";
 
     fn new() -> io::Result<Self> {
@@ -239,8 +253,7 @@ pub(super) struct Pipe([(File, File); 2]);
 impl HandOver for Pipe {
     const SAME: Kind = Kind::ns("pingpong.pipe.same", "pipe, one CPU");
     const ACROSS: Kind = Kind::ns("pingpong.pipe.across", "pipe, two CPUs");
-    const HOW: &str = "two threads, pinned, a pipe in each direction: write a byte, read a byte; \
-        half a round trip, the mean of a batch";
+    const HOW: &str = how!("a pipe in each direction: write a byte, read a byte");
     const SOURCE: &str =
         "lmbench lat_pipe (McVoy and Staelin 1996), between threads as perf bench sched pipe -T";
 
@@ -270,8 +283,7 @@ pub(super) struct UnixSocket([UnixStream; 2]);
 impl HandOver for UnixSocket {
     const SAME: Kind = Kind::ns("pingpong.unix.same", "Unix socket, one CPU");
     const ACROSS: Kind = Kind::ns("pingpong.unix.across", "Unix socket, two CPUs");
-    const HOW: &str = "two threads, pinned, a socketpair of streams: write a byte, read a byte; \
-        half a round trip, the mean of a batch";
+    const HOW: &str = how!("a socketpair of streams: write a byte, read a byte");
     const SOURCE: &str = "lmbench lat_unix (McVoy and Staelin 1996), between threads";
 
     fn new() -> io::Result<Self> {

@@ -26,7 +26,8 @@ pub(super) const LIFE: Method = Method {
         from call to return; run: from its call to the thread's first instruction; join: from the \
         thread's last instruction until pthread_join returns; overhead: from the call of \
         pthread_create to the return of pthread_join less the work, which is run + join. The C \
-        library reuses the stack of the thread before",
+        library reuses the stack of the thread before. Two modes: the CPU that a thread is started on or that \
+        its maker wakes on may be awake or have to be woken",
     source: "D. Kurkin, AppsConf 2018, costs of creating a thread; there a join counts from the \
         thread's end as System Trace shows it",
     weight: 2,

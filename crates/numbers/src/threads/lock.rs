@@ -2,10 +2,10 @@
 
 use std::cell::UnsafeCell;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::thread;
 use std::time::Duration;
 
 use super::common::{checked, now_ns, one_by_one, other_cpu, spin_for, spin_until, times_blocked};
+use super::crew::beside;
 use super::handover::Sem;
 use crate::cpu;
 use crate::meter::{Meter, Untried};
@@ -20,21 +20,25 @@ pub(super) const UNCONTENDED: Method = Method {
     how: "pthread_mutex_lock and unlock of a default mutex that no other thread wants; the mean of \
         a batch. Another thread is there and sleeps, because some C libraries lock without atomic \
         instructions while there is none",
-    source: "POSIX threads; the uncontended case of D. Vyukov's and others' lock benchmarks",
+    source: "POSIX threads; a pair of calls in a loop",
     weight: 1,
     run: |place: &Place, meter: &mut Meter| {
         let _pinned = cpu::pin(place.here)?;
         let end = Sem::new()?;
-        thread::scope(|scope| {
-            thread::Builder::new().spawn_scoped(scope, || end.wait())?;
-            let mutex = Mutex::new();
-            let result = meter.repeat("lock.uncontended", || {
-                mutex.lock()?;
-                mutex.unlock()
-            });
-            end.post()?;
-            result
-        })
+        let mutex = Mutex::new();
+        let lock_and_unlock = || {
+            mutex.lock()?;
+            mutex.unlock()
+        };
+        beside(
+            1,
+            &|_| Ok(end.wait()?),
+            || meter.repeat("lock.uncontended", lock_and_unlock),
+            || {
+                // A semaphore that is initialized and at 0 can be posted.
+                let _ = end.post();
+            },
+        )
     },
 };
 
@@ -132,24 +136,24 @@ fn contend<T>(
 ) -> Result<T, Untried> {
     let _pinned = cpu::pin(here)?;
     let (mutex, round) = (Mutex::new(), Round::default());
-    thread::scope(|scope| {
-        let waiter = thread::Builder::new().spawn_scoped(scope, || {
-            let pinned = cpu::stay_on(&[there]);
-            let result = pinned.and_then(|()| wait_for(&mutex, &round));
-            // The holder may wait for either.
-            round.over.store(true, Ordering::Release);
-            round.wants.store(true, Ordering::Release);
-            round.done.store(true, Ordering::Release);
-            result
-        })?;
-        let result = user(&mut || hold(&mutex, &round));
+    let waiter = |_| {
+        let pinned = cpu::stay_on(&[there]);
+        let result = pinned.and_then(|()| wait_for(&mutex, &round));
+        // The holder may wait for either.
         round.over.store(true, Ordering::Release);
-        round.held.store(true, Ordering::Release);
-        match waiter.join() {
-            Ok(waited) => waited.and(result),
-            Err(panic) => std::panic::resume_unwind(panic),
-        }
-    })
+        round.wants.store(true, Ordering::Release);
+        round.done.store(true, Ordering::Release);
+        result
+    };
+    beside(
+        1,
+        &waiter,
+        || user(&mut || hold(&mutex, &round)),
+        || {
+            round.over.store(true, Ordering::Release);
+            round.held.store(true, Ordering::Release);
+        },
+    )
 }
 
 /// One round of the holder's.
@@ -197,13 +201,17 @@ fn wait_for(mutex: &Mutex, round: &Round) -> Result<(), Untried> {
 mod tests {
     use super::super::common::{other_or_not_run, place_here};
     use super::*;
+    use std::thread;
+
+    fn try_once(mutex: &Mutex) -> libc::c_int {
+        // SAFETY: initialized by `new`.
+        unsafe { libc::pthread_mutex_trylock(mutex.0.get()) }
+    }
 
     /// While it is held nobody else gets it, and afterwards anybody does.
     #[test]
     fn the_mutex_locks() {
         let mutex = Mutex::new();
-        // SAFETY: initialized by `new`.
-        let try_once = |mutex: &Mutex| unsafe { libc::pthread_mutex_trylock(mutex.0.get()) };
         let try_lock = || match thread::scope(|scope| {
             let other = scope.spawn(|| {
                 let error = try_once(&mutex);

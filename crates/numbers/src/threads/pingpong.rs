@@ -1,10 +1,10 @@
 //! Two threads that wake each other in turn: what one hand-over costs.
 
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread;
 use std::time::{Duration, Instant};
 
 use super::common::other_cpu;
+use super::crew::beside;
 use super::handover::HandOver;
 use crate::cpu;
 use crate::meter::{Meter, Untried};
@@ -61,32 +61,34 @@ fn play<H: HandOver, T>(
 ) -> Result<T, Untried> {
     let _pinned = cpu::pin(here)?;
     let over = AtomicBool::new(false);
-    thread::scope(|scope| {
-        let other_side = thread::Builder::new().spawn_scoped(scope, || {
-            let result = answer(ball, there, &over);
-            // Side 0 may wait for an answer: it is to find that there will be none.
-            over.store(true, Ordering::Release);
-            ball.give(0)?;
-            result
-        })?;
-        let result = user(&mut |round_trips| {
-            let start = Instant::now();
-            for _ in 0..round_trips {
-                ball.give(1)?;
-                ball.take(0)?;
-                if over.load(Ordering::Relaxed) {
-                    return Err(Untried("the other side stopped".into()));
-                }
-            }
-            Ok(start.elapsed())
-        });
+    let other_side = |_| {
+        let result = answer(ball, there, &over);
+        // Side 0 may wait for an answer: it is to find that there will be none.
         over.store(true, Ordering::Release);
-        ball.give(1)?;
-        match other_side.join() {
-            Ok(answered) => answered.and(result),
-            Err(panic) => std::panic::resume_unwind(panic),
+        ball.give(0)?;
+        result
+    };
+    let play_so_many = &mut |round_trips| {
+        let start = Instant::now();
+        for _ in 0..round_trips {
+            ball.give(1)?;
+            ball.take(0)?;
+            if over.load(Ordering::Relaxed) {
+                return Err(Untried("the other side stopped".into()));
+            }
         }
-    })
+        Ok(start.elapsed())
+    };
+    beside(
+        1,
+        &other_side,
+        || user(play_so_many),
+        || {
+            over.store(true, Ordering::Release);
+            // Nothing that can be taken can fail to be given.
+            let _ = ball.give(1);
+        },
+    )
 }
 
 /// Side 1: gives back what it takes, until it is over.

@@ -1,9 +1,9 @@
 //! A pool of more threads than CPUs: what the system's switching between them costs.
 
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::thread;
 
 use super::common::{STEPS, now_ns, one_by_one, work};
+use super::crew::beside;
 use super::handover::Sem;
 use crate::meter::{Meter, Untried};
 use crate::method::{Axis, Kind, Method, Section};
@@ -67,21 +67,18 @@ fn with_pool<T>(
         answers: Sem::new()?,
         times: AtomicU32::new(0),
     };
-    thread::scope(|scope| {
-        let result = (0..THREADS)
-            .try_for_each(|number| {
-                let pool = &pool;
-                let thread = move || pool.serve(number, procedure);
-                thread::Builder::new().spawn_scoped(scope, thread)?;
-                Ok(())
-            })
-            .and_then(|()| user(&mut |times| pool.round(times)));
-        pool.times.store(0, Ordering::Relaxed);
-        for wake in &pool.wakes {
-            wake.post()?;
-        }
-        result
-    })
+    beside(
+        THREADS,
+        &|number| pool.serve(number, procedure),
+        || user(&mut |times| pool.round(times)),
+        || {
+            pool.times.store(0, Ordering::Relaxed);
+            for wake in &pool.wakes {
+                // A semaphore that is initialized and at 0 can be posted.
+                let _ = wake.post();
+            }
+        },
+    )
 }
 
 impl Pool {
@@ -97,15 +94,14 @@ impl Pool {
         Ok((now_ns() - start) as f64)
     }
 
-    fn serve(&self, number: usize, procedure: &(dyn Fn(usize, u32) + Sync)) {
-        while self.wakes[number].wait().is_ok() {
+    fn serve(&self, number: usize, procedure: &(dyn Fn(usize, u32) + Sync)) -> Result<(), Untried> {
+        loop {
+            self.wakes[number].wait()?;
             match self.times.load(Ordering::Relaxed) {
-                0 => return,
+                0 => return Ok(()),
                 times => procedure(number, times),
             }
-            if self.answers.post().is_err() {
-                return;
-            }
+            self.answers.post()?;
         }
     }
 }
@@ -118,6 +114,11 @@ mod tests {
     use std::sync::Mutex;
     use std::time::Duration;
 
+    fn tid() -> i32 {
+        // SAFETY: takes nothing and only reads.
+        unsafe { libc::gettid() }
+    }
+
     /// In each round each of 16 threads does its work once, with the times asked for.
     #[test]
     fn each_thread_works_once_a_round() {
@@ -126,7 +127,7 @@ mod tests {
         with_pool(
             &|number, times| {
                 let mut done = done.lock().unwrap();
-                done.push((number, times, thread::current().id()));
+                done.push((number, times, tid()));
             },
             |round| {
                 for times in rounds {
@@ -147,7 +148,7 @@ mod tests {
         }
         let threads: HashSet<_> = done.iter().map(|(.., thread)| *thread).collect();
         assert_eq!(threads.len(), THREADS);
-        assert!(!threads.contains(&thread::current().id()));
+        assert!(!threads.contains(&tid()));
     }
 
     /// The answers are waited for: no round is shorter than one thread's work.

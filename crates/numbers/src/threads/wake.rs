@@ -2,10 +2,10 @@
 
 use std::hint::spin_loop;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use std::thread;
 use std::time::Duration;
 
 use super::common::{STEPS, now_ns, one_by_one, other_cpu, spin_for, work};
+use super::crew::beside;
 use super::futex::Word;
 use crate::cpu;
 use crate::meter::{Meter, Untried};
@@ -105,43 +105,30 @@ fn sleep_and_wake<T>(
 ) -> Result<T, Untried> {
     let _pinned = cpu::pin(here)?;
     let bed = Bed::default();
-    thread::scope(|scope| {
-        let sleeper = thread::Builder::new().spawn_scoped(scope, || {
-            let pinned = cpu::stay_on(&[there]);
-            let result = pinned.and_then(|()| sleep(&bed));
-            bed.over.store(true, Ordering::Release);
-            result
-        })?;
-        let burner = match load {
-            Load::Idle => None,
-            Load::Busy => Some(thread::Builder::new().spawn_scoped(scope, || {
-                cpu::stay_on(&[there])?;
-                while !bed.over.load(Ordering::Relaxed) {
-                    work(STEPS / 10);
-                    bed.burnt.fetch_add(1, Ordering::Relaxed);
-                }
-                Ok(())
-            })),
-        };
-        let burner = burner.transpose();
-        let result = match &burner {
-            Ok(_) => user(&mut |pause| wake(&bed, pause)),
-            Err(refused) => Err(Untried(format!(
-                "a thread that keeps a CPU busy: {refused}"
-            ))),
-        };
+    let body = |number| {
+        let pinned = cpu::stay_on(&[there]);
+        let result = pinned.and_then(|()| match number {
+            0 => sleep(&bed),
+            _ => burn(&bed),
+        });
+        // The waker may wait for the sleeper.
         bed.over.store(true, Ordering::Release);
-        bed.word.give()?;
-        let mut ends = vec![sleeper.join()];
-        ends.extend(burner.ok().flatten().map(|burner| burner.join()));
-        for end in ends {
-            match end {
-                Ok(ended) => ended?,
-                Err(panic) => std::panic::resume_unwind(panic),
-            }
-        }
         result
-    })
+    };
+    let threads = match load {
+        Load::Idle => 1,
+        Load::Busy => 2,
+    };
+    beside(
+        threads,
+        &body,
+        || user(&mut |pause| wake(&bed, pause)),
+        || {
+            bed.over.store(true, Ordering::Release);
+            // A word that can be waited for can be given.
+            let _ = bed.word.give();
+        },
+    )
 }
 
 fn wake(bed: &Bed, pause: Duration) -> Result<Woken, Untried> {
@@ -178,6 +165,14 @@ fn sleep(bed: &Bed) -> Result<(), Untried> {
         bed.cpu.store(cpu::current(), Ordering::Relaxed);
         bed.ran.store(ran, Ordering::Release);
     }
+}
+
+fn burn(bed: &Bed) -> Result<(), Untried> {
+    while !bed.over.load(Ordering::Relaxed) {
+        work(STEPS / 10);
+        bed.burnt.fetch_add(1, Ordering::Relaxed);
+    }
+    Ok(())
 }
 
 #[cfg(test)]
