@@ -7,6 +7,7 @@ a wider difference numbers_pairs.py must have a reason that fits it.
 
 import json
 import os
+import resource
 import statistics
 import subprocess
 import sys
@@ -21,6 +22,7 @@ AGREES = 1.15
 MOST_ROUNDS = 3
 GOAL_S = {"whole": 90, "quick": 15}
 GOAL_SHARE = 0.9
+VERDICTS = ("agrees", "explained", "differs", "not compared")
 
 
 def run_hangdog(hangdog, directory, name, *options):
@@ -42,9 +44,21 @@ def run_hangdog(hangdog, directory, name, *options):
     return path, json.loads(done.stdout), time.monotonic() - begin
 
 
+def busy_s():
+    """CPU time used by all since the machine started, and by this process's children that ended."""
+    with open("/proc/stat", encoding="ascii") as stat:
+        user, nice, system, _, _, interrupts, softirqs = map(int, stat.readline().split()[1:8])
+    used = user + nice + system + interrupts + softirqs
+    children = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used / os.sysconf("SC_CLK_TCK"), children.ru_utime + children.ru_stime
+
+
 def run_others(place):
-    """Every tool once: what it read, or why it could not be run."""
+    """Every tool once: what it read, or why it could not be run. And the share of the CPUs that
+    programs took which are none of them."""
     found = {}
+    begin = time.monotonic()
+    all_before, own_before = busy_s()
     for pair in numbers_pairs.PAIRS:
         if pair.tool in found:
             continue
@@ -53,7 +67,9 @@ def run_others(place):
             found[pair.tool] = place.run(pair.tool)
         except numbers_tools.Unavailable as reason:
             found[pair.tool] = str(reason)
-    return found
+    all_after, own_after = busy_s()
+    foreign = (all_after - all_before) - (own_after - own_before)
+    return found, max(foreign, 0.0) / (time.monotonic() - begin) / place.cpus
 
 
 def figure(report, pair):
@@ -77,7 +93,12 @@ def why_not(report, pair):
 
 def row_of(pair, rounds):
     """One row of the table, from all rounds."""
-    row = {"figure": pair.figure, "at": pair.at, "tool": pair.tool.name}
+    row = {
+        "figure": pair.figure,
+        "at": pair.at,
+        "tool": pair.tool.name,
+        "command": pair.tool.words,
+    }
     both = []
     for report, others in rounds:
         ours, read = figure(report, pair), others[pair.tool]
@@ -131,7 +152,7 @@ def agreement(hangdog, first, second):
 def measure(hangdog, directory, rounds, quick):
     """All rounds; rows of the table, and what hangdog's runs say of themselves."""
     options = ["--quick"] if quick else []
-    taken, took = [], {}
+    taken, took, foreign = [], {}, []
     with numbers_tools.prepared(directory) as place:
         if not quick:
             took["quick"] = run_hangdog(hangdog, directory, "quick", "--quick")[2]
@@ -142,14 +163,19 @@ def measure(hangdog, directory, rounds, quick):
             if number == 0:
                 took["quick" if quick else "whole"] = seconds
                 repeated = agreement(hangdog, before, path)
-            taken.append((report, run_others(place)))
+            found, share = run_others(place)
+            taken.append((report, found))
+            foreign.append(share)
     rows = [row_of(pair, taken) for pair in numbers_pairs.PAIRS]
     return {
         "rounds": len(taken),
         "rows": rows,
         "repeated": repeated,
         "took_s": took,
-        "noise": [report["noise"] for report, _ in taken],
+        "foreign": {
+            "hangdog": [report["noise"]["others"] for report, _ in taken],
+            "tools": foreign,
+        },
         "reports": [report for report, _ in taken],
     }
 
@@ -185,25 +211,32 @@ def named(row):
 
 def show(found):
     """Prints the table, and the goals."""
-    line = "{:<30} {:>10} {:>10} {:<18} {:<9} {}"
+    line = "{:<29} {:>9} {:>9}  {:<18} {:<14} {}"
+    reasons = []
     print(f"\n{line.format('figure', 'hangdog', 'other', 'ratio', '', 'the other')}")
     for row in found["rows"]:
         if "ratio" not in row:
-            print(f"{named(row):<30} not compared with {row['tool']}: {row['missing']}")
+            print(f"{named(row):<29} not compared with {row['tool']}: {row['missing']}")
             continue
+        verdict = row["verdict"]
+        if "why" in row:
+            if row["why"] not in reasons:
+                reasons.append(row["why"])
+            verdict += f" ({reasons.index(row['why']) + 1})"
         ratio = row["ratio"]
         told = f"{ratio['median']:.2f} ({ratio['min']:.2f}-{ratio['max']:.2f})"
         ours, theirs = (shown(row[who], row["unit"]) for who in ("hangdog", "other"))
-        print(line.format(named(row), ours, theirs, told, row["verdict"], row["tool"]))
-        if "why" in row:
-            print(textwrap.indent(textwrap.fill(row["why"], 96), "    "))
+        print(line.format(named(row), ours, theirs, told, verdict, row["tool"]))
+    for number, why in enumerate(reasons, 1):
+        print(textwrap.fill(f"({number}) {why}", 100, subsequent_indent="    "))
     verdicts = [row["verdict"] for row in found["rows"]]
-    counted = ", ".join(
-        f"{verdicts.count(one)} {one}"
-        for one in ("agrees", "explained", "differs", "not compared")
-        if one in verdicts
+    counted = ", ".join(f"{one}: {verdicts.count(one)}" for one in VERDICTS)
+    print(f"\n{counted}; {found['rounds']} rounds, ratios as median (least-greatest)")
+    shares = {who: max(of_rounds) for who, of_rounds in found["foreign"].items()}
+    print(
+        "other programs used at most {hangdog:.0%} of the CPUs while hangdog measured, "
+        "{tools:.0%} while the others did".format(**shares)
     )
-    print(f"\n{counted}; over {found['rounds']} rounds, ratios as median (least-greatest)")
     repeated = found["repeated"]
     share = repeated["agree"] / max(repeated["rows"], 1)
     print(

@@ -36,11 +36,12 @@ class Unavailable(Exception):
 class Tool:
     """A command: words, in which {file} is a cached file of 64 MiB and {cpus} the number of
     CPUs. It runs in an empty directory `here`, on the CPU that hangdog measures on; on `two` CPUs
-    that lmbench chooses; or on `all`."""
+    that lmbench chooses; or on `all`. A long one has a `label` for the table."""
 
     words: str
     read: typing.Callable[[str], dict]
     on: str = "here"
+    label: str = ""
 
     @property
     def is_lmbench(self):
@@ -51,7 +52,8 @@ class Tool:
     def name(self):
         """As the table names it."""
         place = {"two": ", two CPUs", "all": ", all CPUs"}.get(self.on, "")
-        return f"{'lmbench ' if self.is_lmbench else ''}{self.words}{place}"
+        words = (self.label or self.words).replace(" {file}", "").replace(" -P {cpus}", "")
+        return f"{'lmbench ' if self.is_lmbench else ''}{words}{place}"
 
 
 def lmbench(words, read=parse.microseconds, on="here"):
@@ -73,7 +75,11 @@ def file_rate(size, what):
 def perf_copy(size):
     """perf's bench of glibc's memcpy; as many loops as make some 4 GB."""
     loops = (4 << 30) // (int(size[:-2]) << {"KB": 10, "MB": 20}[size[-2:]])
-    return Tool(f"perf bench mem memcpy -f default -s {size} -l {loops}", parse.perf_rate)
+    return Tool(
+        f"perf bench mem memcpy -f default -s {size} -l {loops}",
+        parse.perf_rate,
+        label=f"perf bench mem memcpy -s {size}",
+    )
 
 
 LATENCY = lmbench("lat_mem_rd -t -N 1 64 64", parse.lat_mem_rd)
@@ -81,15 +87,29 @@ READ_WORDS = Tool(
     "sysbench memory --memory-oper=read --memory-block-size=64M --memory-total-size=1000G"
     " --time=1 run",
     parse.sysbench_rate,
+    label="sysbench memory read, 64M",
 )
 LOCK = Tool(
     f"sysbench mutex --threads=1 --mutex-num=1 --mutex-loops=0 --mutex-locks={LOCKS} run",
     parse.sysbench_each(LOCKS),
+    label="sysbench mutex, one thread",
 )
-SYSCALL = Tool("perf bench syscall basic -l 2000000", parse.perf_usecs)
-SCHED_PIPE = Tool("perf bench sched pipe -l 100000", parse.perf_usecs)
-SWITCH = Tool("stress-ng --switch 1 --switch-method pipe -t 1 --metrics", parse.stress_nanosecs)
-CLOCK = Tool("stress-ng --vdso 1 --vdso-func clock_gettime -t 1 --metrics", parse.stress_nanosecs)
+SYSCALL = Tool(
+    "perf bench syscall basic -l 2000000", parse.perf_usecs, label="perf bench syscall basic"
+)
+SCHED_PIPE = Tool(
+    "perf bench sched pipe -l 100000", parse.perf_usecs, label="perf bench sched pipe"
+)
+SWITCH = Tool(
+    "stress-ng --switch 1 --switch-method pipe -t 1 --metrics",
+    parse.stress_nanosecs,
+    label="stress-ng --switch, pipe",
+)
+CLOCK = Tool(
+    "stress-ng --vdso 1 --vdso-func clock_gettime -t 1 --metrics",
+    parse.stress_nanosecs,
+    label="stress-ng --vdso, clock_gettime",
+)
 SLEEP = lmbench("lat_usleep -u nanosleep 1000", parse.less(parse.microseconds, 1e6))
 CONTEXT = lmbench("lat_ctx -s 0 2", parse.lat_ctx)
 # It takes 20 s where it repeats, and all sizes up to 10 KiB where it is asked for 0.
@@ -99,6 +119,7 @@ FSYNC = Tool(
     "sysbench fileio --file-num=1 --file-total-size=4K --file-test-mode=seqrewr"
     " --file-block-size=4096 --file-fsync-all=on --percentile=50 --time=2 run",
     parse.sysbench_median,
+    label="sysbench fileio, rewrite + fsync",
 )
 
 

@@ -1,11 +1,9 @@
 """mousepad: 4,000 long lines are pasted into an empty document. To insert them is quick; to break
 and lay them out is not."""
 
-import time
-
-from judge import Truth
-from stage import need, now_ns
-from watcher import Watcher, must_be_in, until_idle
+from editor import freeze
+from stage import need
+from watcher import until_idle
 
 NAME = "mousepad"
 LINES = 4000
@@ -36,32 +34,14 @@ def play(stage):
         stage.xdotool("key", "ctrl+a")
         stage.xdotool("key", "ctrl+v")
 
-    with stage.recording():
-        watcher = Watcher(editor.pid)
-        for _ in range(5):
-            stage.xdotool("type", "word ")
-            time.sleep(0.2)
-        begin = now_ns()
-        paste()
-        time.sleep(0.2)
-        # What a user does, and what is not answered.
-        stage.xdotool("key", "Down")
-        turn = watcher.busiest(at_least_s=0.5)
-        # The rest is laid out bit by bit, between what else there is to do.
-        until_idle(editor.pid)
-        end = now_ns()
-    paste()
-    time.sleep(1)
-    line = must_be_in(editor.pid, r"\bgtk_text_layout_")
-    return Truth(
+    return freeze(
+        stage,
+        editor,
+        key=("type", "word "),
+        act=paste,
+        at_least_s=0.5,
+        within=r"\bgtk_text_layout_",
         text="LongRunning in gtk_text_layout_*, not in an insertion",
-        victim=editor.pid,
-        problem_class="LongRunning",
-        root=editor.pid,
-        root_class="LongRunning",
-        frozen=turn.span,
-        troubled=(begin, end),
-        witness=f"/proc: {turn.cpu_s:.1f} of {turn.wall_s:.1f} s on the CPU; gdb: {line}",
         ran=((r"^gtk_text_layout_", 0.6),),
         innocent=("insert", "paste", "clipboard"),
     )

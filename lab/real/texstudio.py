@@ -2,11 +2,9 @@
 A timer of the watcher of files has all of it loaded again, and the document's structure read anew,
 entry by entry."""
 
-import time
-
-from judge import Truth
-from stage import need, now_ns
-from watcher import Watcher, must_be_in, until_idle
+from editor import freeze
+from stage import need
+from watcher import until_idle
 
 NAME = "texstudio"
 ENTRIES = 60_000
@@ -39,31 +37,14 @@ def play(stage):
         with bib.open("a", encoding="ascii") as file:
             file.write(ENTRY.format(n=ENTRIES))
 
-    with stage.recording():
-        watcher = Watcher(editor.pid)
-        for _ in range(5):
-            stage.xdotool("key", "Down")
-            time.sleep(0.2)
-        begin = now_ns()
-        append()
-        time.sleep(0.2)
-        # What a user does, and what is not answered.
-        stage.xdotool("key", "Down")
-        turn = watcher.busiest(at_least_s=1)
-        until_idle(editor.pid)
-        end = now_ns()
-    append()
-    time.sleep(1)
-    line = must_be_in(editor.pid, r"Texstudio::updateStructureLocally")
-    return Truth(
+    return freeze(
+        stage,
+        editor,
+        key=("key", "Down"),
+        act=append,
+        at_least_s=1,
+        within=r"Texstudio::updateStructureLocally",
         text="LongRunning in QEditor::reload, updateStructureLocally",
-        victim=editor.pid,
-        problem_class="LongRunning",
-        root=editor.pid,
-        root_class="LongRunning",
-        frozen=turn.span,
-        troubled=(begin, end),
-        witness=f"/proc: {turn.cpu_s:.1f} of {turn.wall_s:.1f} s on the CPU; gdb: {line}",
         ran=(
             (r"^QReliableFileWatch::timerEvent\b", 0.8),
             (r"^QEditor::reload\b", 0.8),

@@ -13,6 +13,7 @@
 //! saved. [`doctor`] tells what this machine allows.
 
 mod bounded;
+pub mod clock;
 mod code;
 mod command;
 mod counters;

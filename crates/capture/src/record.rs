@@ -9,6 +9,7 @@ use hangdog_trace::meta::{Clock, Meta, Mode, RecordingState};
 use hangdog_trace::tables::Loss;
 use hangdog_trace::words::LossKind;
 
+use crate::clock;
 use crate::command::Command;
 use crate::error::{Error, Result};
 use crate::owner::hand_over;
@@ -85,7 +86,7 @@ pub(crate) fn describe(session: &Session, options: &Options, start: u64, mode: M
         mode,
         recorder_pid: Some(std::process::id()),
         started_unix_ns: unix_ns(start),
-        started: rfc3339(unix_ns(start)),
+        started: clock::rfc3339(unix_ns(start)),
         clock: Clock {
             monotonic_start_ns: start,
         },
@@ -102,26 +103,6 @@ pub(crate) fn describe(session: &Session, options: &Options, start: u64, mode: M
         yardstick: options.yardstick.clone(),
         ..Meta::default()
     }
-}
-
-/// A moment as RFC 3339 has it, in UTC.
-fn rfc3339(unix_ns: u64) -> String {
-    let seconds = (unix_ns / 1_000_000_000) as libc::time_t;
-    // SAFETY: tm is plain integers and a pointer, for which zero is valid; gmtime_r fills it.
-    let time = unsafe {
-        let mut time: libc::tm = std::mem::zeroed();
-        libc::gmtime_r(&seconds, &mut time);
-        time
-    };
-    format!(
-        "{:04}-{:02}-{:02}T{:02}:{:02}:{:02}Z",
-        time.tm_year + 1900,
-        time.tm_mon + 1,
-        time.tm_mday,
-        time.tm_hour,
-        time.tm_min,
-        time.tm_sec
-    )
 }
 
 /// Counts what is lost, and writes a row whenever there is something new.

@@ -41,11 +41,15 @@ pub fn read(trace: &Path) -> Result<Answers> {
 /// Writes them; the file is the old one or the new one at any moment.
 ///
 /// # Errors
-/// If the trace's folder cannot be written to.
+/// If the trace's folder cannot be written to, or its disk is full; nothing has changed then.
 pub fn write(trace: &Path, answers: &Answers) -> Result<()> {
     let path = path(trace);
     let new = path.with_extension("toml.new");
     let cannot = || format!("cannot write {}", path.display());
-    fs::write(&new, answers.text()).with_context(cannot)?;
-    fs::rename(&new, &path).with_context(cannot)
+    let written = fs::write(&new, answers.text()).and_then(|()| fs::rename(&new, &path));
+    if written.is_err() {
+        // What there is of it; that it cannot be removed adds nothing to the error.
+        let _ = fs::remove_file(&new);
+    }
+    written.with_context(cannot)
 }

@@ -3,7 +3,6 @@
 mod answers_file;
 mod args;
 mod case;
-mod clock;
 mod commands;
 mod describe;
 mod exported;

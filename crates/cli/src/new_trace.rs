@@ -1,6 +1,7 @@
 //! A trace that is made: what it is called, and what is said of it when it is there.
 
-use crate::{clock, format};
+use crate::format;
+use hangdog_capture::clock;
 use hangdog_trace::Trace;
 use std::path::{Path, PathBuf};
 

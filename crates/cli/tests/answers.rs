@@ -232,6 +232,36 @@ fn a_damaged_file_is_refused_and_kept() {
     assert_eq!(root(&dir), pair("helper", "LongWait"));
 }
 
+/// Where the answers cannot be written, here since no file may have any bytes, the error says so;
+/// the old file stays, and no part of a new one.
+#[test]
+fn what_cannot_be_written_changes_nothing() {
+    let dir = traces();
+    at_terminal(&dir, "why asked.hang", "2\n");
+    let before = fs::read(answers_of(&dir)).expect("answers");
+    let output = Command::new("sh")
+        .args([
+            "-c",
+            "trap '' XFSZ; ulimit -f 0; exec \"$@\"",
+            "sh",
+            HANGDOG,
+        ])
+        .args(["why", "asked.hang", "--forget", "1"])
+        .current_dir(&dir)
+        .output()
+        .expect("a run");
+    let error = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(output.status.code(), Some(2), "{error}");
+    assert!(error.contains("answers.toml: File too large"), "{error}");
+    assert_eq!(fs::read(answers_of(&dir)).expect("answers"), before);
+    let left: Vec<_> = fs::read_dir(dir.path().join("asked.hang"))
+        .expect("the trace")
+        .filter_map(|entry| entry.ok()?.file_name().into_string().ok())
+        .filter(|name| name.starts_with("answers"))
+        .collect();
+    assert_eq!(left, ["answers.toml"]);
+}
+
 /// Comments and other answers survive what hangdog adds and takes back.
 #[test]
 fn what_a_person_wrote_stays() {

@@ -12,7 +12,7 @@ use hangdog_graph::history::History;
 use hangdog_graph::{Belief, Edge, EdgeKind, Evidence, Source, Strength, Wait};
 use hangdog_timeline::State;
 use hangdog_trace::ids::Utid;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::ops::Range;
 
 use crate::answers::Answers;
@@ -207,10 +207,12 @@ fn compare(
 }
 
 /// Who should have ended a wait, by who ended such waits in another recording: the threads of this
-/// one that have the role.
+/// one that have the role, each as likely as the others. All together they are less than 1: what
+/// is left is for what this recording tells by itself.
 pub(crate) fn beliefs(here: &Evidence<'_>, there: &Evidence<'_>, wait: &Wait) -> Vec<Belief> {
     let shape = Shape::of(here, wait);
     let mut roles: BTreeMap<String, usize> = BTreeMap::new();
+    let mut others = 0;
     let last = similar(there, &shape, &[], u64::MAX, None).pop();
     let last = last.and_then(|good| {
         let intervals = there.timeline.intervals(good.thread);
@@ -219,31 +221,43 @@ pub(crate) fn beliefs(here: &Evidence<'_>, there: &Evidence<'_>, wait: &Wait) ->
     });
     if let Some((good, last)) = last {
         let history = History::of(there, &Wait::new(there, good.thread, &last));
+        others = history.by_timer + history.by_others;
         for (&thread, ended) in &history.by_thread {
             *roles.entry(role_of(there, thread)).or_default() += ended.brought_on;
         }
     }
-    let total: usize = roles.values().sum();
-    let mut beliefs: Vec<Belief> = here
-        .timeline
-        .threads()
-        .filter(|&thread| here.threads.known(thread).is_some() && thread != wait.thread)
-        .filter(|&thread| here.timeline.life(thread).end > wait.start)
-        .filter_map(|thread| {
-            let times = *roles.get(&role_of(here, thread))?;
-            (times > 0).then(|| Belief {
-                probability: times as f64 / (total + 1) as f64,
+    let total = roles.values().sum::<usize>() + others;
+    // By thread that may have done it, its role; and how many have each.
+    let mut able: Vec<(Utid, String)> = Vec::new();
+    let mut sharing: HashMap<String, usize> = HashMap::new();
+    for thread in here.timeline.threads() {
+        if here.threads.known(thread).is_none()
+            || thread == wait.thread
+            || here.timeline.life(thread).end <= wait.start
+        {
+            continue;
+        }
+        let role = role_of(here, thread);
+        if roles.get(&role).is_some_and(|&times| times > 0) {
+            *sharing.entry(role.clone()).or_default() += 1;
+            able.push((thread, role));
+        }
+    }
+    let mut beliefs: Vec<Belief> = able
+        .into_iter()
+        .map(|(thread, role)| {
+            let times = roles[&role];
+            let probability = times as f64 / (total + 1) as f64 / sharing[&role] as f64;
+            Belief {
+                probability,
                 edge: Edge {
                     kind: EdgeKind::Habit,
                     strength: Strength::Weak,
-                    reason: format!(
-                        "in the baseline {} ended {times} such waits",
-                        role_of(here, thread)
-                    ),
+                    reason: format!("in the baseline {role} ended {times} such waits"),
                     source: Source::Thread(thread),
                     wake: None,
                 },
-            })
+            }
         })
         .collect();
     beliefs.sort_by(|a, b| b.probability.total_cmp(&a.probability));

@@ -24,8 +24,8 @@ const MOMENT_NS: u64 = 10_000_000;
 /// What was delivered is taken no later than this after the thread came on a CPU for it.
 const DELIVERY_NS: u64 = 1_000_000;
 
-/// What began the work of `thread` in `windows`, with the thread that did, if it was one; none for a thread of which nothing is known.
-/// `is_within` tells whether a stack is one of the work.
+/// What began the work of `thread` in `windows`, with the thread that did, if it was one; none for
+/// a thread of which nothing is known. `is_within` tells whether a stack is one of the work.
 pub(crate) fn of(
     evidence: &Evidence<'_>,
     thread: Utid,

@@ -113,6 +113,13 @@ pub(crate) struct Piece {
     pub left: Option<Left>,
 }
 
+impl Piece {
+    /// Whether it is of what the suspect is to blame for.
+    fn is_of(&self, suspect: &Suspect) -> bool {
+        self.thread == suspect.thread && self.kind == suspect.kind
+    }
+}
+
 /// A wait of which it is not sure what ended it.
 #[derive(Clone, Debug)]
 pub(crate) struct Doubt {
@@ -153,15 +160,21 @@ impl Blame {
         (share >= CIRCLE_SHARE).then_some(longest)
     }
 
+    /// What the suspect is to blame for, in the order of time.
+    pub(crate) fn pieces_of<'a>(
+        &'a self,
+        suspect: &'a Suspect,
+    ) -> impl Iterator<Item = &'a Piece> + Clone {
+        self.pieces.iter().filter(|piece| piece.is_of(suspect))
+    }
+
     /// The step in which the suspect spent the most of what it is to blame for; where nothing is
     /// known of it, the step that most of the time was laid to.
     pub(crate) fn main_step(&self, suspect: &Suspect) -> usize {
-        let is_suspects =
-            |piece: &Piece| piece.thread == suspect.thread && piece.kind == suspect.kind;
-        let any = self.pieces.iter().any(is_suspects);
+        let any = self.pieces_of(suspect).next().is_some();
         let mut times: HashMap<usize, u64> = HashMap::new();
         for piece in &self.pieces {
-            if !any || is_suspects(piece) {
+            if !any || piece.is_of(suspect) {
                 *times.entry(piece.step).or_default() += piece.ns;
             }
         }

@@ -94,9 +94,8 @@ pub fn explain(
         .iter()
         .filter_map(|&at| blame.steps[at].reached.as_ref());
     let own = blame
-        .pieces
-        .iter()
-        .filter(|piece| piece.step == step && piece.thread == suspect.thread)
+        .pieces_of(&suspect)
+        .filter(|piece| piece.step == step)
         .max_by_key(|piece| piece.ns)
         .and_then(|piece| piece.wait.as_ref());
     let (waiting, edge) = reached.chain(own).nth(number.checked_sub(1)?)?;

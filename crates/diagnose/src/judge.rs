@@ -249,9 +249,7 @@ impl Judge<'_, '_> {
                 waiting.wait.user_stack(evidence),
             ));
         }
-        let pieces = self.blame.pieces.iter().filter(|piece| {
-            piece.step == main && piece.thread == suspect.thread && piece.kind == suspect.kind
-        });
+        let pieces = (self.blame.pieces_of(suspect)).filter(|piece| piece.step == main);
         let Some(longest) = pieces.clone().max_by_key(|piece| piece.ns) else {
             return path;
         };

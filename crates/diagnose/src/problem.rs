@@ -2,11 +2,12 @@
 //!
 //! What somebody waited for is known best where the trace shows the one who waits: input that lies
 //! unread on a connection to the display ([`input`]), a request that is not replied to
-//! ([`request`]), a file's lock that is not to be had ([`kept_out`]). Otherwise each thread's time is searched ([`finder`]): a wait can take long, a
-//! computation, the want of a CPU, and many small waits for the same thing that add up. What a
-//! stretch of its kind usually takes, at the same place of the same thread, is subtracted: a loop
-//! that sleeps 10 ms every time has no problem when it sleeps 10 ms. What remains is weighted by
-//! how likely it is that somebody waited for it ([`family`]).
+//! ([`request`]), a file's lock that is not to be had ([`kept_out`]). Otherwise each thread's time
+//! is searched ([`finder`]): a wait can take long, a computation, the want of a CPU, and many small
+//! waits for the same thing that add up. What a stretch of its kind usually takes, at the same
+//! place of the same thread, is subtracted: a loop that sleeps 10 ms every time has no problem when
+//! it sleeps 10 ms. What remains is weighted by how likely it is that somebody waited for it
+//! ([`family`]).
 
 mod family;
 mod finder;

@@ -3,7 +3,8 @@
 //!
 //! Each piece of work was begun by an event ([`begun`](crate::begun)); where that was another
 //! thread's doing, the question goes on to what began that thread's work. It stops at a device, at
-//! a timer, at the outside world, where the trace begins, or at a thread that it came by twice already.
+//! a timer, at the outside world, where the trace begins, or at a thread that it came by twice
+//! already.
 
 use hangdog_graph::Evidence;
 use hangdog_trace::ids::{StackId, Utid};

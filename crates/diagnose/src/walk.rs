@@ -51,8 +51,6 @@ impl Blame {
             evidence,
             setting,
             weighty: (window.end - window.start) / WEIGHTY,
-            window: window.clone(),
-            file_locks: HashMap::new(),
             blame: Blame::default(),
             finest: (window.end - window.start) / RESOLUTION,
             way: Vec::new(),
@@ -67,9 +65,6 @@ struct Walk<'a, 'e> {
     evidence: &'a Evidence<'e>,
     setting: Setting<'a>,
     blame: Blame,
-    window: Range<u64>,
-    /// Who keeps a thread from a file's lock, if somebody does.
-    file_locks: HashMap<Utid, Option<Edge>>,
     finest: u64,
     weighty: u64,
     /// The threads whose waits are being explained, outermost first.
@@ -269,7 +264,9 @@ impl Walk<'_, '_> {
             by_last: waiting.cried_wolf,
         };
         let mut beliefs = beliefs(self.evidence, wait, waiting.wake, in_vain);
-        if let (Some(baseline), None) = (self.setting.baseline, beliefs[0].edge.wake) {
+        if let Some(baseline) = self.setting.baseline
+            && is_open(&beliefs[0].edge, wait)
+        {
             let mut known = baseline::beliefs(self.evidence, baseline, wait);
             let left = 1.0 - known.iter().map(|belief| belief.probability).sum::<f64>();
             beliefs.iter_mut().for_each(|own| own.probability *= left);
@@ -323,7 +320,7 @@ impl Walk<'_, '_> {
 
     /// Who has the lock of a file that the thread is after: whether it waits for it, or asks again
     /// and again and sleeps in between.
-    fn file_lock(&mut self, waiting: &Waiting) -> Option<Edge> {
+    fn file_lock(&self, waiting: &Waiting) -> Option<Edge> {
         let wait = &waiting.wait;
         // Who woke a thread that waited for the lock is the one that gave it back.
         let is_kept_out = match wait.kind {
@@ -333,14 +330,9 @@ impl Walk<'_, '_> {
             }
             _ => false,
         };
-        if !is_kept_out {
-            return None;
-        }
-        let (evidence, window) = (self.evidence, &self.window);
-        let known = self.file_locks.entry(wait.thread);
-        known
-            .or_insert_with(|| file_lock(evidence, wait.thread, window.clone()))
-            .clone()
+        is_kept_out
+            .then(|| file_lock(self.evidence, wait, waiting.to))
+            .flatten()
     }
 
     /// Which of the possibilities an answer means, or that it is none of them. One that is not
@@ -387,11 +379,10 @@ impl Walk<'_, '_> {
             let mut woken = evidence.wakes_by(wait.thread, since, until);
             woken.any(|wake| evidence.wakes.wakee[wake] == other)
         };
-        let is_there = |at: &usize| {
-            intervals.get(*at).is_some_and(|earlier| {
-                earlier.state == State::Blocked
-                    && matches!(earlier.cause, Cause::Switch(at) if evidence.site(at as usize) == evidence.site(row))
-            })
+        let site = evidence.site(row);
+        let is_there = |at: &usize| match intervals.get(*at).map(|it| (it.state, it.cause)) {
+            Some((State::Blocked, Cause::Switch(row))) => evidence.site(row as usize) == site,
+            _ => false,
         };
         let earlier: Vec<bool> = (0..here)
             .rev()
@@ -417,6 +408,16 @@ impl Walk<'_, '_> {
             false => thread,
         }
     }
+}
+
+/// Whether it is open who should have ended a wait: nothing that was seen did, or only a time-out.
+fn is_open(edge: &Edge, wait: &Wait) -> bool {
+    let is_of_time = matches!(wait.kind, WaitKind::Sleep | WaitKind::Timer);
+    let is_guess = matches!(
+        edge.kind,
+        EdgeKind::Unknown | EdgeKind::Timer | EdgeKind::Habit | EdgeKind::Peer | EdgeKind::Asked
+    );
+    is_guess && !is_of_time
 }
 
 /// The kind of a wait that is not followed further.

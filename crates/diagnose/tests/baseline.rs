@@ -220,3 +220,141 @@ fn a_baseline_tells_who_should_have_ended_it() {
     assert_eq!(way(&beside), [("app", "habit"), ("worker", "")]);
     assert!(beside.root.confidence < 1.0, "it is a guess by habit");
 }
+
+/// The verdict on what main of a text did from 5 to 105 ms, beside a recording of `good`.
+fn beside(text: &str, good: &Recording) -> Verdict {
+    let recording = record(text);
+    let good = good.evidence();
+    let answers = Answers::default();
+    let problem = Problem::picked(recording.t("main"), 5 * MS..105 * MS);
+    let setting = Setting {
+        baseline: Some(&good),
+        ..setting(false, &answers)
+    };
+    let verdict = diagnose(&recording.evidence(), &problem, setting);
+    if let Err(what) = check(&verdict, &problem) {
+        panic!("{what}\n{verdict:#?}");
+    }
+    verdict
+}
+
+/// Three threads here have the role that ended four waits of four before the last there: each is
+/// as likely as the others, 4 of 5 by 3, and 1 of 5 is left for nobody.
+#[test]
+fn threads_of_one_role_share_its_probability() {
+    let workers: String = (1..=3)
+        .map(|n| {
+            format!(
+                "thread worker{n} app {} name=worker\n0 cpu{n} switch idle -> worker{n}\n",
+                100 + n
+            )
+        })
+        .collect();
+    let verdict = beside(
+        &format!(
+            "process app 100
+            thread main app 100 name=app
+            {workers}
+            0 cpu0 switch idle -> main
+            5ms cpu0 switch main -> idle sleeping futex op=wait object=futex:0x1000 stack={}
+            end 105ms",
+            BAD.stack
+        ),
+        &GOOD.record().0,
+    );
+    let percent = |probability: f64| (probability * 100.0).round() as i64;
+    let likely: Vec<_> = (verdict.questions[0].possibilities.iter())
+        .map(|p| (p.choice.as_str(), percent(p.probability)))
+        .collect();
+    let worker = ("app/worker", 27);
+    assert_eq!(
+        likely,
+        [
+            worker,
+            worker,
+            worker,
+            ("none of these", 20),
+            ("none of these", 0)
+        ]
+    );
+}
+
+/// Where a time-out ended the wait, the baseline tells who should have: worker, who ended all of
+/// them there; the time-out itself, where three of four ended by it there too.
+#[test]
+fn a_baseline_tells_of_time_outs() {
+    let text = format!(
+        "process app 100
+        thread main app 100 name=app
+        thread worker app 102
+        0 cpu0 switch idle -> main
+        0 cpu2 switch idle -> worker
+        5ms cpu0 switch main -> idle sleeping futex op=wait object=futex:0x1000 stack={}
+        105ms cpu0 wake idle -> main in=timer
+        105.1ms cpu0 switch idle -> main
+        end 110ms",
+        BAD.stack
+    );
+    let all = beside(&text, &GOOD.record().0);
+    assert_eq!(way(&all), [("app", "habit"), ("worker", "")]);
+    assert_eq!(of_thread(&all, 102, "run"), 100_000);
+
+    let mut few = "process app 100
+        thread main app 100 name=app
+        thread worker app 102
+        0 cpu0 switch idle -> main
+        0 cpu2 switch idle -> worker\n"
+        .to_owned();
+    let by_timer = "wake idle -> main in=timer";
+    let by_worker = "wake worker -> main futex op=wake object=futex:0x1000";
+    let ends = [by_timer, by_worker, by_timer, by_timer, by_worker];
+    for (at, end) in ends.iter().enumerate() {
+        let from = 10 + 20 * at;
+        few += &format!(
+            "{from}ms cpu0 switch main -> idle sleeping futex op=wait object=futex:0x1000 stack={}
+             {}ms cpu2 {end}
+             {}100us cpu0 switch idle -> main\n",
+            BAD.stack,
+            from + 10,
+            from + 10
+        );
+    }
+    let mostly_by_timer = beside(&text, &record(&format!("{few}end 200ms")));
+    assert_eq!(of_thread(&mostly_by_timer, 100, "timer"), 100_000);
+}
+
+/// What is certain stays so: a wait for the disk is the disk's, though worker ended such waits in
+/// the baseline, and a sleep is its own.
+#[test]
+fn a_baseline_does_not_say_who_ended_what_is_certain() {
+    let disk = "uninterruptible fsync object=file:42 stack=fsync;save kstack=io_schedule;wait";
+    let sleep = "sleeping clock_nanosleep stack=nanosleep;save";
+    for (wait, kind) in [(disk, "disk"), (sleep, "timer")] {
+        let mut text = "process app 100
+            thread main app 100 name=app
+            thread worker app 102
+            0 cpu0 switch idle -> main
+            0 cpu2 switch idle -> worker\n"
+            .to_owned();
+        let turns = |lengths: &[u64], wake: &str| {
+            let mut turns = String::new();
+            let mut now = 5;
+            for length in lengths {
+                turns += &format!(
+                    "{now}ms cpu0 switch main -> idle {wait}
+                     {}ms {wake}
+                     {}100us cpu0 switch idle -> main\n",
+                    now + length,
+                    now + length
+                );
+                now += length + 5;
+            }
+            turns
+        };
+        let good = text.clone() + &turns(&[10, 10, 10, 10], "cpu2 wake worker -> main write");
+        let good = record(&format!("{good}end 200ms"));
+        text += &turns(&[100], "cpu0 wake idle -> main in=softirq vector=4");
+        let verdict = beside(&format!("{text}end 120ms"), &good);
+        assert_eq!(of_thread(&verdict, 100, kind), 100_000, "{wait}");
+    }
+}

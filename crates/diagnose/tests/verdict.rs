@@ -186,3 +186,55 @@ fn unknown_with_a_path() {
     let edge = verdict.path[0].edge.as_ref().expect("an edge");
     assert!(edge.reason.contains("app/gone"), "{}", edge.reason);
 }
+
+/// The edge of the last step that is explained is the one that the path has there: none where it is
+/// for running that worker is to blame, though one wait for the disk was longer than each of its
+/// runs; the disk's where it is for waiting, though one run was longer than each wait.
+#[test]
+fn the_last_step_is_explained_as_the_path_has_it() {
+    let waits = [
+        (vec![(12, 27)], "run", None),
+        (vec![(13, 21), (22, 30), (31, 39)], "disk", Some("disk")),
+    ];
+    for (disk, kind, edge) in waits {
+        let disk: String = disk
+            .iter()
+            .map(|(from, to)| {
+                format!(
+                    "{from}ms cpu1 switch worker -> idle uninterruptible fsync object=file:5 stack=fsync;save;work
+                     {to}ms cpu1 wake idle -> worker in=softirq vector=4
+                     {to}ms cpu1 switch idle -> worker\n"
+                )
+            })
+            .collect();
+        let recording = record(&format!(
+            "process app 100
+            thread main app 100 name=app
+            thread worker app 101
+            0 cpu0 switch idle -> main
+            0 cpu1 switch idle -> worker
+            1ms cpu0 switch main -> idle sleeping futex op=wait object=futex:0x10 stack=pthread_cond_wait;ask;main
+            {disk}
+            41ms cpu1 wake worker -> main futex op=wake object=futex:0x10 stack=pthread_cond_signal;work
+            41.1ms cpu0 switch idle -> main
+            end 50ms"
+        ));
+        let verdict = explain(&recording, "main", 1_000..41_000);
+        assert_eq!(verdict.blame[0].kind, kind);
+        let in_path = verdict.path[1].edge.as_ref().map(|edge| edge.kind);
+        assert_eq!(in_path, edge);
+        let problem = Problem::picked(recording.t("main"), MS..41 * MS);
+        let explained = |number| {
+            let answers = Answers::default();
+            let evidence = recording.evidence();
+            hangdog_diagnose::explain::explain(
+                &evidence,
+                &problem,
+                setting(false, &answers),
+                number,
+            )
+            .map(|explained| explained.edge.kind)
+        };
+        assert_eq!((explained(1), explained(2)), (Some("signal"), edge));
+    }
+}

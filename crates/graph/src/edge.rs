@@ -46,6 +46,8 @@ pub enum EdgeKind {
     Awaited,
     /// The one at the other end of a connection, where no reply came.
     Peer,
+    /// One that it woke right before it waited, as if to ask for something.
+    Asked,
     /// The one who brought it the last time, where nobody did this time.
     Habit,
     /// The same thread went on, perhaps with other work.
@@ -74,6 +76,7 @@ impl EdgeKind {
             EdgeKind::Holder => "holder",
             EdgeKind::Awaited => "awaited",
             EdgeKind::Peer => "peer",
+            EdgeKind::Asked => "asked",
             EdgeKind::Habit => "habit",
             EdgeKind::Next => "next",
             EdgeKind::Wake => "wake",

@@ -10,6 +10,7 @@ use hangdog_trace::tables::{Handoffs, Samples, Switches, Transfers, Wakes};
 use hangdog_trace::words::{Context, StackEnd};
 use std::ops::Deref;
 
+use crate::file_locks::{File, FileLocks};
 use crate::marks::{Mark, Marks};
 use crate::names;
 use crate::sampling::Sampling;
@@ -45,6 +46,7 @@ pub struct Evidence<'a> {
     marks: Marks,
     wakers: Wakers,
     sampling: Sampling,
+    file_locks: FileLocks,
 }
 
 impl<'a> Deref for Evidence<'a> {
@@ -59,12 +61,15 @@ impl<'a> Deref for Evidence<'a> {
 pub type Site = (i16, StackId);
 
 impl<'a> Evidence<'a> {
-    /// Works out what is looked up often: what each stack shows, and who woke whom.
+    /// Works out what is looked up often: what each stack shows, who woke whom, and who took the
+    /// locks of files.
     pub fn new(tables: Tables<'a>) -> Evidence<'a> {
         let marks = Marks::new(tables.stacks);
         let wakers = Wakers::new(tables.wakes, |row| is_own(&tables, &marks, row));
+        let threads = tables.timeline.threads().end as usize;
         Evidence {
             sampling: Sampling::new(tables.samples),
+            file_locks: FileLocks::new(tables.handoffs, tables.threads, threads),
             tables,
             marks,
             wakers,
@@ -158,6 +163,26 @@ impl<'a> Evidence<'a> {
             .iter()
             .take_while(move |&&row| ts(row) < to)
             .map(|&row| row as usize)
+    }
+
+    /// Rows of `handoffs` in `[from, to]` at which `thread` took, gave back, waited for or was
+    /// refused the lock of a file, in order.
+    pub(crate) fn file_lock_steps(
+        &self,
+        thread: Utid,
+        from: u64,
+        to: u64,
+    ) -> impl Iterator<Item = usize> + '_ {
+        self.file_locks.of(self.handoffs, thread, from, to)
+    }
+
+    /// The thread that took a lock of `file` last before a row of `handoffs`, of all of the process
+    /// of `named`: the kernel knows the process alone. The one that was named if none was seen to.
+    pub(crate) fn file_lock_taker(&self, file: File, named: Utid, before: usize) -> Utid {
+        let process = self.threads.thread(named).upid;
+        self.file_locks
+            .taken_before(file, process, before)
+            .map_or(named, |row| self.handoffs.thread[row])
     }
 }
 

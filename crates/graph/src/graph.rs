@@ -1,10 +1,10 @@
 //! The whole graph: vertices, and the edges that lead into each, as columns in CSR form.
 //!
 //! An edge stands for something that happened at one time: a wake that ended a wait, bytes that
-//! were received, work that was taken up, a guess that cut a thread's life in two. It leads from the vertex in which its
-//! thread caused it, or from what is no thread (a timer, a device), to the vertex that it began or
-//! reached, and never back in time. What should have happened and did not is no edge here; see
-//! [`ended_by`](crate::edge::ended_by).
+//! were received, work that was taken up, a guess that cut a thread's life in two. It leads from
+//! the vertex in which its thread caused it, or from what is no thread (a timer, a device), to the
+//! vertex that it began or reached, and never back in time. What should have happened and did not
+//! is no edge here; see [`ended_by`](crate::edge::ended_by).
 //!
 //! That a thread went on after a wait by itself is not kept as an edge: the vertex before is the
 //! one with the number before.

@@ -1,9 +1,9 @@
 //! How waits at one place of a thread ended before.
 //!
 //! A place is a system call and a user stack; where a thread never waited at just this one, the
-//! same object or the same innermost functions will do. Who usually ends the waits there is what to ask for
-//! when nobody did, or when the one who did had done so in vain. A thread that never waited there
-//! before is known by its like: the other threads of its process that have its role.
+//! same object or the same innermost functions will do. Who usually ends the waits there is what
+//! to ask for when nobody did, or when the one who did had done so in vain. A thread that never
+//! waited there before is known by its like: the other threads of its process that have its role.
 
 use hangdog_timeline::timeline::Intervals;
 use hangdog_timeline::{Cause, State};

@@ -22,6 +22,7 @@ mod classify;
 pub mod dot;
 pub mod edge;
 pub mod evidence;
+mod file_locks;
 pub mod graph;
 mod groups;
 mod handover;

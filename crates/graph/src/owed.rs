@@ -8,11 +8,11 @@
 use hangdog_timeline::{Interval, State};
 use hangdog_trace::ids::{NONE, Upid, Utid};
 use hangdog_trace::object::ObjectKind;
-use hangdog_trace::words::{HandoffKind, HandoffStep};
-use std::ops::Range;
+use hangdog_trace::words::HandoffStep;
 
 use crate::edge::{Edge, EdgeKind, Source, Strength};
 use crate::evidence::Evidence;
+use crate::file_locks::{self, File};
 use crate::marks::Mark;
 use crate::wait::{Wait, WaitKind};
 
@@ -96,7 +96,7 @@ pub(crate) fn asked(evidence: &Evidence<'_>, wait: &Wait) -> Vec<Edge> {
                 evidence.name(other)
             );
             Edge::new(
-                EdgeKind::Peer,
+                EdgeKind::Asked,
                 Strength::Weak,
                 Source::Thread(other),
                 reason,
@@ -108,34 +108,58 @@ pub(crate) fn asked(evidence: &Evidence<'_>, wait: &Wait) -> Vec<Edge> {
 /// What was asked for longer ago is not what is waited for now.
 const ASKED_WITHIN_NS: u64 = 5_000_000;
 
-/// Who has the lock of a file that `thread` waited for, or was refused most often, in a window.
-pub fn file_lock(evidence: &Evidence<'_>, thread: Utid, window: Range<u64>) -> Option<Edge> {
+/// A refusal longer before a wait than this is not what it is about.
+const REFUSED_WITHIN_NS: u64 = 5_000_000;
+
+/// Who has the lock of the file that `wait` is for, or that its thread was refused in the course of
+/// the wait or right before it; `until` is where the wait ends, or the part of it that is looked at.
+pub fn file_lock(evidence: &Evidence<'_>, wait: &Wait, until: u64) -> Option<Edge> {
+    struct Held {
+        file: File,
+        holder: Utid,
+        count: usize,
+        last: usize,
+    }
     let handoffs = evidence.handoffs;
-    let from = handoffs.ts.partition_point(|&ts| ts < window.start);
-    let to = handoffs.ts.partition_point(|&ts| ts < window.end);
-    let mut holders: Vec<(Utid, usize)> = Vec::new();
-    for row in from..to {
-        let step = HandoffStep::from(handoffs.step[row]);
-        let is_kept_out = matches!(step, HandoffStep::Refused | HandoffStep::Waiting);
-        if HandoffKind::from(handoffs.kind[row]) != HandoffKind::FileLock
-            || !is_kept_out
-            || handoffs.thread[row] != thread
-            || matches!(handoffs.other[row], NONE)
-            || handoffs.other[row] == thread
-        {
-            continue;
-        }
-        match holders
-            .iter_mut()
-            .find(|(other, _)| *other == handoffs.other[row])
-        {
-            Some((_, count)) => *count += 1,
-            None => holders.push((handoffs.other[row], 1)),
+    let since = wait.start.saturating_sub(REFUSED_WITHIN_NS);
+    // A wait for the lock itself names the file, a sleep between two tries does not.
+    let wanted = (wait.kind == WaitKind::Lock).then(|| wait.object(evidence).0);
+    let mut all: Vec<Held> = Vec::new();
+    for row in evidence.file_lock_steps(wait.thread, since, until) {
+        let file = file_locks::file(handoffs, row);
+        let holder = handoffs.other[row];
+        match HandoffStep::from(handoffs.step[row]) {
+            HandoffStep::Refused | HandoffStep::Waiting
+                if holder != NONE
+                    && holder != wait.thread
+                    && wanted.is_none_or(|object| object == handoffs.object[row]) =>
+            {
+                let known = all
+                    .iter_mut()
+                    .find(|held| (held.file, held.holder) == (file, holder));
+                match known {
+                    Some(held) => {
+                        held.count += 1;
+                        held.last = row;
+                    }
+                    None => all.push(Held {
+                        file,
+                        holder,
+                        count: 1,
+                        last: row,
+                    }),
+                }
+            }
+            // It has got it before it waited.
+            HandoffStep::Taken if handoffs.ts[row] <= wait.start => {
+                all.retain(|held| held.file != file);
+            }
+            _ => {}
         }
     }
-    let (holder, count) = holders.into_iter().max_by_key(|&(_, count)| count)?;
-    let holder = taker(evidence, holder, to);
-    let times = match count {
+    let most = all.into_iter().max_by_key(|held| (held.count, held.last))?;
+    let holder = evidence.file_lock_taker(most.file, most.holder, most.last);
+    let times = match most.count {
         1 => String::new(),
         count => format!(", and refused it {count} times"),
     };
@@ -146,20 +170,6 @@ pub fn file_lock(evidence: &Evidence<'_>, thread: Utid, window: Range<u64>) -> O
         Source::Thread(holder),
         reason,
     ))
-}
-
-/// The thread of a process that took a lock of a file last before a row of `handoffs`: the kernel
-/// knows the process alone. The one that was named if none was seen to.
-fn taker(evidence: &Evidence<'_>, named: Utid, before: usize) -> Utid {
-    let handoffs = evidence.handoffs;
-    let process = evidence.threads.thread(named).upid;
-    (before.saturating_sub(MEMORY)..before)
-        .rev()
-        .filter(|&row| HandoffKind::from(handoffs.kind[row]) == HandoffKind::FileLock)
-        .filter(|&row| HandoffStep::from(handoffs.step[row]) == HandoffStep::Taken)
-        .map(|row| handoffs.thread[row])
-        .find(|&thread| evidence.threads.thread(thread).upid == process)
-        .unwrap_or(named)
 }
 
 /// The thread that stands for a process: the one that there is, or its first.

@@ -8,6 +8,8 @@ mod axis;
 mod curves;
 mod levels;
 mod panel;
+#[cfg(test)]
+mod tests;
 mod text;
 
 use plotters::coord::Shift;
@@ -19,7 +21,7 @@ use panel::Panel;
 
 /// Pixels; wide enough for two panels side by side.
 const WIDTH: u32 = 1400;
-const PANEL_HEIGHT: u32 = 440;
+const PANEL_HEIGHT: u32 = 450;
 const HEAD_HEIGHT: u32 = 62;
 const WARNING_HEIGHT: u32 = 22;
 const MARGIN: u32 = 14;
@@ -80,7 +82,8 @@ fn draw(report: &Report, panels: &[Panel]) -> Drawn<String> {
             let width = (WIDTH - 2 * MARGIN) / row.len() as u32;
             for (column, panel) in row.iter().enumerate() {
                 let left = MARGIN + width * column as u32;
-                panel.draw(&root.clone().shrink((left, top), (width, PANEL_HEIGHT)))?;
+                let size = (width, PANEL_HEIGHT - MARGIN);
+                panel.draw(&root.clone().shrink((left, top), size))?;
             }
         }
         root.present()?;
@@ -104,7 +107,7 @@ fn draw_head(root: &Area, report: &Report, warnings: &[String]) -> Drawn {
     );
     let files = &machine.files;
     let about = format!(
-        "{} · files on {} ({}) · {}hangdog {}",
+        "{} · files on {} ({}) · {}hangdog {} · pale: 10th to 90th percentile",
         text::utc(report.taken_unix_s),
         known(&files.kind, "an unknown file system"),
         known(&files.device, "unknown device"),

@@ -201,6 +201,13 @@ impl Archive {
         Ok(report)
     }
 
+    /// Removes what there is of a trace whose hang was not added, with its verdict.
+    pub fn discard(&self, trace: &Path) {
+        // It may never have been made.
+        let _ = fs::remove_dir_all(trace);
+        let _ = fs::remove_file(trace.with_extension("json"));
+    }
+
     /// All reports, the one that was met last first, and what should be one and is none.
     ///
     /// # Errors
@@ -292,7 +299,12 @@ impl Archive {
             file.sync_all()?;
             fs::rename(&unfinished, &path)
         };
-        write().map_err(failed(|| format!("write {}", path.display())))
+        let written = write();
+        if written.is_err() {
+            // Where the disk is full, a part of it would only take space.
+            let _ = fs::remove_file(&unfinished);
+        }
+        written.map_err(failed(|| format!("write {}", path.display())))
     }
 }
 
@@ -413,6 +425,16 @@ mod tests {
         let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
         assert_eq!(mode(archive.folder()), 0o700);
         assert_eq!(mode(&archive.folder().join("report-aa.json")), 0o600);
+    }
+
+    /// Of a file that could not be written nothing is left.
+    #[test]
+    fn whole_or_absent() {
+        let (_root, archive) = archive();
+        // It cannot take the place of a folder.
+        fs::create_dir(archive.folder().join("verdict.json")).unwrap();
+        assert!(archive.write("verdict.json", &"the verdict").is_err());
+        assert_eq!(archive.names().unwrap(), ["verdict.json"]);
     }
 
     /// The oldest traces go first, with their verdicts, until the rest is within the limit; the

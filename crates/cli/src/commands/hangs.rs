@@ -1,13 +1,13 @@
 //! `hangdog hangs`: what the watch caught.
 
 use crate::args::{HangsArgs, Which, WhyArgs, WindowArgs};
-use crate::clock;
 use crate::commands::why;
 use crate::format;
 use crate::output::{self, Colour, Paint};
 use crate::select::NothingFound;
 use crate::units::Moment;
 use anyhow::{Context, Result};
+use hangdog_capture::clock;
 use hangdog_watch::archive::{Archive, Occasion, Report};
 use serde::Serialize;
 use std::io::Write;

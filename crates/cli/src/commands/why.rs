@@ -87,12 +87,12 @@ pub fn run(args: &WhyArgs) -> Result<()> {
     let is_asked =
         !args.yes && !args.json && io::stdin().is_terminal() && io::stdout().is_terminal();
     if is_asked {
-        let mut later: Vec<Shape> = Vec::new();
-        while let Some(question) = next_question(&verdict, &later) {
+        let mut left_at_default: Vec<Shape> = Vec::new();
+        while let Some(question) = next_question(&verdict, &left_at_default) {
             let paint = Paint::for_stdout();
             match ask::ask(question, &mut io::stdin().lock(), &mut io::stdout(), &paint)? {
                 Said::Enough => break,
-                Said::Default => later.push(question.wait.clone()),
+                Said::Default => left_at_default.push(question.wait.clone()),
                 Said::Chosen(at) => {
                     let choice = &question.possibilities[at].choice;
                     answers.add(&question.text, question.wait.clone(), choice)?;
@@ -125,11 +125,11 @@ pub fn run(args: &WhyArgs) -> Result<()> {
 }
 
 /// The first question that has no answer, and was not left at its default.
-fn next_question<'v>(verdict: &'v Verdict, later: &[Shape]) -> Option<&'v Question> {
+fn next_question<'v>(verdict: &'v Verdict, left_at_default: &[Shape]) -> Option<&'v Question> {
     verdict
         .questions
         .iter()
-        .find(|question| question.answer.is_none() && !later.contains(&question.wait))
+        .find(|question| question.answer.is_none() && !left_at_default.contains(&question.wait))
 }
 
 fn forget(trace: &Path, answers: &mut Answers, number: u32) -> Result<()> {

@@ -5,7 +5,7 @@ use serde_json::Value;
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader, Write};
 use std::os::unix::fs::PermissionsExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{ChildStdin, ChildStdout, Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -280,6 +280,91 @@ fn a_limit_on_disk() {
     let report = format!("report-{}.json", text(&hangs[0]["signature"]));
     assert_eq!(left, [report]);
     watch.end();
+}
+
+/// A small disk of its own for what is caught.
+struct Disk(PathBuf);
+
+impl Disk {
+    fn mount(machine: &Machine, options: &str) -> Disk {
+        let folder = machine.path("caught");
+        fs::create_dir(&folder).expect("a folder");
+        let disk = Disk(folder);
+        disk.run(&["mount", "-t", "tmpfs", "-o", options, "none"]);
+        disk
+    }
+
+    fn run(&self, command: &[&str]) {
+        let mut program = Command::new(command[0]);
+        let ended = program.args(&command[1..]).arg(&self.0).status();
+        assert!(ended.expect("a run").success(), "{command:?}");
+    }
+
+    fn names(&self) -> Vec<String> {
+        let entries = fs::read_dir(&self.0).expect("a folder");
+        let name = |entry: std::io::Result<fs::DirEntry>| entry.expect("an entry").file_name();
+        let mut names: Vec<String> = entries
+            .map(|entry| name(entry).to_string_lossy().into_owned())
+            .collect();
+        names.sort();
+        names
+    }
+}
+
+impl Drop for Disk {
+    fn drop(&mut self) {
+        let _ = Command::new("umount").arg("-l").arg(&self.0).status();
+    }
+}
+
+/// Where the disk is full, whether the trace has no room or only what is told of it, the watch says
+/// so, leaves nothing of that hang, and goes on: the next one is saved if there is room again.
+#[test]
+fn a_full_disk() {
+    let Some(machine) = machine() else { return };
+    let Some(display) = Display::start() else {
+        return;
+    };
+    let disk = Disk::mount(&machine, "size=128k");
+    let options = ["--pause", "0s", "--window-limit", "1s"];
+    let mut watch = Watch::start(&machine, &options);
+    let mut window = Window::open(&machine, &display);
+    let mut hang = |watch: &Watch<'_>, number| {
+        window.hang(2_500);
+        watch.wait_for(number);
+        let said = watch.said();
+        said.lines().last().unwrap_or_default().to_owned()
+    };
+    let said = hang(&watch, 1);
+    assert!(said.contains("not saved"), "{said}");
+    assert!(said.contains("the disk is full"), "{said}");
+    assert_eq!(disk.names(), [""; 0]);
+
+    disk.run(&["mount", "-o", "remount,size=64m"]);
+    let said = hang(&watch, 2);
+    assert!(said.contains("for the first time"), "{said}");
+    let names = disk.names();
+    // The trace, the verdict, and the report.
+    assert_eq!(names.len(), 3, "{names:?}");
+
+    // Room for another trace and its verdict, but for no report.
+    let more = entries(&disk.0.join(&names[0])) + 1;
+    let room = format!("remount,nr_inodes={}", entries(&disk.0) + more);
+    disk.run(&["mount", "-o", &room]);
+    let said = hang(&watch, 3);
+    assert!(said.contains("not saved: cannot write"), "{said}");
+    assert_eq!(disk.names(), names);
+    assert_eq!(watch.hangs()[0]["count"], 1);
+    watch.end();
+}
+
+/// How many files and folders a folder is, with itself.
+fn entries(folder: &Path) -> usize {
+    let inside = fs::read_dir(folder).expect("a folder");
+    let paths = inside.map(|entry| entry.expect("an entry").path());
+    1 + paths
+        .map(|path| if path.is_dir() { entries(&path) } else { 1 })
+        .sum::<usize>()
 }
 
 /// A named thread that does not come round is caught, by its limit, also without a window.

@@ -82,7 +82,8 @@ pub fn explain_ns(recording: &Recording, thread: u32, window: Range<u64>) -> Ver
 }
 
 /// What must hold of every verdict: the blame is the problem's duration to the nanosecond, by kind
-/// and by thread; shares are shares; all samples of what ran are told once; each step of the path lies within the one above.
+/// and by thread; shares are shares; all samples of what ran are told once; each step of the path
+/// lies within the one above.
 pub fn check(verdict: &Verdict, problem: &Problem) -> Result<(), String> {
     let duration = problem.duration();
     if (verdict.problem.start_ns, verdict.problem.duration_ns) != (problem.window.start, duration) {

@@ -91,8 +91,8 @@ impl Axis {
         }
     }
 
-    /// For these values, all above 0 and finite; it ends at ticks, which are written as
-    /// `write` says of their exponents. None if there is no value.
+    /// For these values, all above 0 and finite;
+    /// `write` says how a tick's exponent is written. None if there is no value.
     pub fn of_values(
         values: impl Iterator<Item = f64>,
         most: usize,
@@ -108,7 +108,7 @@ impl Axis {
         }
         // 1, 2, 5, 10 where they have room; else whole powers, and at last every so many of them.
         let fine = |exponent: f64| [0.0, 2f64.log10(), 5f64.log10()].map(|part| exponent + part);
-        let (first, last) = ((low - 1e-9).floor(), (high + 1e-9).ceil());
+        let (first, last) = ((low - 1e-6).floor(), (high + 1e-6).ceil());
         let mut all: Vec<f64> = multiples(1.0, first, last)
             .into_iter()
             .flat_map(fine)
@@ -123,26 +123,27 @@ impl Axis {
             let start = (first / step).floor() * step;
             all = multiples(step, start, last + step);
         }
-        let below = all.iter().rposition(|tick| *tick <= low + 1e-9);
-        let above = all.iter().position(|tick| *tick >= high - 1e-9);
-        let (below, above) = (below.unwrap_or(0), above.unwrap_or(all.len() - 1));
-        // A single value has a tick at it, perhaps: room on both sides.
-        let above = if above <= below { below + 1 } else { above };
-        let ticks: Vec<f64> = all
-            .into_iter()
-            .skip(below)
-            .take(above - below + 1)
-            .collect();
-        let (start, end) = (ticks[0], ticks[ticks.len() - 1]);
+        let air = (high - low) * 0.03;
+        let mut range = low - air..high + air;
+        if all.iter().filter(|tick| range.contains(tick)).count() < 2 {
+            // So narrow that it has no ticks of its own: it ends at the next ones.
+            let below = all.iter().rposition(|tick| *tick < low - 1e-9);
+            let above = all.iter().position(|tick| *tick > high + 1e-9);
+            range = all[below.unwrap_or(0)]..all[above.unwrap_or(all.len() - 1)];
+        }
+        let (start, end) = (range.start, range.end);
+        let inside = |exponent: &f64| (start..=end).contains(exponent);
+        let ticks = all.into_iter().filter(inside).collect();
         let lines = match step {
-            1.0 => multiples(1.0, start, end - 0.5)
+            1.0 => multiples(1.0, first, last)
                 .into_iter()
                 .flat_map(|exponent| (2..10).map(move |part| exponent + f64::from(part).log10()))
+                .filter(inside)
                 .collect(),
             _ => Vec::new(),
         };
         Some(Axis {
-            range: start..end,
+            range,
             ticks,
             lines,
             zero: None,
@@ -196,25 +197,25 @@ mod tests {
         assert!(axis.range.contains(&8.0));
     }
 
-    /// Two decades are divided at 1, 2, 5, and the axis ends where a label is.
+    /// Two decades are divided at 1, 2, 5.
     #[test]
     fn few_decades_are_divided() {
-        let axis = Axis::of_values([1.3, 99.0].into_iter(), 10, write).unwrap();
+        let axis = Axis::of_values([0.99, 101.0].into_iter(), 10, write).unwrap();
         let labels: Vec<f64> = axis
             .ticks
             .iter()
             .map(|tick| 10f64.powf(*tick).round())
             .collect();
         assert_eq!(labels, [1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0]);
-        assert_eq!(axis.range, 0.0..2.0);
     }
 
     /// Six decades have a label each, and thin lines between.
     #[test]
     fn many_decades_are_not() {
-        let axis = Axis::of_values([2e3, 5e8].into_iter(), 9, write).unwrap();
+        let axis = Axis::of_values([1e3, 1e9].into_iter(), 9, write).unwrap();
         assert_eq!(axis.ticks, [3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 9.0]);
-        assert_eq!(axis.lines.len(), 6 * 8);
+        let within = axis.lines.iter().filter(|line| (3.0..9.0).contains(*line));
+        assert_eq!(within.count(), 6 * 8);
     }
 
     proptest! {

@@ -73,15 +73,15 @@ pub(super) fn rows(steps: &[Step], x: &Axis) -> Vec<Row> {
         }
     };
     let mut rows = vec![
-        row("a load", LATENCY, Lines::None, latency.collect()),
+        row("a load from", LATENCY, Lines::None, latency.collect()),
         row(
-            "ends at",
+            "found up to",
             FOUND,
             Lines::Whole,
             sizes(|step| step.bytes).collect(),
         ),
         row(
-            "said",
+            "system says",
             SAID,
             Lines::Dashed,
             sizes(|step| step.said_bytes).collect(),

@@ -16,7 +16,7 @@ const PALE_GRID: RGBColor = RGBColor(0xf0, 0xf0, 0xf0);
 const LETTERS: f64 = 13.0;
 const TITLE_HEIGHT: i32 = 26;
 const ROW_HEIGHT: i32 = 19;
-const LEFT: u32 = 74;
+const LEFT: u32 = 92;
 const RIGHT: u32 = 22;
 const BOTTOM: u32 = 26;
 const AIR: i32 = 6;
@@ -91,16 +91,19 @@ impl Panel {
         const GAP: i32 = 18;
         let (mut x, mut y) = (LEFT as i32, TITLE_HEIGHT + ROW_HEIGHT / 2);
         let end = LEFT as i32 + width as i32;
-        for Curve { line, .. } in &self.curves {
+        for curve in &self.curves {
+            let line = curve.line;
             let wide = SAMPLE + 5 + text::width(line.name, LETTERS) as i32;
             if x > LEFT as i32 && x + wide > end {
                 (x, y) = (LEFT as i32, y + ROW_HEIGHT);
             }
             let sample = vec![(x, y), (x + SAMPLE, y)];
             area.draw(&PathElement::new(sample, stroke(line)))?;
-            let middle = (x + SAMPLE / 2, y);
-            area.draw(&Circle::new(middle, 3, inside(line).filled()))?;
-            area.draw(&Circle::new(middle, 3, stroke(line)))?;
+            if has_dots(curve) {
+                let middle = (x + SAMPLE / 2, y);
+                area.draw(&Circle::new(middle, 3, inside(line).filled()))?;
+                area.draw(&Circle::new(middle, 3, stroke(line)))?;
+            }
             let style = text::style(LETTERS, INK).pos(text::LEFT_MIDDLE);
             area.draw_text(line.name, &style, (x + SAMPLE + 5, y))?;
             x += wide + GAP;
@@ -122,6 +125,11 @@ fn draw_mesh(chart: &mut Chart) -> Drawn {
 
 fn stroke(line: &Line) -> ShapeStyle {
     line.color.stroke_width(2)
+}
+
+/// Whether there are so few points that each can be seen.
+fn has_dots(curve: &Curve) -> bool {
+    curve.points.len() <= DOTS
 }
 
 /// What a dot is filled with.
@@ -148,7 +156,7 @@ fn draw_curve(chart: &mut Chart, x: &Axis, curve: &Curve) -> Drawn {
         .map(|point| (x.place(point.at), point.median.log10()))
         .collect();
     chart.draw_series(LineSeries::new(points.iter().copied(), stroke(line)))?;
-    if points.len() <= DOTS {
+    if has_dots(curve) {
         let dots = |style: ShapeStyle| points.iter().map(move |&at| Circle::new(at, 3, style));
         chart.draw_series(dots(inside(line).filled()))?;
         chart.draw_series(dots(stroke(line)))?;

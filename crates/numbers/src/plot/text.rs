@@ -103,7 +103,9 @@ pub(super) fn utc(seconds: u64) -> String {
     // The calendar repeats every 400 years, which have 146,097 days.
     let mut year = 1970 + days / 146_097 * 400;
     days %= 146_097;
-    let is_leap = |year: u64| year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
+    let is_leap = |year: u64| {
+        year.is_multiple_of(4) && (!year.is_multiple_of(100) || year.is_multiple_of(400))
+    };
     while days >= 365 + u64::from(is_leap(year)) {
         days -= 365 + u64::from(is_leap(year));
         year += 1;

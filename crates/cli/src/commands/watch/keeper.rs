@@ -5,9 +5,9 @@
 //! does not end the watch.
 
 use super::notice;
-use crate::clock;
 use crate::format;
 use anyhow::{Context, Result, bail};
+use hangdog_capture::clock;
 use hangdog_capture::flight::snap;
 use hangdog_trace::Trace;
 use hangdog_watch::Hang;
@@ -15,7 +15,6 @@ use hangdog_watch::archive::{Archive, Catch, Occasion, Report};
 use hangdog_watch::processes::Process;
 use serde_json::Value;
 use std::env;
-use std::fs;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -52,12 +51,18 @@ impl Keeper<'_> {
     fn save(&self, hang: &Hang, process: &Process) -> Result<Report> {
         let stamp = clock::stamp(clock::now());
         let path = self.archive.new_trace(&stamp, &process.name);
-        if let Err(why) = snap(&self.socket, &path) {
-            // A part of a trace would be of no use, and in the way of others.
-            let _ = fs::remove_dir_all(&path);
-            return Err(why.into());
+        let saved = snap(&self.socket, &path).map_err(anyhow::Error::from);
+        let reported = saved.and_then(|_| self.report(hang, process, &path));
+        if reported.is_err() {
+            // What no report leads to would be of no use, and in the way of others.
+            self.archive.discard(&path);
         }
-        let trace = Trace::open(&path)?;
+        reported
+    }
+
+    /// Explains a hang by its trace, and adds it to the report of its cause.
+    fn report(&self, hang: &Hang, process: &Process, path: &Path) -> Result<Report> {
+        let trace = Trace::open(path)?;
         let meta = trace.meta();
         let zero = meta.clock.monotonic_start_ns;
         let in_trace = |time: u64| time.saturating_sub(zero).min(meta.duration_ns);
@@ -68,11 +73,11 @@ impl Keeper<'_> {
             goes_on: hang.stretch.goes_on,
             pid: process.pid,
             tid: hang.tid,
-            trace: file_name(&path),
+            trace: file_name(path),
             from_ns: in_trace(window.start),
             to_ns: in_trace(window.end),
         };
-        let answer = why(&path, &occasion);
+        let answer = why(path, &occasion);
         let (signature, sentence, verdict) = match answer {
             Ok(answer) => {
                 let text = |field: &str| answer[field].as_str().map(str::to_owned);

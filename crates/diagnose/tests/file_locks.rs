@@ -1,0 +1,105 @@
+//! Naps of threads that cannot get the lock of a file: they are laid to who has it, and no other
+//! naps are.
+//!
+//! Who has file 9 runs throughout. The waiter asks for the lock, is refused, naps and asks again.
+
+mod support;
+
+use hangdog_diagnose::Verdict;
+use support::*;
+
+const NAP: &str = "sleeping clock_nanosleep stack=nanosleep;retry;work";
+
+/// Two processes that take locks, each with two threads that run throughout, and what happens.
+fn locks(events: &str) -> Recording {
+    record(&format!(
+        "process app 100
+        thread main app 100 name=app
+        process one 200
+        thread first one 200 name=one
+        thread second one 201
+        process two 300
+        thread other two 300 name=two
+        0 cpu0 switch idle -> main
+        0 cpu1 switch idle -> first
+        0 cpu2 switch idle -> second
+        0 cpu3 switch idle -> other
+        {events}
+        end 1s"
+    ))
+}
+
+/// A nap of main from `from` to `to` ms.
+fn nap(from: u64, to: u64) -> String {
+    format!(
+        "{from}ms cpu0 switch main -> idle {NAP}
+         {to}ms cpu0 wake idle -> main in=timer
+         {to}ms cpu0 switch idle -> main\n"
+    )
+}
+
+/// Main is refused the lock of a file at a time in ms, because of `holder`.
+fn refused(at: u64, file: u64, holder: &str) -> String {
+    format!("{at}ms cpu0 handoff main file-lock refused object=file:{file} other={holder}\n")
+}
+
+/// A thread takes the lock of a file, or gives it back.
+fn step(at: u64, thread: &str, step: &str, file: u64) -> String {
+    format!("{at}ms cpu1 handoff {thread} file-lock {step} object=file:{file}\n")
+}
+
+/// The time that main's own naps took, and that who ran at last did, in ms: first, second, other.
+fn laid_to(verdict: &Verdict) -> (u64, [u64; 3]) {
+    let ran = |tid| of_thread(verdict, tid, "run") / 1000;
+    let own = of_thread(verdict, 100, "timer") / 1000;
+    (own, [ran(200), ran(201), ran(300)])
+}
+
+/// The nap after a refusal is the holder's doing; a nap of the same thread 100 ms later, for which
+/// it asked for other reasons, is its own.
+#[test]
+fn a_nap_that_no_refusal_led_to_is_its_own() {
+    let events = refused(10, 9, "first") + &nap(11, 111) + &nap(211, 511);
+    let verdict = explain(&locks(&events), "main", 10_000..511_000);
+    assert_eq!(laid_to(&verdict), (300, [100, 0, 0]));
+    assert_eq!(verdict.root.who.tid, 100, "{}", verdict.sentence);
+}
+
+/// Two naps after two refusals by two: each is laid to its own holder.
+#[test]
+fn each_nap_has_its_own_holder() {
+    let events = refused(10, 9, "first")
+        + &nap(11, 111)
+        + &refused(211, 8, "other")
+        + &nap(212, 412)
+        + &refused(512, 9, "first")
+        + &nap(513, 613);
+    let verdict = explain(&locks(&events), "main", 10_000..613_000);
+    assert_eq!(laid_to(&verdict), (0, [200, 0, 200]));
+}
+
+/// Who was refused, asked once more and got the lock before it slept does not sleep for it.
+#[test]
+fn who_got_it_before_it_slept_is_not_kept_out() {
+    let events = refused(10, 9, "first") + &step(11, "main", "taken", 9) + &nap(12, 212);
+    let verdict = explain(&locks(&events), "main", 10_000..212_000);
+    assert_eq!(laid_to(&verdict), (200, [0, 0, 0]));
+    // The lock of another file is no help.
+    let events = refused(10, 9, "first") + &step(11, "main", "taken", 7) + &nap(12, 212);
+    let verdict = explain(&locks(&events), "main", 10_000..212_000);
+    assert_eq!(laid_to(&verdict), (0, [200, 0, 0]));
+}
+
+/// The kernel names the first thread of the process that has the lock; the one that took it is
+/// found by the file, whatever other files' locks another thread took since.
+#[test]
+fn the_thread_that_took_this_file_has_it() {
+    let events = step(1, "second", "taken", 9)
+        + &step(2, "first", "taken", 7)
+        + &step(3, "other", "taken", 9)
+        + &refused(10, 9, "first")
+        + &nap(11, 211)
+        + &step(300, "first", "taken", 9);
+    let verdict = explain(&locks(&events), "main", 10_000..211_000);
+    assert_eq!(laid_to(&verdict), (0, [0, 200, 0]));
+}
