@@ -72,8 +72,9 @@ ONE_WAY = (
     "byte and not four; and its pipe holds one packet"
 )
 SYSV = (
-    "lmbench's are System V semaphores, where one call takes one's own and posts the other's; "
-    "POSIX ones, as hangdog's, take two calls, one to wake and one to wait"
+    "lmbench's are System V semaphores: the kernel completes a sleeper's call, which posts the "
+    "answer, within the call that wakes it, so that the waker goes on before the other has run; of "
+    "POSIX ones, as hangdog's, each must run to answer, with a call to wake and one to wait"
 )
 LARGER = (
     "fork copies page tables, and hangdog, with its libraries, has more of them than lmbench's "
