@@ -35,7 +35,7 @@ mod tests {
                 .unwrap()
         };
         assert_eq!(of("2012").figures["memory.ram"], 100.0);
-        assert_eq!(of("iPhone X").figures["pingpong.semaphore"], 3200.0);
+        assert_eq!(of("iPhone X").figures["pingpong.semaphore.across"], 3200.0);
         assert_eq!(of("iPhone 5s").figures["thread.overhead"], 230_000.0);
         assert!(
             REFERENCES

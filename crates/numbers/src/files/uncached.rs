@@ -23,10 +23,10 @@ pub(crate) const READ: Method = Method {
     ],
     how: "Reads the whole of a file that was written to the disk and dropped from the page cache \
           before each reading (posix_fadvise; mincore says whether it is gone), 64 KiB at a time, \
-          with the usual read-ahead; the first reading after the writing does not count. Its name and where it lies on the disk are still known to the \
-          kernel, and the disk, or the host of a guest, may have it in a cache of its own. The \
-          largest sizes are left out where they take more than the time or a quarter of the free \
-          space.",
+          with the usual read-ahead; the first reading after the writing does not count. Its name \
+          and where it lies on the disk are still known to the kernel, and the disk, or the host of \
+          a guest, may have it in a cache of its own. The largest sizes are left out where they \
+          take more than the time or a quarter of the free space.",
     source: "lmbench's bw_file_rd (McVoy and Staelin 1996), with a cold cache",
     weight: 5,
     run,

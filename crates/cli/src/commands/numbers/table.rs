@@ -8,24 +8,14 @@ use hangdog_capture::clock;
 use hangdog_numbers::{Axis, Figure, Kind, REFERENCES, Report, Section, Spread, Unit, methods};
 use std::io::Write;
 
-/// Rows beside others' figures: their name there, ours, the place on our curve.
-const BESIDE: [(&str, &str, &str, Option<u64>); 6] = [
-    (
-        "pingpong.semaphore",
-        "a semaphore's hand-over",
-        "pingpong.semaphore.across",
-        None,
-    ),
-    (
-        "thread.overhead",
-        "work in a new thread: in all",
-        "thread.overhead",
-        None,
-    ),
-    ("thread.create", "  to create it", "thread.create", None),
-    ("thread.finish", "  to finish it", "thread.finish", None),
-    ("thread.join", "  to join it", "thread.join", None),
-    ("file.read", "read 1 KiB of a file", "file.read", Some(1024)),
+/// Rows beside others' figures, by the figure's name and its place on a curve.
+const BESIDE: [(&str, Option<u64>, &str); 6] = [
+    ("pingpong.semaphore.across", None, "a semaphore's hand-over"),
+    ("thread.overhead", None, "work in a new thread: in all"),
+    ("thread.create", None, "  to create it"),
+    ("thread.finish", None, "  to finish it"),
+    ("thread.join", None, "  to join it"),
+    ("file.read", Some(1024), "read 1 KiB of a file"),
 ];
 
 /// The places of a curve over bytes that the table shows; a picture shows all.
@@ -154,13 +144,13 @@ fn beside_others(report: &Report) -> Table {
         let key = format!("memory.{}", step.name.to_lowercase());
         row(&key, name, Some(step.latency.median));
     }
-    for (key, name, id, at) in BESIDE {
+    for (id, at, name) in BESIDE {
         let figure = report
             .figures
             .iter()
             .find(|figure| figure.id == id && figure.at == at);
         row(
-            key,
+            id,
             name.to_owned(),
             figure.map(|figure| figure.spread.median),
         );
