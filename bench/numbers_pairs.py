@@ -86,8 +86,8 @@ HELLO = (
 )
 CHOOSE = "sysbench draws a random number before each lock, to choose one of its mutexes"
 MEAN_SLEEP = (
-    "lmbench's is a mean, in which the latest sleeps count most, and has the call's own time in it; "
-    "hangdog's is a median, from the moment asked for"
+    "lmbench's is a mean, in which the latest sleeps count most, and has the call's own time in "
+    "it; hangdog's is a median, from the moment asked for"
 )
 WRITTEN = (
     "lmbench maps 1 MiB of a file and writes into it every 16 KiB, 64 faults; hangdog maps 64 KiB "
