@@ -30,6 +30,7 @@ stage lint scripts/lint.sh
 stage crates cargo test --workspace --locked --no-fail-fast
 stage fuzz scripts/fuzz.sh 20
 stage lab-tests lab_tests
+stage bench-tests python3 -m unittest discover -s bench/tests
 if ! cargo build --locked --quiet --bin hangdog; then
     failed+=(build)
 elif reason=$("$hangdog" doctor 2>&1); then
@@ -48,7 +49,7 @@ mapfile -t -O "${#not_run[@]}" not_run < <(
 printf '\n=== closing lines\n'
 grep -hE '^test result' "$logs/crates.log" | grep -v ' 0 passed; 0 failed; 0 ignored;'
 grep -hE '^stat::number_of_executed_units|^SUMMARY' "$logs/fuzz.log"
-grep -hE '^(Ran [0-9]+ tests|OK|FAILED|lab: )' "$logs"/lab*.log
+grep -hE '^(Ran [0-9]+ tests|OK|FAILED|lab: )' "$logs"/{lab*,bench-tests}.log
 if ((${#not_run[@]})); then
     echo "not run, and not to be counted as passed:"
     printf '  %s\n' "${not_run[@]}"

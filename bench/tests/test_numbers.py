@@ -124,6 +124,14 @@ class Rows(unittest.TestCase):
         row = self.row(rounds((100, 50), (200, 100)))
         self.assertEqual(row["ratio"], {"median": 2, "min": 2, "max": 2})
 
+    def test_unsteady_is_what_agreed_in_a_round(self):
+        """Twice as much in two rounds of three, and the same in one; in all three it differs."""
+        row = self.row(rounds((200, 100), (200, 100), (100, 100)))
+        self.assertEqual(row["verdict"], "unsteady")
+        self.assertFalse(list(compare.failures({"rows": [row]})))
+        row = self.row(rounds((200, 100), (200, 100), (400, 200)))
+        self.assertEqual(row["verdict"], "differs")
+
     def test_a_reason_explains_its_side_alone(self):
         """What makes hangdog's figure smaller does not explain a larger one."""
         reason = {"side": "less", "why": "it does less"}

@@ -1,5 +1,6 @@
 //! Takes the samples of one visit to a method.
 
+use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use crate::method::Method;
@@ -34,13 +35,9 @@ impl From<std::io::Error> for Untried {
     }
 }
 
-/// A sample as it was taken.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct Sample {
-    pub figure: &'static str,
-    pub at: Option<u64>,
-    pub value: f64,
-}
+/// Samples by figure and place on its curve. They are kept close together: a process that has more
+/// memory takes longer to fork, which is one of the figures.
+pub(crate) type Samples = BTreeMap<(&'static str, Option<u64>), Vec<f64>>;
 
 /// Collects samples, and keeps the time of the visit.
 #[derive(Debug)]
@@ -50,7 +47,7 @@ pub struct Meter {
     end: Instant,
     /// Of the whole visit.
     budget: Duration,
-    pub(crate) samples: Vec<Sample>,
+    pub(crate) samples: Samples,
 }
 
 impl Meter {
@@ -61,7 +58,7 @@ impl Meter {
             visit,
             end: Instant::now() + budget,
             budget,
-            samples: Vec::new(),
+            samples: Samples::new(),
         }
     }
 
@@ -92,11 +89,10 @@ impl Meter {
             "{} does not list {figure}",
             self.method.id
         );
-        self.samples.push(Sample {
-            figure,
-            at: at.into(),
-            value,
-        });
+        self.samples
+            .entry((figure, at.into()))
+            .or_default()
+            .push(value);
     }
 
     /// Measures an operation in batches for `time`: `batch` does it so many times and says how long

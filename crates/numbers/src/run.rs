@@ -4,12 +4,11 @@
 //! by weight, so that a method that took longer than it should (making a chain through 2 GB) costs
 //! the others a little and not the user.
 
-use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use crate::machine::Machine;
-use crate::meter::{Meter, Sample};
+use crate::meter::{Meter, Samples};
 use crate::method::{Method, methods};
 use crate::quiet::{Disturbance, Watch};
 use crate::report::{Figure, Noise, Report, Used, VERSION};
@@ -97,7 +96,7 @@ pub enum Failure {
 /// Everything that was found in all visits to one method.
 #[derive(Default)]
 struct Visits {
-    samples: Vec<Sample>,
+    samples: Samples,
     disturbances: Vec<Disturbance>,
     untried: Option<String>,
 }
@@ -167,7 +166,13 @@ pub fn measure(
             let result = (method.run)(&place, &mut meter);
             // What it gave before it failed stays: a large file that does not fit leaves the others.
             visits.untried = result.err().map(|untried| untried.0);
-            visits.samples.append(&mut meter.samples);
+            for (place, mut samples) in meter.samples {
+                visits
+                    .samples
+                    .entry(place)
+                    .or_default()
+                    .append(&mut samples);
+            }
             visits.disturbances.push(watch.since(&before));
         }
     }
@@ -214,31 +219,20 @@ fn place(dir: &Path, machine: &Machine, setting: &Setting) -> Result<Place, Fail
 }
 
 /// A figure for each kind and place, in the order of the method's kinds.
-fn figures_of<'a>(
-    method: &'static Method,
-    visits: &'a Visits,
-    noise: &'a Noise,
-) -> impl Iterator<Item = Figure> + 'a {
+fn figures_of(method: &'static Method, visits: &Visits, noise: &Noise) -> Vec<Figure> {
     let disturbed = noise.disturbed(&visits.disturbances);
-    method.figures.iter().flat_map(move |kind| {
-        let mut at: BTreeMap<Option<u64>, Vec<f64>> = BTreeMap::new();
-        for sample in visits
-            .samples
-            .iter()
-            .filter(|sample| sample.figure == kind.id)
-        {
-            at.entry(sample.at).or_default().push(sample.value);
-        }
-        let disturbed = disturbed.clone();
-        at.into_iter().filter_map(move |(at, samples)| {
-            let spread = Spread::of(&samples, kind.unit)?;
+    let mut figures = Vec::new();
+    for kind in method.figures {
+        let of_kind = visits.samples.iter().filter(|((id, _), _)| *id == kind.id);
+        figures.extend(of_kind.filter_map(|(&(_, at), samples)| {
             Some(Figure {
                 id: kind.id.to_owned(),
                 at,
                 unit: kind.unit,
-                spread,
+                spread: Spread::of(samples, kind.unit)?,
                 disturbed: disturbed.clone(),
             })
-        })
-    })
+        }));
+    }
+    figures
 }

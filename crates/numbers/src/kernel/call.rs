@@ -1,6 +1,7 @@
 //! The least that entering the kernel costs, and a clock that is read without entering it.
 
 use std::hint::black_box;
+use std::time::Instant;
 
 use crate::cpu;
 use crate::meter::{Meter, Untried};
@@ -34,9 +35,21 @@ pub(crate) const CLOCK: Method = Method {
     weight: 1,
     run: |place: &Place, meter: &mut Meter| {
         let _pinned = cpu::pin(place.here)?;
-        meter.repeat("kernel.clock", || {
-            black_box(now()?);
-            Ok(())
+        let left = meter.time_left();
+        meter.batches("kernel.clock", None, left, |count| {
+            let mut failed = 0;
+            let start = Instant::now();
+            for _ in 0..count {
+                let mut time = NO_TIME;
+                // SAFETY: the call fills the two numbers.
+                failed |= unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &mut time) };
+                black_box(&time);
+            }
+            let took = start.elapsed();
+            match failed {
+                0 => Ok(took),
+                _ => Err(Untried::last("clock_gettime")),
+            }
         })
     },
 };
@@ -47,12 +60,14 @@ fn parent() -> i64 {
     unsafe { libc::syscall(libc::SYS_getppid) }
 }
 
+const NO_TIME: libc::timespec = libc::timespec {
+    tv_sec: 0,
+    tv_nsec: 0,
+};
+
 /// The monotonic clock.
 pub(super) fn now() -> Result<libc::timespec, Untried> {
-    let mut time = libc::timespec {
-        tv_sec: 0,
-        tv_nsec: 0,
-    };
+    let mut time = NO_TIME;
     // SAFETY: the call fills the two numbers.
     if unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &mut time) } != 0 {
         return Err(Untried::last("clock_gettime"));

@@ -190,7 +190,7 @@ fn run_one(place: &Place, meter: &mut Meter) -> Result<(), Untried> {
     Ok(())
 }
 
-/// Batches of 50 µs or more, of which each gives a rate.
+/// Batches of 200 µs or more, of which each gives a rate.
 fn rate(
     meter: &mut Meter,
     figure: &'static str,
@@ -206,7 +206,7 @@ fn rate(
         start.elapsed()
     };
     let mut blocks = 1;
-    while timed(blocks) < Duration::from_micros(50) {
+    while timed(blocks) < Duration::from_micros(200) {
         blocks *= 2;
     }
     for taken in 0.. {

@@ -14,6 +14,9 @@ use crate::run::Place;
 /// So few that they fit into any first cache, with room.
 const LINES: usize = 128;
 
+/// Rounds in a visit, each of which is a sample: more say no more.
+const MOST_ROUNDS: u32 = 2000;
+
 pub(super) const LINE: Method = Method {
     id: "memory.line",
     section: Section::Memory,
@@ -117,7 +120,7 @@ fn measure(place: &Place, meter: &mut Meter, shared: &Shared) -> Result<(), Untr
     let _pinned = cpu::pin(place.here)?;
     let order = Order::random(LINES as u64, 5);
     let ns_each = |took: Duration| took.as_nanos() as f64 / LINES as f64;
-    for warm in 0.. {
+    for warm in 0..MOST_ROUNDS {
         if warm > 100 && meter.time_left().is_zero() {
             break;
         }
