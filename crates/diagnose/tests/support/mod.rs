@@ -58,6 +58,7 @@ pub fn setting(lost: bool, answers: &Answers) -> Setting<'_> {
         lost,
         answers,
         baseline: None,
+        yardstick: None,
     }
 }
 
