@@ -263,7 +263,12 @@ fn document_and_numbers_agree() {
     let a = measure("memory.l");
     let mut found = BTreeSet::new();
     paths(&a, "", &mut found);
-    assert_eq!(found, documented(&document(), "numbers"));
+    let mut expected = documented(&document(), "numbers");
+    if a["machine"]["caches"] == Value::Array(Vec::new()) {
+        println!("NOT RUN: caches in numbers --json: this system does not describe its caches");
+        expected.retain(|path| !path.starts_with("machine.caches"));
+    }
+    assert_eq!(found, expected);
 
     let write = |name: &str, value: &Value| {
         fs::write(dir.path().join(name), value.to_string()).expect("a file");

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use crate::machine::Machine;
 use crate::method::Unit;
 use crate::quiet::{Disturbance, Watch};
-use crate::spread::Spread;
+use crate::spread::{Spread, percentile};
 use crate::steps::Step;
 
 /// The form of [`Report`] that this version writes, and the newest that it reads.
@@ -49,7 +49,11 @@ pub struct Noise {
     pub stolen: f64,
     /// A cycle of the CPU, ns: how long one of a chain of additions takes; the median of all visits.
     pub cycle_ns: f64,
-    /// How much longer than that it was in the slowest visit: 0.1 is 10 % longer.
+    /// The 10th percentile of all visits...
+    pub cycle_low_ns: f64,
+    /// ...and the 90th: how far the clock wandered.
+    pub cycle_high_ns: f64,
+    /// How much longer than the median it was in the slowest visit: 0.1 is 10 % longer.
     pub slowest_clock: f64,
 }
 
@@ -64,17 +68,29 @@ impl Noise {
     pub(crate) fn of<'a>(watch: &Watch, visits: impl Iterator<Item = &'a Disturbance>) -> Noise {
         let whole = watch.since_start();
         let mut cycles: Vec<f64> = visits.map(|visit| visit.cycle_ns).collect();
+        cycles.push(whole.cycle_ns);
         cycles.sort_unstable_by(f64::total_cmp);
-        let cycle_ns = cycles
-            .get(cycles.len() / 2)
-            .copied()
-            .unwrap_or(whole.cycle_ns);
-        let slowest = cycles.last().copied().unwrap_or(cycle_ns);
+        let cycle_ns = percentile(&cycles, 0.5);
         Noise {
             others: whole.others,
             stolen: whole.stolen,
             cycle_ns,
-            slowest_clock: slowest / cycle_ns - 1.0,
+            cycle_low_ns: percentile(&cycles, 0.1),
+            cycle_high_ns: percentile(&cycles, 0.9),
+            slowest_clock: percentile(&cycles, 1.0) / cycle_ns - 1.0,
+        }
+    }
+
+    /// By which factors a spread is to be widened for the clock's wandering: a time that was taken
+    /// while the clock was slow would have been shorter, and the other way round.
+    pub(crate) fn wandering(&self, unit: Unit) -> (f64, f64) {
+        let (shorter, longer) = (
+            self.cycle_low_ns / self.cycle_high_ns,
+            self.cycle_high_ns / self.cycle_low_ns,
+        );
+        match unit {
+            Unit::Ns | Unit::BytesPerSecond => (shorter, longer),
+            Unit::Share => (1.0, 1.0),
         }
     }
 

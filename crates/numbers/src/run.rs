@@ -36,11 +36,6 @@ impl Setting {
     fn time(&self) -> Duration {
         Duration::from_secs(if self.quick { 12 } else { 78 })
     }
-
-    fn wants(&self, method: &Method) -> bool {
-        let named = |id: &str| self.only.iter().any(|start| id.starts_with(start.as_str()));
-        self.only.is_empty() || named(method.id) || method.figures.iter().any(|kind| named(kind.id))
-    }
 }
 
 /// What a method may know of the place it measures in.
@@ -102,80 +97,28 @@ struct Visits {
 }
 
 /// Measures. `tell` hears of each visit before it is made; `stop` ends it, within a second or so.
+///
+/// # Errors
+/// Where no file can be made, where nothing of what is wanted can be measured, and when it is
+/// stopped. What a single method cannot do is in the report.
 pub fn measure(
     setting: &Setting,
     stop: impl Fn() -> bool,
-    mut tell: impl FnMut(&Progress),
+    tell: impl FnMut(&Progress),
 ) -> Result<Report, Failure> {
     let begun = Instant::now();
-    let in_dir = |cause| Failure::Directory {
-        dir: setting.dir.clone(),
-        cause,
-    };
+    let chosen = chosen(setting)?;
     let own = tempfile::Builder::new()
         .prefix(".hangdog-numbers-")
         .tempdir_in(&setting.dir)
-        .map_err(in_dir)?;
-    for start in &setting.only {
-        if !methods().any(|method| {
-            Setting {
-                only: vec![start.clone()],
-                ..setting.clone()
-            }
-            .wants(method)
-        }) {
-            return Err(Failure::NothingToMeasure(start.clone()));
-        }
-    }
-    let chosen: Vec<&Method> = methods().filter(|method| setting.wants(method)).collect();
+        .map_err(|cause| Failure::Directory {
+            dir: setting.dir.clone(),
+            cause,
+        })?;
     let machine = Machine::look(own.path());
     let place = place(own.path(), &machine, setting)?;
-
-    let weight_of = |methods: &[&Method]| methods.iter().map(|method| method.weight).sum::<u32>();
-    let all: Vec<&Method> = methods().collect();
-    let time = setting
-        .time()
-        .mul_f64(f64::from(weight_of(&chosen)) / f64::from(weight_of(&all)));
-    let end = Instant::now() + time;
-    let passes = setting.passes();
-    let visits_in_all = passes * chosen.len() as u32;
-    let mut visits_made = 0;
-    let mut weight_left = passes * weight_of(&chosen);
-
-    let mut found: Vec<Visits> = chosen.iter().map(|_| Visits::default()).collect();
     let watch = Watch::new();
-    for pass in 0..passes {
-        for (method, visits) in chosen.iter().zip(&mut found) {
-            if stop() {
-                return Err(Failure::Stopped);
-            }
-            let left = end.saturating_duration_since(Instant::now());
-            tell(&Progress {
-                method: method.id,
-                visits: (visits_made, visits_in_all),
-                left,
-            });
-            let budget = left.mul_f64(f64::from(method.weight) / f64::from(weight_left));
-            visits_made += 1;
-            weight_left -= method.weight;
-            if visits.untried.is_some() {
-                continue;
-            }
-            let before = watch.look();
-            let mut meter = Meter::new(method, pass, budget);
-            let result = (method.run)(&place, &mut meter);
-            // What it gave before it failed stays: a large file that does not fit leaves the others.
-            visits.untried = result.err().map(|untried| untried.0);
-            for (place, mut samples) in meter.samples {
-                visits
-                    .samples
-                    .entry(place)
-                    .or_default()
-                    .append(&mut samples);
-            }
-            visits.disturbances.push(watch.since(&before));
-        }
-    }
+    let found = visit_all(setting, &chosen, &place, &watch, stop, tell)?;
 
     let noise = Noise::of(&watch, found.iter().flat_map(|visits| &visits.disturbances));
     let mut figures = Vec::new();
@@ -205,6 +148,72 @@ pub fn measure(
     })
 }
 
+/// The methods that are wanted.
+fn chosen(setting: &Setting) -> Result<Vec<&'static Method>, Failure> {
+    let begins = |method: &Method, start: &str| {
+        let figures = method.figures.iter().map(|kind| kind.id);
+        figures.chain([method.id]).any(|id| id.starts_with(start))
+    };
+    for start in &setting.only {
+        if !methods().any(|method| begins(method, start)) {
+            return Err(Failure::NothingToMeasure(start.clone()));
+        }
+    }
+    let wanted = |method: &&Method| {
+        let only = &setting.only;
+        only.is_empty() || only.iter().any(|start| begins(method, start))
+    };
+    Ok(methods().filter(wanted).collect())
+}
+
+/// Visits each method once in each pass, within the part of the time that is theirs.
+fn visit_all(
+    setting: &Setting,
+    chosen: &[&'static Method],
+    place: &Place,
+    watch: &Watch,
+    stop: impl Fn() -> bool,
+    mut tell: impl FnMut(&Progress),
+) -> Result<Vec<Visits>, Failure> {
+    let weight = chosen.iter().map(|method| method.weight).sum::<u32>();
+    let weight_of_all = methods().map(|method| method.weight).sum::<u32>();
+    let part = f64::from(weight) / f64::from(weight_of_all);
+    let end = Instant::now() + setting.time().mul_f64(part);
+    let passes = setting.passes();
+    let mut weight_left = passes * weight;
+    let mut visits_made = 0;
+    let mut found: Vec<Visits> = chosen.iter().map(|_| Visits::default()).collect();
+    for pass in 0..passes {
+        for (method, visits) in chosen.iter().zip(&mut found) {
+            if stop() {
+                return Err(Failure::Stopped);
+            }
+            let left = end.saturating_duration_since(Instant::now());
+            tell(&Progress {
+                method: method.id,
+                visits: (visits_made, passes * chosen.len() as u32),
+                left,
+            });
+            let budget = left.mul_f64(f64::from(method.weight) / f64::from(weight_left));
+            visits_made += 1;
+            weight_left -= method.weight;
+            if visits.untried.is_some() {
+                continue;
+            }
+            let before = watch.look();
+            let mut meter = Meter::new(method, pass, budget);
+            let result = (method.run)(place, &mut meter);
+            // What it gave before it failed stays: a large file that does not fit leaves the others.
+            visits.untried = result.err().map(|untried| untried.0);
+            for (of, mut samples) in meter.samples {
+                visits.samples.entry(of).or_default().append(&mut samples);
+            }
+            visits.disturbances.push(watch.since(&before));
+        }
+    }
+    Ok(found)
+}
+
 fn place(dir: &Path, machine: &Machine, setting: &Setting) -> Result<Place, Failure> {
     let cpus = cpu::allowed()?;
     let (here, there) = cpu::pair(&cpus);
@@ -229,7 +238,7 @@ fn figures_of(method: &'static Method, visits: &Visits, noise: &Noise) -> Vec<Fi
                 id: kind.id.to_owned(),
                 at,
                 unit: kind.unit,
-                spread: Spread::of(samples, kind.unit)?,
+                spread: Spread::of(samples, kind.unit)?.widened(noise.wandering(kind.unit)),
                 disturbed: disturbed.clone(),
             })
         }));

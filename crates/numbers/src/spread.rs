@@ -7,16 +7,18 @@ use crate::method::Unit;
 /// How samples are spread. The unit is the figure's.
 ///
 /// What is told as the spread are the 10th and the 90th percentile of all samples, over all visits:
-/// a rare disturbance does not widen it, a machine that is slower every other second does.
+/// a rare disturbance does not widen it, a machine that is slower every other second does. Both are
+/// moved apart by as much as the CPU's clock wandered during the run ([`Spread::widened`]): a method
+/// is visited a few times, and another run meets other moods of the clock.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Spread {
     /// The best sample: the shortest time, the greatest rate.
     pub best: f64,
-    /// 10th percentile.
+    /// 10th percentile, widened.
     pub low: f64,
     /// The figure.
     pub median: f64,
-    /// 90th percentile.
+    /// 90th percentile, widened.
     pub high: f64,
     /// How many samples there were.
     pub samples: u32,
@@ -42,6 +44,16 @@ impl Spread {
         })
     }
 
+    /// The same with its ends moved apart: the lower one by the first factor, which is at most 1, the
+    /// upper one by the second, which is at least 1.
+    pub(crate) fn widened(self, (down, up): (f64, f64)) -> Spread {
+        Spread {
+            low: self.low * down.min(1.0),
+            high: self.high * up.max(1.0),
+            ..self
+        }
+    }
+
     /// Whether two runs say the same: the median of one lies within the other's spread.
     pub fn agrees_with(&self, other: &Spread) -> bool {
         let within = |of: &Spread, value: f64| of.low <= value && value <= of.high;
@@ -50,7 +62,7 @@ impl Spread {
 }
 
 /// Between the neighbours, linearly. `sorted` is not empty.
-fn percentile(sorted: &[f64], part: f64) -> f64 {
+pub(crate) fn percentile(sorted: &[f64], part: f64) -> f64 {
     let place = part * (sorted.len() - 1) as f64;
     let below = sorted[place.floor() as usize];
     let above = sorted[place.ceil() as usize];
@@ -84,6 +96,19 @@ mod tests {
             (spread.best, spread.low, spread.median, spread.high),
             (0.0, 1.0, 5.0, 9.0)
         );
+    }
+
+    /// Both ends move apart, whichever way they are told to, and nothing else does.
+    #[test]
+    fn a_spread_widens_and_never_narrows() {
+        let spread = Spread::of(&[10.0, 20.0, 30.0], Unit::Ns).unwrap();
+        let widened = spread.widened((0.5, 2.0));
+        assert_eq!(
+            (widened.low, widened.high),
+            (spread.low / 2.0, spread.high * 2.0)
+        );
+        assert_eq!((widened.best, widened.median), (spread.best, spread.median));
+        assert_eq!(spread.widened((1.5, 0.5)), spread);
     }
 
     /// The best rate is the greatest.
