@@ -50,7 +50,7 @@ fuzz: ## feed damaged files to what reads files (FUZZ=60 seconds)
 	@scripts/setup.sh
 	@scripts/fuzz.sh $(FUZZ)
 
-bench: ## measure what recording costs (ROUNDS=5; about 15 minutes)
+bench: ## measure what recording costs, and numbers beside other tools (ROUNDS=5; about 25 minutes)
 	@scripts/setup.sh bench
 	cargo build --locked --release --bin hangdog
 	$(AS_ROOT) python3 bench/run.py --hangdog $(RELEASE) --rounds $(ROUNDS)

@@ -13,3 +13,4 @@ mod names_python;
 mod names_sources;
 mod support;
 mod watch;
+mod yardstick;
