@@ -116,8 +116,9 @@ fn no_switch_is_missed() {
     assert_eq!(info["loss"]["total"], 0);
     let switches: Switches = live.table();
     let [ping, pong] = sorted(&live.facts);
-    // Before the hooks are there it waits to be let go; after the report it exits and may wait.
-    const EDGES: u64 = 3;
+    // Before the hooks are there it waits to be let go; after the report it exits, and may wait or,
+    // on a busy machine, be preempted a few times.
+    const EDGES: u64 = 12;
     for fact in [ping, pong] {
         let (gave, lost) = switches_of(&switches, live.utid(&fact["tid"]));
         let (voluntary, involuntary) = (number(&fact["voluntary"]), number(&fact["involuntary"]));

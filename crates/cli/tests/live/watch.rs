@@ -325,7 +325,7 @@ fn a_full_disk() {
     let Some(display) = Display::start() else {
         return;
     };
-    let disk = Disk::mount(&machine, "size=128k");
+    let disk = Disk::mount(&machine, "size=32k");
     let options = ["--pause", "0s", "--window-limit", "1s"];
     let mut watch = Watch::start(&machine, &options);
     let mut window = Window::open(&machine, &display);
