@@ -178,9 +178,9 @@ def names_of(lifecycle):
     }
 
 
-def tell(trace, begin_ns, end_ns):
-    """By rule: process, thread, class. The times are CLOCK_MONOTONIC; the thread that hung is the
-    first of the recorded command."""
+def tell_of(trace, begin_ns, end_ns, victim_tid):
+    """By rule: process, thread and their ids, class, for what held up a thread in a time by
+    CLOCK_MONOTONIC."""
     meta = json.loads((trace / "meta.json").read_text())
     start = meta["clock"]["monotonic_start_ns"]
     switches = read_table(trace, "switches", ("ts", "cpu", "prev", "next", "left"))
@@ -188,17 +188,32 @@ def tell(trace, begin_ns, end_ns):
     lifecycle = read_table(
         trace, "lifecycle", ("ts", "kind", "thread", "process", "tid", "pid", "name")
     )
-    victim = next(row[2] for row in lifecycle if row[4] == meta["command_tid"])
+    # A thread id may be used again: the last one that had it by the end of the time.
+    victims = [row[2] for row in lifecycle if row[4] == victim_tid and row[0] <= end_ns - start]
+    ids = {row[2]: row[4:6] for row in lifecycle}
     names = names_of(lifecycle)
     threads = intervals_of(switches, wakes, meta["duration_ns"])
     verdicts = {}
     for rule in RULES:
         walk = Walk(rule, threads, switches)
-        walk.walk(victim, begin_ns - start, end_ns - start)
+        walk.walk(victims[-1] if victims else None, begin_ns - start, end_ns - start)
         root, root_class = walk.root()
         process, thread = names.get(root, Names("", "idle" if root == IDLE else ""))
-        verdicts[rule] = {"process": process, "thread": thread, "class": root_class}
+        tid, pid = ids.get(root, (0, 0))
+        verdicts[rule] = {
+            "process": process,
+            "thread": thread,
+            "tid": tid,
+            "pid": pid,
+            "class": root_class,
+        }
     return verdicts
+
+
+def tell(trace, begin_ns, end_ns):
+    """The same for the first thread of the recorded command."""
+    meta = json.loads((trace / "meta.json").read_text())
+    return tell_of(trace, begin_ns, end_ns, meta["command_tid"])
 
 
 def main():

@@ -1,4 +1,4 @@
-"""The truth of a case, and whether a verdict of `hangdog why --json` agrees with it."""
+"""Whether a verdict of `hangdog why --json` agrees with the truth of a case."""
 
 import dataclasses
 import re
@@ -6,40 +6,59 @@ import re
 MIN_COMMON = 0.80
 MAX_UNKNOWN = 0.05
 
+RIGHT, HALF, WRONG = "right", "half", "wrong"
+
 
 @dataclasses.dataclass(frozen=True)
-class Truth:
-    """What a diagnosis should say, from how the case was built and from what another tool saw."""
+class Judgement:
+    """`half` is the freeze and the process to blame, but not all that the truth says of it."""
 
-    # In words, for the table.
-    text: str
-    # Whose time it was (thread id), and in which class.
-    victim: int
-    problem_class: str
-    # Who is to blame (process id), and in which class.
-    root: int
-    root_class: str
-    # When it froze, begin and end by CLOCK_MONOTONIC, ns.
-    frozen: tuple
-    # What another tool said while it was frozen.
-    witness: str
-    # From what provoked it to when all that was over, if it did not freeze all that time: sluggish
-    # times before and after may or may not be told as one problem with it.
-    troubled: tuple | None = None
-    # Patterns of functions that ran, with the least share of the samples that have one such.
-    ran: tuple = ()
-    # Patterns of functions that must not be what the time is named after.
-    innocent: tuple = ()
-    # What began the work, where that is part of the answer: kinds of `ran.begun`.
-    begun: tuple = ()
-    # Pattern of a function or library on the stack in which the victim waits.
-    waits_in: str | None = None
+    result: str
+    faults: tuple
+    # The verdict in a few words.
+    said: str
+    # The verdict's own claims, for the calibration.
+    confidence: float
+    unknown: float
+    questions: int
+    # A wait cycle is reported where there is none.
+    false_cycle: bool
 
 
 def common(part, whole):
     """The share of one time that lies within another."""
     both = min(part[1], whole[1]) - max(part[0], whole[0])
     return max(both, 0) / (part[1] - part[0]) if part[1] > part[0] else 0.0
+
+
+def is_victim(truth, problem):
+    """Whether a problem is that of a thread which the freeze held up."""
+    return problem["tid"] in truth.victims or problem["pid"] in truth.victims
+
+
+def cut(span, window):
+    """The part of a time that lies in the recording."""
+    return max(span[0], window[0]), min(span[1], window[1])
+
+
+def is_freeze(truth, problem, window):
+    """What speaks against a problem being the freeze; nothing where it is. `window`: begin and end
+    of the recording by the clock of the truth, ns."""
+    found = []
+    if not is_victim(truth, problem):
+        found.append(
+            f"{' or '.join(map(str, truth.victims))} froze, not {problem['process']}/"
+            f"{problem['thread']} ({problem['tid']})"
+        )
+    begin = window[0] + problem["start_ns"]
+    told = (begin, begin + problem["duration_ns"])
+    covered = common(cut(truth.frozen, window), told)
+    if covered < MIN_COMMON:
+        found.append(f"the problem has {covered:.0%} of the freeze")
+    within = common(told, truth.troubled or truth.frozen)
+    if within < MIN_COMMON:
+        found.append(f"{within:.0%} of the problem is in the time of the freeze")
+    return found
 
 
 def sentence(verdict):
@@ -49,9 +68,16 @@ def sentence(verdict):
     return f"{name} in {root['function']}" if root.get("function") else name
 
 
-def faults(truth, verdict, trace_start_ns):
-    """What is wrong with a verdict; nothing where it is right. A verdict of another shape than
-    documented raises KeyError or TypeError."""
+def _is_thread(wanted, root):
+    if wanted is None:
+        return True
+    if isinstance(wanted, int):
+        return root["tid"] == wanted
+    return re.search(wanted, root["thread"]) is not None
+
+
+def _details(truth, verdict):
+    """What is wrong with the rest of a verdict whose problem and root process are right."""
     problem, root, blame = verdict["problem"], verdict["root"], verdict["blame"]
     found = []
 
@@ -59,29 +85,21 @@ def faults(truth, verdict, trace_start_ns):
         if not right:
             found.append(text)
 
+    roots = [one for one in truth.roots if one.pid == root["pid"]]
     demand(
-        problem["tid"] == truth.victim,
-        f"thread {truth.victim} froze, not {problem['process']}/{problem['thread']} "
-        f"({problem['tid']})",
-    )
-    begin = trace_start_ns + problem["start_ns"]
-    told = (begin, begin + problem["duration_ns"])
-    covered = common(truth.frozen, told)
-    demand(covered >= MIN_COMMON, f"the problem has {covered:.0%} of the freeze")
-    within = common(told, truth.troubled or truth.frozen)
-    demand(within >= MIN_COMMON, f"{within:.0%} of the problem is in the time of the freeze")
-    demand(
-        problem["class"] == truth.problem_class,
-        f"the problem is a {truth.problem_class}, not {problem['class']}",
+        any(_is_thread(one.thread, root) for one in roots),
+        f"the root is thread {roots[0].thread}, not {root['thread']} ({root['tid']})",
     )
     demand(
-        root["pid"] == truth.root,
-        f"the root is process {truth.root}, not {root['process']} ({root['pid']})",
+        any(root["class"] in one.classes for one in roots),
+        f"the root is a {' or '.join(roots[0].classes)}, not {root['class']}",
     )
-    demand(
-        root["class"] == truth.root_class,
-        f"the root is a {truth.root_class}, not {root['class']}",
-    )
+    if truth.function:
+        names = [root["function"] or "", root.get("inlined_into") or ""]
+        demand(
+            any(re.search(truth.function, name) for name in names),
+            f"the function is {truth.function}, not {root['function']}",
+        )
     functions = verdict["ran"]["functions"] if verdict["ran"] else []
     for pattern, least in truth.ran:
         share = max(
@@ -104,11 +122,45 @@ def faults(truth, verdict, trace_start_ns):
             any(re.search(truth.waits_in, name) for name in stack),
             f"it waits in {truth.waits_in}, not in {' < '.join(stack) or 'nothing known'}",
         )
+    cycle = bool(verdict["knot"])
+    demand(cycle or not truth.cycle, "no wait cycle is reported, though there is one")
+    demand(truth.cycle or not cycle, "a wait cycle is reported, though there is none")
     blamed = sum(part["ns"] for part in blame)
     demand(
         blamed == problem["duration_ns"],
         f"the blame adds up to {blamed} ns, not to the problem's {problem['duration_ns']}",
     )
-    unknown = sum(part["share"] for part in blame if part["kind"] == "unknown")
+    unknown = unknown_share(verdict)
     demand(unknown <= MAX_UNKNOWN, f"{unknown:.1%} unexplained, more than {MAX_UNKNOWN:.0%}")
     return found
+
+
+def unknown_share(verdict):
+    """The share of the problem that the verdict leaves open."""
+    return sum(part["share"] for part in verdict["blame"] if part["kind"] == "unknown")
+
+
+def judge(truth, verdict, window):
+    """Holds a verdict against the truth. One of another shape than documented raises KeyError or
+    TypeError."""
+    problem, root = verdict["problem"], verdict["root"]
+    faults = is_freeze(truth, problem, window)
+    frozen = not faults
+    blamed = any(one.pid == root["pid"] for one in truth.roots)
+    if not blamed:
+        pids = " or ".join(str(one.pid) for one in truth.roots)
+        faults.append(f"the root is process {pids}, not {root['process']} ({root['pid']})")
+    details = _details(truth, verdict) if blamed else []
+    if frozen and blamed:
+        result = HALF if details else RIGHT
+    else:
+        result = WRONG
+    return Judgement(
+        result=result,
+        faults=tuple(faults + details),
+        said=sentence(verdict),
+        confidence=root["confidence"],
+        unknown=unknown_share(verdict),
+        questions=len(verdict["questions"]),
+        false_cycle=bool(verdict["knot"]) and not truth.cycle,
+    )

@@ -1,179 +1,210 @@
 #!/usr/bin/env python3
-"""Makes real programs freeze, records them with hangdog, asks it why, and compares with the cause.
+"""Judges `hangdog why` by real programs.
 
-Knows the command `hangdog` and the documented JSON, nothing else of it. One case at a time.
+Four parts: `freezes` (real programs are made to freeze, in three settings), `ordinary` (recordings
+in which nothing froze), `hung` (programs that stay hung) and `commands` (whose time is known). Each
+result is a line of results.jsonl in the folder of results, so that a run can be resumed; the table
+is made of these alone. Knows the command `hangdog`, its documented JSON and tables, nothing else of
+it.
 """
 
 import argparse
+import concurrent.futures
 import json
 import pathlib
 import shutil
 import signal
-import subprocess
 import sys
-import tempfile
+import time
 
-# What the lab knows of the machine.
-sys.path.append(str(pathlib.Path(__file__).resolve().parent.parent))
+HERE = pathlib.Path(__file__).resolve().parent
+# What the lab knows of the machine and of traces.
+sys.path.append(str(HERE.parent))
 
-import accessibility  # noqa: E402
-import browser  # noqa: E402
-import judge  # noqa: E402
-import paste  # noqa: E402
-import postgres  # noqa: E402
-import sqlite_busy  # noqa: E402
-import texstudio  # noqa: E402
-from stage import CannotRun, Fault, Stage  # noqa: E402
+import corpus  # noqa: E402
+import freezes  # noqa: E402, F401  (registers the cases)
+import settings  # noqa: E402
+import table  # noqa: E402
+from case import CASES, GROUPS  # noqa: E402
+from stage import CannotRun, Fault  # noqa: E402
 
-CASES = {
-    case.NAME: case
-    for case in (texstudio, paste, postgres, accessibility, sqlite_busy, browser)
-}
-TIMEOUT_S = 120
-HEADER = ("program", "truth", "verdict", "result", "asked")
-FORMAT = "{:<10} {:<54} {:<70} {:<7} {}"
+PARTS = ("freezes", "ordinary", "hung", "commands")
 
 
-def why(hangdog, trace, *more):
-    """What hangdog says of a trace; None where it finds nothing."""
-    words = [hangdog, "why", "--json", *more, str(trace)]
+class Results:
+    """The lines of a file, and which of them are there already."""
+
+    def __init__(self, directory, resume):
+        self.file = directory / "results.jsonl"
+        self.rows = []
+        if resume and self.file.exists():
+            lines = self.file.read_text(encoding="utf-8").splitlines()
+            self.rows = [json.loads(line) for line in lines]
+        elif self.file.exists():
+            self.file.unlink()
+        self.done = {self.key(row) for row in self.rows}
+
+    @staticmethod
+    def key(row):
+        return row["kind"], row["name"], row.get("setting")
+
+    def add(self, row):
+        self.rows.append(row)
+        with self.file.open("a", encoding="utf-8") as file:
+            file.write(json.dumps(row) + "\n")
+
+
+def chosen_cases(args):
+    """The freezes that the arguments leave."""
+    return [
+        case
+        for name, case in sorted(CASES.items())
+        if (not args.name or name in args.name)
+        and (not args.group or case.group in args.group)
+        and (not args.quick or case.quick)
+    ]
+
+
+def say(text):
+    print(text, flush=True)
+
+
+def say_row(row):
+    """One result, in two lines where more is to be said than that it is right."""
+    what = " ".join(word for word in (row["name"], row.get("setting", "")) if word)
+    if row["state"] != "told":
+        say(f"{row['state']:<10} {what}: {row['reason']}")
+        return
+    said = row["answers"]["first"]
+    say(f"{said['result']:<10} {what} ({row['seconds']:.0f} s): {said.get('sentence', 'nothing')}")
+    for fault in said["faults"]:
+        say(f"             {fault}")
+
+
+def run_freezes(args, results, traces):
+    """Every chosen freeze in every chosen setting. The life beside a flight recorder goes on from
+    one case to the next, so that these are ordered by it."""
+    cases = chosen_cases(args)
+    numbers = {name: number for number, name in enumerate(sorted(CASES))}
+    with corpus.Beside(args.hangdog) as beside:
+        for setting in args.setting or corpus.SETTINGS:
+            if setting == "flight":
+                cases.sort(key=lambda case: (corpus.life.of_case(numbers[case.name]), case.name))
+            for case in cases:
+                if ("freeze", case.name, setting) in results.done:
+                    continue
+                trace = traces / f"{case.name}-{setting}.hang"
+                began = time.monotonic()
+                row = corpus.assess(args, case, setting, trace, beside)
+                row["seconds"] = time.monotonic() - began
+                keep = args.keep or (
+                    row["state"] == "told" and row["answers"]["first"]["result"] != "right"
+                )
+                if trace.exists() and not keep:
+                    shutil.rmtree(trace)
+                results.add(row)
+                say_row(row)
+            beside.close()
+
+
+def froze(name, number):
+    """Plays a case without a recorder: its name, what the witness said, else why there was no
+    freeze, and how long that took."""
+    case = CASES[name]
+    began = time.monotonic()
     try:
-        done = subprocess.run(
-            words, capture_output=True, text=True, timeout=TIMEOUT_S, check=False
-        )
-    except subprocess.TimeoutExpired:
-        raise Fault(f"{' '.join(words)}: not done after {TIMEOUT_S} s") from None
-    if done.returncode == 1:
-        return None
-    if done.returncode != 0:
-        raise Fault(f"{' '.join(words)}: exit code {done.returncode}: {done.stderr.strip()}")
-    try:
-        return json.loads(done.stdout)
-    except json.JSONDecodeError as error:
-        raise Fault(f"no JSON: {error}") from None
-
-
-def default_answers(hangdog):
-    """The option that takes the default answer to every question, where there is one."""
-    text = subprocess.run([hangdog, "why", "--help"], capture_output=True, text=True, check=True)
-    return ["--yes"] if "--yes" in text.stdout else []
-
-
-def ways_to_ask(hangdog, trace, truth, programs):
-    """Verdicts, from the least hint to the most: what had to be said, and the verdict. This machine
-    may have worse problems than the case's, so that the first of its programs is asked for; a
-    desktop has several that are natural, so that at last the thread is named."""
-    answers = default_answers(hangdog)
-    first = why(hangdog, trace, *answers)
-    yield "nothing", first
-    problems = first["problems"] if first else []
-    number = next((n for n, one in enumerate(problems, 1) if one["pid"] in programs), 1)
-    if number > 1:
-        yield f"problem {number}", why(hangdog, trace, *answers, "--problem", str(number))
-    yield "thread", why(hangdog, trace, *answers, "--thread", str(truth.victim))
-
-
-def compare(hangdog, trace, truth, programs, started_ns):
-    """Asks until the problem is the right one; gives what is for the row."""
-    for asked, verdict in ways_to_ask(hangdog, trace, truth, programs):
-        row = {"asked": asked, "verdict": "nothing found", "faults": ["no problem was found"]}
-        if verdict is None:
-            continue
-        try:
-            row["faults"] = judge.faults(truth, verdict, started_ns)
-            row["verdict"] = judge.sentence(verdict)
-            row["problem"] = next(
-                (n for n, one in enumerate(verdict["problems"], 1) if one["tid"] == truth.victim),
-                None,
-            )
-            if verdict["problem"]["tid"] == truth.victim:
-                break
-        except (KeyError, TypeError) as error:
-            raise Fault(f"not the documented shape: {type(error).__name__} {error}") from None
-    return row | {"result": "failed" if row["faults"] else "passed"}
-
-
-def assess(hangdog, case, directory, keep):
-    """One row of the table."""
-    row = {"program": case.NAME, "result": "failed", "faults": []}
-    trace = directory / f"{case.NAME}.hang"
-    shutil.rmtree(trace, ignore_errors=True)
-    home = pathlib.Path(tempfile.mkdtemp(prefix=f"hangdog-real-{case.NAME}-"))
-    # Who must write there gets a folder of his own.
-    home.chmod(0o711)
-    try:
-        with Stage(hangdog, home, trace) as stage:
-            truth = case.play(stage)
-            started_ns, programs = stage.started_ns(), stage.programs()
-        row |= {"truth": truth.text, "witness": truth.witness}
-        row["undisturbed"] = stage.undisturbed
-        row |= compare(hangdog, trace, truth, programs, started_ns)
+        truth = corpus.play(case, settings.Setting(None, None))
+        frozen = (truth.frozen[1] - truth.frozen[0]) / 1e9
+        return case.name, f"{frozen:.1f} s; {truth.witness}", None, time.monotonic() - began
     except CannotRun as reason:
-        row |= {"result": "skipped", "faults": [str(reason)]}
-    except (Fault, OSError) as fault:
-        row["faults"] = [str(fault)]
-    finally:
-        shutil.rmtree(home, ignore_errors=True)
-    if trace.exists():
-        if keep or row["result"] == "failed":
-            row["trace"] = str(trace)
+        return case.name, None, f"cannot run: {reason}", 0.0
+    except (Fault, OSError, ValueError) as fault:
+        return case.name, None, f"run {number}: {fault}", time.monotonic() - began
+
+
+def run_alone(args):
+    """Plays each chosen case so often without a recorder, some at a time, and counts how often the
+    witness saw the freeze. Cases that change the whole machine run by themselves."""
+    cases = chosen_cases(args)
+    seen = {case.name: [] for case in cases}
+    said, faults, seconds = {}, {name: [] for name in seen}, {}
+    together = [case for case in cases if not case.whole_machine]
+    apart = [case for case in cases if case.whole_machine]
+
+    def take(outcome):
+        name, witness, fault, took = outcome
+        seen[name].append(witness is not None)
+        if witness:
+            said[name], seconds[name] = witness, took
         else:
-            shutil.rmtree(trace)
-    return row
+            faults[name].append(fault)
+            say(f"no freeze  {name}: {fault}")
+
+    for some, jobs in ((together, args.jobs), (apart, 1)):
+        with concurrent.futures.ProcessPoolExecutor(jobs) as pool:
+            tasks = [
+                pool.submit(froze, case.name, number)
+                for number in range(args.alone)
+                for case in some
+            ]
+            for task in concurrent.futures.as_completed(tasks):
+                take(task.result())
+    say("")
+    for name, times in seen.items():
+        say(f"{sum(times):>3} of {len(times):<3} {name} ({seconds.get(name, 0):.0f} s): "
+            f"{said.get(name, 'no witness')}")
+    return all(sum(times) >= 0.9 * len(times) for times in seen.values())
 
 
-def print_row(row):
-    result = {"passed": "right", "failed": "WRONG", "skipped": "not run"}[row["result"]]
-    columns = (row["program"], row.get("truth", ""), row.get("verdict", ""), result)
-    print(FORMAT.format(*columns, row.get("asked", "")).rstrip())
-    for fault in row["faults"]:
-        print(f"    {fault}")
-    if not row.get("undisturbed", True):
-        print("    the machine was at other things, too: what they do may be a worse problem")
-    for key in ("witness", "trace"):
-        if key in row:
-            print(f"    {key}: {row[key]}")
-    sys.stdout.flush()
+def parse_arguments():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
+    parser.add_argument("--hangdog", default="hangdog", help="the command (default: on the PATH)")
+    parser.add_argument(
+        "--results", type=pathlib.Path, default=HERE.parent / "build" / "real", metavar="DIR",
+        help="where results and the traces of wrong verdicts go (default: lab/build/real)",
+    )
+    parser.add_argument("--part", choices=PARTS, action="append", help="only this part")
+    parser.add_argument("--group", choices=GROUPS, action="append", help="only freezes of this")
+    parser.add_argument("--setting", choices=corpus.SETTINGS, action="append", help="only in this")
+    parser.add_argument("--name", action="append", help="only the one of this name")
+    parser.add_argument("--anyway", action="store_true", help="do not wait for a quiet machine")
+    parser.add_argument("--quick", action="store_true", help="only freezes that take under 10 s")
+    parser.add_argument("--resume", action="store_true", help="go on where the last run ended")
+    parser.add_argument("--keep", action="store_true", help="keep the traces of right verdicts too")
+    parser.add_argument("--list", action="store_true", help="print the freezes and what they are")
+    parser.add_argument("--table", action="store_true", help="print the table of the last run")
+    parser.add_argument(
+        "--alone", type=int, metavar="N",
+        help="record nothing: play each freeze N times, and count how often its witness saw it",
+    )
+    parser.add_argument("--jobs", type=int, default=1, metavar="N", help="so many at a time, alone")
+    return parser.parse_args()
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--hangdog", default="hangdog", help="the command (default: on the PATH)")
-    parser.add_argument("--only", choices=CASES, metavar="NAME", help=", ".join(CASES))
-    parser.add_argument(
-        "--keep-dir", type=pathlib.Path, metavar="DIR", help="where all traces stay"
-    )
-    parser.add_argument("--json", action="store_true", help="print rows and counts as JSON")
-    args = parser.parse_args()
+    args = parse_arguments()
     # So that nothing stays on the stage when this is ended.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit("lab-real: ended by a signal"))
-    hangdog = shutil.which(args.hangdog)
-    if hangdog is None:
-        sys.exit(f"lab-real: cannot find '{args.hangdog}': build it, or say where by --hangdog")
-    hangdog = str(pathlib.Path(hangdog).resolve())
-    directory = args.keep_dir or pathlib.Path(tempfile.mkdtemp(prefix="hangdog-lab-real-"))
-    directory.mkdir(parents=True, exist_ok=True)
-
-    counts = {"passed": 0, "failed": 0, "skipped": 0}
-    rows = []
-    if not args.json:
-        print(FORMAT.format(*HEADER).rstrip())
-    for case in [CASES[args.only]] if args.only else CASES.values():
-        row = assess(hangdog, case, directory.resolve(), args.keep_dir is not None)
-        counts[row["result"]] += 1
-        rows.append(row)
-        if not args.json:
-            print_row(row)
-    if args.keep_dir is None and not any(directory.iterdir()):
-        directory.rmdir()
-
-    if args.json:
-        print(json.dumps({"rows": rows, **counts}, indent=2))
-    else:
-        passed, failed, skipped = counts.values()
-        print(f"lab-real: {passed} passed, {failed} failed, {skipped} skipped")
-    # Where nothing ran, nothing was shown.
-    return 0 if counts["failed"] == 0 and counts["passed"] > 0 else 1
+    for name in args.name or ():
+        if name not in CASES:
+            sys.exit(f"lab-real: there is no case {name}; --list prints them")
+    if args.list:
+        for case in chosen_cases(args):
+            say(f"{case.group:<10} {case.name:<28} {case.summary}")
+        return 0
+    if args.alone:
+        return 0 if run_alone(args) else 1
+    results = Results(args.results, args.resume or args.table)
+    if not args.table:
+        hangdog = shutil.which(args.hangdog)
+        if hangdog is None:
+            sys.exit(f"lab-real: cannot find '{args.hangdog}': build it, or say where by --hangdog")
+        args.hangdog = str(pathlib.Path(hangdog).resolve())
+        traces = args.results / "traces"
+        traces.mkdir(parents=True, exist_ok=True)
+        run_freezes(args, results, traces)
+    say(table.of(results.rows))
+    return 0
 
 
 if __name__ == "__main__":

@@ -1,26 +1,23 @@
-"""Where a real program is made to freeze: its folders, its display, its processes, the recorder.
+"""Where a real program is made to freeze: its folders, its display, its processes.
 
 All that a stage starts runs in a session of its own and is ended with the stage, so that nothing
 stays behind. Times are CLOCK_MONOTONIC, ns, which the trace can be laid beside.
 """
 
 import contextlib
-import json
 import os
 import pathlib
 import pwd
 import shutil
+import select
 import signal
+import socket
 import subprocess
 import time
 
-import quiet
-
 PATIENCE_S = 120
-# Ordinary time before a freeze, in which a program shows what it does when nothing is wrong, and
-# after it, in which it is seen to go on.
-BEFORE_S = 2.0
-AFTER_S = 1.0
+# A freeze has lasted so long when the witness looks.
+LOOK_AFTER_S = 1.0
 NICE = -15
 
 
@@ -49,6 +46,16 @@ def wait_for(what, found, seconds=PATIENCE_S):
         time.sleep(0.02)
 
 
+def read_line(stream, seconds=PATIENCE_S):
+    """The next line of a pipe that is not buffered ahead of it, without its end."""
+    if not select.select([stream], [], [], seconds)[0]:
+        raise Fault(f"a program printed nothing for {seconds} s")
+    line = stream.readline()
+    if not line:
+        raise Fault("a program ended before it printed what it should")
+    return line.decode(errors="replace").rstrip("\n")
+
+
 def output_of(words, **more):
     """What a command prints; one that fails is a Fault."""
     try:
@@ -69,14 +76,49 @@ def output_of(words, **more):
     return done.stdout
 
 
-class Stage(contextlib.ExitStack):
-    """A place for one case. `directory` is its home folder; the trace goes to `trace`."""
+class Program:
+    """The program that a freeze is about. `pid` is its own, whoever started it; `stdin` and
+    `stdout` are its pipes, where it was started with such."""
 
-    def __init__(self, hangdog, directory: pathlib.Path, trace: pathlib.Path):
+    def __init__(self, process, pid):
+        self.process, self.pid = process, pid
+        self.stdin, self.stdout = process.stdin, process.stdout
+        # Stays right if the number is used again.
+        self._handle = os.pidfd_open(pid)
+
+    def __del__(self):
+        os.close(self._handle)
+
+    def ended(self, seconds=PATIENCE_S):
+        """Waits until it has ended; gives when, ns."""
+        if not select.select([self._handle], [], [], seconds)[0]:
+            raise Fault(f"process {self.pid} did not end within {seconds} s")
+        return now_ns()
+
+    def runs(self):
+        """Whether it has not ended."""
+        return not select.select([self._handle], [], [], 0)[0]
+
+    def signal(self, number):
+        """Sends it a signal."""
+        signal.pidfd_send_signal(self._handle, number)
+
+    def tell(self, line):
+        """Writes a line to it."""
+        self.stdin.write(line.encode() + b"\n")
+        self.stdin.flush()
+
+    def line(self, seconds=PATIENCE_S):
+        """The next line that it prints."""
+        return read_line(self.stdout, seconds)
+
+
+class Stage(contextlib.ExitStack):
+    """A place for one case. `directory` is its home folder; `setting` records (settings.py)."""
+
+    def __init__(self, directory: pathlib.Path, setting):
         super().__init__()
-        self.hangdog, self.directory, self.trace = hangdog, directory, trace
-        # Whether little else ran on the machine when the recording began.
-        self.undisturbed = False
+        self.directory, self.setting = directory, setting
         # Leaders of the sessions that it started.
         self.leaders = set()
         # Nothing of the desktop or the settings of who runs the lab.
@@ -96,6 +138,7 @@ class Stage(contextlib.ExitStack):
             process = subprocess.Popen(
                 [str(word) for word in words],
                 start_new_session=True,
+                bufsize=0,
                 **options | {"stdout": log, "stderr": log} | more,
             )
         self.callback(_end, process)
@@ -159,37 +202,39 @@ class Stage(contextlib.ExitStack):
         os.chown(folder, account.pw_uid, account.pw_gid)
         return folder
 
-    @contextlib.contextmanager
-    def recording(self):
-        """Records what happens within, with ordinary time before and after it."""
-        self.undisturbed = quiet.wait()
-        recorder = self.start([self.hangdog, "record", "-o", self.trace], stderr=subprocess.PIPE)
-        # It is none of the programs of the case.
-        self.leaders.discard(recorder.pid)
-        try:
-            meta = self.trace / "meta.json"
-            wait_for("recorder", lambda: meta.exists() or recorder.poll() is not None)
-            if recorder.poll() is None:
-                time.sleep(BEFORE_S)
-                yield
-                time.sleep(AFTER_S)
-        finally:
-            with contextlib.suppress(ProcessLookupError):
-                recorder.send_signal(signal.SIGINT)
-            try:
-                said = recorder.communicate(timeout=PATIENCE_S)[1].decode(errors="replace")
-            except subprocess.TimeoutExpired:
-                raise Fault(f"the recorder did not end within {PATIENCE_S} s") from None
-        if recorder.returncode != 0:
-            raise Fault(f"hangdog record: exit code {recorder.returncode}: {said.strip()}")
+    def program(self, words, **more):
+        """Starts the program that the freeze is about: `hangdog record -- PROGRAM` does it where
+        that is the setting. Called once in a case."""
+        return self.setting.start(self, [str(word) for word in words], more)
+
+    @property
+    def freeze_s(self):
+        """How long the program should be frozen, s. A case that cannot choose takes at least as
+        long as that; one that only holds something back calls `hold`."""
+        return self.setting.freeze_s
+
+    @property
+    def alone(self):
+        """Whether nothing is recorded, so that a debugger or tracer may be the witness."""
+        return self.setting.name == "alone"
+
+    def ordinary(self):
+        """Lets the program be in order for a while."""
+        time.sleep(self.setting.before_s)
+
+    def hold(self, look=None):
+        """The freeze has begun: lets it last, and gives what `look()` saw in it. The recording
+        that begins in the middle is made in here; at its end the program must still be frozen."""
+        begin = time.monotonic()
+        time.sleep(LOOK_AFTER_S)
+        seen = look() if look else None
+        self.setting.during(self)
+        time.sleep(max(0.0, begin + self.freeze_s - time.monotonic()))
+        return seen
 
     def programs(self):
         """The process ids of all that is on the stage."""
         return {pid for leader in self.leaders for pid, _ in of_session(leader)} | self.leaders
-
-    def started_ns(self):
-        """The time at which the trace begins."""
-        return json.loads((self.trace / "meta.json").read_text())["clock"]["monotonic_start_ns"]
 
 
 def of_session(leader):
@@ -234,3 +279,16 @@ def need(*programs):
     missing = [program for program in programs if shutil.which(program) is None]
     if missing:
         raise CannotRun(f"not installed: {', '.join(missing)}; scripts/setup.sh lab-real")
+
+
+def free_port():
+    """A port of loopback that nobody listens on."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+def accepts(port):
+    """Whether somebody listens on a port of loopback."""
+    with socket.socket() as probe:
+        return probe.connect_ex(("127.0.0.1", port)) == 0

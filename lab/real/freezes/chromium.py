@@ -1,14 +1,13 @@
-"""Chromium: a click on a page runs a script that keeps the page's thread busy."""
+"""Chromium: what a page's script does to the page's thread."""
 
+import os
 import pathlib
 import time
 
-from judge import Truth
+from case import Root, Truth, freeze
 from stage import Fault, need, of_session
 from watcher import Watcher
 
-NAME = "chromium"
-FREEZE_S = 3.0
 # Clicks are ordinary up to the fourth, and again from then on.
 PAGE = """<!doctype html><title>ready</title>
 <body style="height: 100vh; margin: 0" onclick="work()"><script>
@@ -37,42 +36,42 @@ OPTIONS = (
 )
 
 
-def play(stage):
-    """Freezes the page; gives the truth."""
+@freeze("toolkits", "chromium-script")
+def script(stage):
+    """A click on a page in Chromium runs a script that keeps the page's thread busy."""
     need("chromium")
     stage.display()
     page = stage.directory / "page.html"
-    page.write_text(PAGE % (FREEZE_S * 1000))
+    page.write_text(PAGE % (stage.freeze_s * 1000))
     profile = f"--user-data-dir={stage.directory}/browser"
-    browser = stage.start(["chromium", *OPTIONS, profile, page.as_uri()], cwd=stage.directory)
+    browser = stage.program(["chromium", *OPTIONS, profile, page.as_uri()], cwd=stage.directory)
     window = stage.window("ready")
     time.sleep(2)
     # One of them has the page; which one is seen by what it runs.
-    renderers = [pid for pid, words in of_session(browser.pid) if "--type=renderer" in words]
+    words = of_session(os.getsid(browser.pid))
+    renderers = [pid for pid, command in words if "--type=renderer" in command]
     for pid in renderers:
         # Where the names are told; the browser leaves the files behind.
         stage.callback(pathlib.Path(f"/tmp/perf-{pid}.map").unlink, missing_ok=True)
     stage.xdotool("mousemove", "--window", window, "500", "500")
-    with stage.recording():
-        watchers = [Watcher(pid) for pid in renderers]
-        for _ in range(4):
-            stage.xdotool("click", "1")
-            time.sleep(0.3)
-        # What a user does, and what is not answered.
+    watchers = [Watcher(pid) for pid in renderers]
+    for _ in range(4):
         stage.xdotool("click", "1")
-        time.sleep(FREEZE_S)
-        stage.window("clicked 5")
+        time.sleep(0.3)
+    # What a user does, and what is not answered.
+    stage.xdotool("click", "1")
+    stage.hold()
+    stage.window("clicked 5")
     turns = [(turn, watcher.tid) for watcher in watchers for turn in watcher.turns]
     turn, renderer = max(turns, key=lambda pair: pair[0].cpu_s)
-    if turn.cpu_s < FREEZE_S / 2:
-        raise Fault(f"no renderer ran for {FREEZE_S / 2} s")
+    if turn.cpu_s < stage.freeze_s / 2:
+        raise Fault(f"no renderer ran for {stage.freeze_s / 2} s")
     return Truth(
         text="LongRunning chromium renderer, in the script's busy",
-        victim=renderer,
-        problem_class="LongRunning",
-        root=renderer,
-        root_class="LongRunning",
+        victims=(renderer,),
+        roots=(Root(renderer, ("LongRunning",)),),
         frozen=turn.span,
         witness=f"/proc: renderer {renderer}, {turn.cpu_s:.1f} of {turn.wall_s:.1f} s on the CPU",
+        function=r"\bbusy$",
         ran=((r"\bbusy$", 0.8),),
     )

@@ -3,14 +3,10 @@
 import os
 import pathlib
 import signal
-import time
 
-from judge import Truth
+from case import Root, Truth, freeze
 from stage import Fault, need, of_session, output_of, wait_for
 from watcher import Watcher
-
-NAME = "gedit"
-FREEZE_S = 4.0
 
 
 def daemon_of(session):
@@ -27,54 +23,48 @@ def is_stopped(pid):
     return "\nState:\tT" in pathlib.Path(f"/proc/{pid}/status").read_text(encoding="ascii")
 
 
-def play(stage):
-    """Freezes the editor; gives the truth."""
+@freeze("desktop", "gedit-accessibility-bus")
+def stopped_bus(stage):
+    """gedit starts while the daemon of the accessibility bus is stopped, and waits for its answer
+    before it opens a window."""
     need("gedit", "ss")
     stage.display()
     bus = stage.session_bus()
     text = stage.directory / "text.txt"
     text.write_text("some text\n")
-
-    def edit():
-        return stage.start(["gedit", "--standalone", text])
-
-    def edit_shortly():
-        editor = edit()
-        stage.window("text.txt")
-        editor.terminate()
-        editor.wait()
-
+    words = ["gedit", "--standalone", text]
     # The first one has the bus started.
-    edit_shortly()
+    first = stage.start(words)
+    stage.window("text.txt")
+    first.terminate()
+    first.wait()
     stopped = daemon_of(bus.pid)
-    with stage.recording():
-        edit_shortly()
-        time.sleep(0.5)
-        os.kill(stopped, signal.SIGSTOP)
-        editor = edit()
-        watcher = Watcher(editor.pid)
-        time.sleep(FREEZE_S)
-        state = is_stopped(stopped)
-        sockets = [
+    stage.ordinary()
+    os.kill(stopped, signal.SIGSTOP)
+    editor = stage.program(words)
+    watcher = Watcher(editor.pid)
+
+    def look():
+        unread = [
             line
             for line in output_of(["ss", "-xpn"]).splitlines()
             if f"pid={editor.pid}," in line and line.split()[3] != "0"
         ]
-        os.kill(stopped, signal.SIGCONT)
-        stage.window("text.txt")
-        turn = watcher.longest()
-    if not state:
+        return is_stopped(stopped), unread
+
+    is_so, unread = stage.hold(look)
+    os.kill(stopped, signal.SIGCONT)
+    stage.window("text.txt")
+    if not is_so:
         raise Fault(f"/proc: {stopped} was not stopped")
-    if not sockets:
+    if not unread:
         raise Fault("ss: gedit has sent nothing that is not read")
     return Truth(
         text="LongWait in D-Bus; root dbus-daemon, stopped",
-        victim=editor.pid,
-        problem_class="LongWait",
-        root=stopped,
-        root_class="LongWait",
-        frozen=turn.span,
-        witness=f"/proc: {stopped} is stopped; ss: {sockets[0].split()[3]} bytes that gedit sent "
+        victims=(editor.pid,),
+        roots=(Root(stopped, ("LongWait",)),),
+        frozen=watcher.longest().span,
+        witness=f"/proc: {stopped} is stopped; ss: {unread[0].split()[3]} bytes that gedit sent "
         "are unread",
         waits_in="dbus|atspi",
     )

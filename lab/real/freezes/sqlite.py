@@ -4,11 +4,9 @@ while another sleeps in a transaction."""
 import subprocess
 import time
 
-from judge import Truth
-from stage import Fault, need, output_of
+from case import Root, Truth, freeze
+from stage import Fault, need, output_of, read_line
 
-NAME = "sqlite"
-FREEZE_S = 3.0
 # Debian's own, with Debian's libsqlite3.
 PYTHON = "/usr/bin/python3"
 
@@ -47,35 +45,29 @@ def lock_holders(path):
     return {int(row[0]) for row in rows if len(row) == 2 and row[1] == str(path)}
 
 
-def play(stage):
-    """Freezes the waiter once; gives the truth."""
+@freeze("databases", "sqlite-busy", quick=True)
+def busy(stage):
+    """An insert asks SQLite for the lock that another program's sleeping transaction holds, again
+    and again."""
     need(PYTHON, "lslocks")
     base = stage.directory / "notes.db"
-
-    def start(script):
-        process = stage.start(
-            [PYTHON, "-c", script, base], stdin=subprocess.PIPE, stdout=subprocess.PIPE
-        )
-        if process.stdout.readline() != b"ready\n":
-            raise Fault("a program of the case did not start")
-        return process
-
-    holder = start(HOLDER)
-    waiter = start(WAITER)
-    with stage.recording():
-        holder.stdin.write(f"{FREEZE_S}\n".encode())
-        holder.stdin.flush()
-        time.sleep(FREEZE_S / 2)
-        holders = lock_holders(base)
-        frozen = tuple(map(int, waiter.stdout.readline().split()))
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
+    holder = stage.start([PYTHON, "-c", HOLDER, base], **pipes)
+    read_line(holder.stdout)
+    waiter = stage.program([PYTHON, "-c", WAITER, base], stdout=subprocess.PIPE)
+    waiter.line()
+    stage.ordinary()
+    holder.stdin.write(f"{stage.freeze_s}\n".encode())
+    holder.stdin.flush()
+    time.sleep(0.1)
+    holders = stage.hold(lambda: lock_holders(base))
+    frozen = tuple(map(int, waiter.line().split()))
     if holders != {holder.pid}:
         raise Fault(f"lslocks: the lock is held by {holders}, not by {holder.pid}")
     return Truth(
         text="RepeatedYield; root sqlite_holder, which sleeps",
-        victim=waiter.pid,
-        problem_class="RepeatedYield",
-        root=holder.pid,
-        root_class="LongWait",
+        victims=(waiter.pid,),
+        roots=(Root(holder.pid, ("LongWait",)),),
         frozen=frozen,
         witness=f"lslocks: {holder.pid} holds the lock on {base.name}",
         waits_in="sqlite",

@@ -1,0 +1,6 @@
+"""The table of results."""
+
+
+def of(rows):
+    """To be written."""
+    return f"{len(rows)} rows"
