@@ -15,6 +15,7 @@ import subprocess
 import sys
 import tempfile
 
+import calibration
 import composed
 import quiet
 import run as runner
@@ -107,6 +108,10 @@ def parse_arguments():
     parser.add_argument(
         "--keep-dir", type=pathlib.Path, metavar="DIR", help="where traces of wrong verdicts stay"
     )
+    parser.add_argument(
+        "--verdicts", type=pathlib.Path, metavar="FILE", help="write each verdict's confidence and "
+        "whether it was right, for calibration.py"
+    )
     return parser.parse_args()
 
 
@@ -132,12 +137,13 @@ def main():
     why = [hangdog, "why", "--json", *(["--yes"] if takes_defaults(hangdog) else [])]
 
     args.no_others = args.no_others or not PYTHON_WITH_ARROW.exists()
-    results, faults = [], 0
+    results, faults, told = [], 0, []
     for seed in choose_seeds(args):
         result, fault = assess(hangdog, why, seed, directory, args)
         print_case(seed, result, fault)
         if fault is None:
             results.append(result)
+            told.append(calibration.verdict(f"seed {seed}", "first", result.confidence, result.first))
         else:
             faults += 1
     if not any(directory.iterdir()) and args.keep_dir is None:
@@ -146,6 +152,8 @@ def main():
         sys.exit("accuracy: nothing was recorded")
     print()
     print(score.table(results))
+    if args.verdicts:
+        calibration.write(args.verdicts, told)
     missed = score.missed_goals(results)
     if faults:
         missed.append(f"{faults} runs came to no verdict")

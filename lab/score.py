@@ -27,6 +27,8 @@ class Score:
     knot: bool | None
     questions: int
     unexplained: float
+    # How sure the verdict says that it is.
+    confidence: float
     others: dict | None
 
 
@@ -45,7 +47,7 @@ def score(case, verdict, trace_start_ns, others):
     }
     if verdict is None:
         return Score(
-            case, "nothing", 0.0, False, False, False, False, False, 0, 1.0, by_rule
+            case, "nothing", 0.0, False, False, False, False, False, 0, 1.0, 0.0, by_rule
         )
     problem, root = verdict["problem"], verdict["root"]
     begin = trace_start_ns + problem["start_ns"]
@@ -68,6 +70,7 @@ def score(case, verdict, trace_start_ns, others):
         knot=knot == set(case.knot) if case.knot else None,
         questions=len(verdict["questions"]),
         unexplained=verdicts.share_of(verdict["blame"], "unknown"),
+        confidence=root["confidence"],
         others=by_rule,
     )
 

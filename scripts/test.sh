@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
-# Every test: sets up, lints, runs the crates' tests, 20 s of fuzzing, the lab's own tests, and the
-# lab with one seed. One that fails does not keep the others from running. The end repeats each
-# runner's closing lines, and what was not run: what a machine does not allow never counts as passed.
+# Every test: sets up, lints, runs the crates' tests, 20 s of fuzzing, the lab's own tests, the lab
+# with one seed, and ten freezes of real programs. One that fails does not keep the others from
+# running. The end repeats each runner's closing lines, and what was not run: what a machine does not
+# allow never counts as passed.
 set -uo pipefail
 cd "$(dirname "$0")/.." || exit
 target=${CARGO_TARGET_DIR:-target}
@@ -23,7 +24,13 @@ stage() {
     "$@" 2>&1 | tee "$logs/$name.log" || failed+=("$name")
 }
 lab_tests() {
-    make -s -C lab all && (cd lab && python3 -m unittest discover -s tests)
+    make -s -C lab all build/venv && (cd lab && python3 -m unittest discover -s tests)
+}
+# The freezes that take few packages and under 10 s. Their witnesses must see them; of the verdicts
+# so many must be right as a busy machine leaves right.
+lab_real() {
+    lab/build/venv/bin/python lab/real/run.py --hangdog "$hangdog" --part freezes --quick \
+        --setting record --results "$target/lab-real-quick" --least-right 4
 }
 
 stage lint scripts/lint.sh
@@ -35,8 +42,9 @@ if ! cargo build --locked --quiet --bin hangdog; then
     failed+=(build)
 elif reason=$("$hangdog" doctor 2>&1); then
     stage lab python3 lab/run.py --hangdog "$hangdog" --seeds 1
+    stage lab-real lab_real
 else
-    not_run+=("lab: this machine does not allow recording: $(tail -n 1 <<<"$reason")")
+    not_run+=("lab, lab-real: this machine does not allow recording: $(tail -n 1 <<<"$reason")")
 fi
 
 # A live test that cannot run here says so and ends well; the lab marks such a row.
@@ -44,12 +52,13 @@ mapfile -t -O "${#not_run[@]}" not_run < <(
     grep -hoE 'NOT RUN: .*' "$logs/crates.log" | cut -d' ' -f3- | sort -u
     grep -hE -A1 'not run$' "$logs/lab.log" 2>/dev/null | grep -vE '^--$' | paste -d: - - |
         sed -E 's/^([^ ]+).*not run: */lab: \1: /'
+    sed -nE 's/^cannot run: /lab-real: /p' "$logs/lab-real.log" 2>/dev/null
 )
 
 printf '\n=== closing lines\n'
 grep -hE '^test result' "$logs/crates.log" | grep -v ' 0 passed; 0 failed; 0 ignored;'
 grep -hE '^stat::number_of_executed_units|^SUMMARY' "$logs/fuzz.log"
-grep -hE '^(Ran [0-9]+ tests|OK|FAILED|lab: )' "$logs"/{lab*,bench-tests}.log
+grep -hE '^(Ran [0-9]+ tests|OK|FAILED|lab(-real)?: )' "$logs"/{lab*,bench-tests}.log
 if ((${#not_run[@]})); then
     echo "not run, and not to be counted as passed:"
     printf '  %s\n' "${not_run[@]}"

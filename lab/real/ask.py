@@ -67,7 +67,8 @@ def every_way(hangdog, trace, truth):
 
     def ask(hint, verdict):
         if verdict is None:
-            rows[hint] = {"result": judge.WRONG, "said": "nothing", "faults": ["no problem found"]}
+            faults = [("nothing", "no problem was found")]
+            rows[hint] = {"result": judge.WRONG, "said": "nothing", "faults": faults}
             return judge.WRONG
         try:
             rows[hint] = dataclasses.asdict(judge.judge(truth, verdict, window))

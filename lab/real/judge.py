@@ -14,6 +14,8 @@ class Judgement:
     """`half` is the freeze and the process to blame, but not all that the truth says of it."""
 
     result: str
+    # What is wrong with it: (kind, text). Kinds: victim, interval, root, thread, class, function,
+    # samples, begun, stack, cycle, sum, unknown.
     faults: tuple
     # The verdict in a few words.
     said: str
@@ -46,18 +48,17 @@ def is_freeze(truth, problem, window):
     of the recording by the clock of the truth, ns."""
     found = []
     if not is_victim(truth, problem):
-        found.append(
-            f"{' or '.join(map(str, truth.victims))} froze, not {problem['process']}/"
-            f"{problem['thread']} ({problem['tid']})"
-        )
+        who = f"{problem['process']}/{problem['thread']} ({problem['tid']})"
+        froze = " or ".join(map(str, truth.victims))
+        found.append(("victim", f"{froze} froze, not {who}"))
     begin = window[0] + problem["start_ns"]
     told = (begin, begin + problem["duration_ns"])
     covered = common(cut(truth.frozen, window), told)
     if covered < MIN_COMMON:
-        found.append(f"the problem has {covered:.0%} of the freeze")
+        found.append(("interval", f"the problem has {covered:.0%} of the freeze"))
     within = common(told, truth.troubled or truth.frozen)
     if within < MIN_COMMON:
-        found.append(f"{within:.0%} of the problem is in the time of the freeze")
+        found.append(("interval", f"{within:.0%} of the problem is in the time of the freeze"))
     return found
 
 
@@ -81,22 +82,25 @@ def _details(truth, verdict):
     problem, root, blame = verdict["problem"], verdict["root"], verdict["blame"]
     found = []
 
-    def demand(right, text):
+    def demand(kind, right, text):
         if not right:
-            found.append(text)
+            found.append((kind, text))
 
     roots = [one for one in truth.roots if one.pid == root["pid"]]
     demand(
+        "thread",
         any(_is_thread(one.thread, root) for one in roots),
         f"the root is thread {roots[0].thread}, not {root['thread']} ({root['tid']})",
     )
     demand(
+        "class",
         any(root["class"] in one.classes for one in roots),
         f"the root is a {' or '.join(roots[0].classes)}, not {root['class']}",
     )
     if truth.function:
         names = [root["function"] or "", root.get("inlined_into") or ""]
         demand(
+            "function",
             any(re.search(truth.function, name) for name in names),
             f"the function is {truth.function}, not {root['function']}",
         )
@@ -106,32 +110,35 @@ def _details(truth, verdict):
             (part["total"] for part in functions if re.search(pattern, part["function"])),
             default=0.0,
         )
-        demand(share >= least, f"{pattern} is on {share:.0%} of the samples, not on {least:.0%}")
+        demand("samples", share >= least, f"{pattern} is on {share:.0%} of the samples, not on {least:.0%}")
     for pattern in truth.innocent:
         demand(
+            "function",
             not re.search(pattern, root["function"] or ""),
             f"{root['function']} is not what the time went to",
         )
     if truth.begun:
         begun = verdict["ran"] and verdict["ran"]["begun"]
         kind = begun["kind"] if begun else "nothing"
-        demand(kind in truth.begun, f"{' or '.join(truth.begun)} began it, not {kind}")
+        demand("begun", kind in truth.begun, f"{' or '.join(truth.begun)} began it, not {kind}")
     if truth.waits_in:
         stack = verdict["path"][0]["stack"] if verdict["path"] else []
         demand(
+            "stack",
             any(re.search(truth.waits_in, name) for name in stack),
             f"it waits in {truth.waits_in}, not in {' < '.join(stack) or 'nothing known'}",
         )
     cycle = bool(verdict["knot"])
-    demand(cycle or not truth.cycle, "no wait cycle is reported, though there is one")
-    demand(truth.cycle or not cycle, "a wait cycle is reported, though there is none")
+    demand("cycle", cycle or not truth.cycle, "no wait cycle is reported, though there is one")
+    demand("cycle", truth.cycle or not cycle, "a wait cycle is reported, though there is none")
     blamed = sum(part["ns"] for part in blame)
     demand(
+        "sum",
         blamed == problem["duration_ns"],
         f"the blame adds up to {blamed} ns, not to the problem's {problem['duration_ns']}",
     )
     unknown = unknown_share(verdict)
-    demand(unknown <= MAX_UNKNOWN, f"{unknown:.1%} unexplained, more than {MAX_UNKNOWN:.0%}")
+    demand("unknown", unknown <= MAX_UNKNOWN, f"{unknown:.1%} unexplained, more than {MAX_UNKNOWN:.0%}")
     return found
 
 
@@ -149,7 +156,8 @@ def judge(truth, verdict, window):
     blamed = any(one.pid == root["pid"] for one in truth.roots)
     if not blamed:
         pids = " or ".join(str(one.pid) for one in truth.roots)
-        faults.append(f"the root is process {pids}, not {root['process']} ({root['pid']})")
+        text = f"the root is process {pids}, not {root['process']} ({root['pid']})"
+        faults.append(("root", text))
     details = _details(truth, verdict) if blamed else []
     if frozen and blamed:
         result = HALF if details else RIGHT

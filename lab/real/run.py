@@ -9,8 +9,6 @@ it.
 """
 
 import argparse
-import concurrent.futures
-import json
 import pathlib
 import shutil
 import signal
@@ -21,37 +19,15 @@ HERE = pathlib.Path(__file__).resolve().parent
 # What the lab knows of the machine and of traces.
 sys.path.append(str(HERE.parent))
 
+import alone  # noqa: E402
+import calibration  # noqa: E402
 import corpus  # noqa: E402
 import freezes  # noqa: E402, F401  (registers the cases)
-import settings  # noqa: E402
 import table  # noqa: E402
 from case import CASES, GROUPS  # noqa: E402
-from stage import CannotRun, Fault  # noqa: E402
+from results import Results  # noqa: E402
 
 PARTS = ("freezes", "ordinary", "hung", "commands")
-
-
-class Results:
-    """The lines of a file, and which of them are there already."""
-
-    def __init__(self, directory, resume):
-        self.file = directory / "results.jsonl"
-        self.rows = []
-        if resume and self.file.exists():
-            lines = self.file.read_text(encoding="utf-8").splitlines()
-            self.rows = [json.loads(line) for line in lines]
-        elif self.file.exists():
-            self.file.unlink()
-        self.done = {self.key(row) for row in self.rows}
-
-    @staticmethod
-    def key(row):
-        return row["kind"], row["name"], row.get("setting")
-
-    def add(self, row):
-        self.rows.append(row)
-        with self.file.open("a", encoding="utf-8") as file:
-            file.write(json.dumps(row) + "\n")
 
 
 def chosen_cases(args):
@@ -77,7 +53,7 @@ def say_row(row):
         return
     said = row["answers"]["first"]
     say(f"{said['result']:<10} {what} ({row['seconds']:.0f} s): {said.get('sentence', 'nothing')}")
-    for fault in said["faults"]:
+    for _, fault in said["faults"]:
         say(f"             {fault}")
 
 
@@ -107,53 +83,17 @@ def run_freezes(args, results, traces):
             beside.close()
 
 
-def froze(name, number):
-    """Plays a case without a recorder: its name, what the witness said, else why there was no
-    freeze, and how long that took."""
-    case = CASES[name]
-    began = time.monotonic()
-    try:
-        truth = corpus.play(case, settings.Setting(None, None))
-        frozen = (truth.frozen[1] - truth.frozen[0]) / 1e9
-        return case.name, f"{frozen:.1f} s; {truth.witness}", None, time.monotonic() - began
-    except CannotRun as reason:
-        return case.name, None, f"cannot run: {reason}", 0.0
-    except (Fault, OSError, ValueError) as fault:
-        return case.name, None, f"run {number}: {fault}", time.monotonic() - began
-
-
-def run_alone(args):
-    """Plays each chosen case so often without a recorder, some at a time, and counts how often the
-    witness saw the freeze. Cases that change the whole machine run by themselves."""
-    cases = chosen_cases(args)
-    seen = {case.name: [] for case in cases}
-    said, faults, seconds = {}, {name: [] for name in seen}, {}
-    together = [case for case in cases if not case.whole_machine]
-    apart = [case for case in cases if case.whole_machine]
-
-    def take(outcome):
-        name, witness, fault, took = outcome
-        seen[name].append(witness is not None)
-        if witness:
-            said[name], seconds[name] = witness, took
-        else:
-            faults[name].append(fault)
-            say(f"no freeze  {name}: {fault}")
-
-    for some, jobs in ((together, args.jobs), (apart, 1)):
-        with concurrent.futures.ProcessPoolExecutor(jobs) as pool:
-            tasks = [
-                pool.submit(froze, case.name, number)
-                for number in range(args.alone)
-                for case in some
-            ]
-            for task in concurrent.futures.as_completed(tasks):
-                take(task.result())
-    say("")
-    for name, times in seen.items():
-        say(f"{sum(times):>3} of {len(times):<3} {name} ({seconds.get(name, 0):.0f} s): "
-            f"{said.get(name, 'no witness')}")
-    return all(sum(times) >= 0.9 * len(times) for times in seen.values())
+def exit_code(args, rows):
+    """1 where nothing was judged, something could not be judged that the machine has what it takes
+    for, or fewer answers are right than were asked for."""
+    told = [row for row in rows if row["state"] == "told"]
+    failed = [row for row in rows if row["state"] == "failed"]
+    right = sum(
+        row["kind"] == "freeze" and row["answers"]["first"]["result"] == "right" for row in told
+    )
+    say(f"lab-real: {len(told)} judged, {len(failed)} failed, {len(rows) - len(told) - len(failed)} "
+        f"cannot run here; {right} freezes right at once")
+    return 0 if told and not failed and right >= args.least_right else 1
 
 
 def parse_arguments():
@@ -177,6 +117,10 @@ def parse_arguments():
         "--alone", type=int, metavar="N",
         help="record nothing: play each freeze N times, and count how often its witness saw it",
     )
+    parser.add_argument(
+        "--least-right", type=int, default=0, metavar="N",
+        help="exit with 1 if fewer of the first answers to freezes are right",
+    )
     parser.add_argument("--jobs", type=int, default=1, metavar="N", help="so many at a time, alone")
     return parser.parse_args()
 
@@ -193,7 +137,7 @@ def main():
             say(f"{case.group:<10} {case.name:<28} {case.summary}")
         return 0
     if args.alone:
-        return 0 if run_alone(args) else 1
+        return 0 if alone.run(chosen_cases(args), args.alone, args.jobs) else 1
     results = Results(args.results, args.resume or args.table)
     if not args.table:
         hangdog = shutil.which(args.hangdog)
@@ -203,8 +147,9 @@ def main():
         traces = args.results / "traces"
         traces.mkdir(parents=True, exist_ok=True)
         run_freezes(args, results, traces)
+    calibration.write(args.results / "verdicts.jsonl", calibration.verdicts(results.rows))
     say(table.of(results.rows))
-    return 0
+    return exit_code(args, results.rows)
 
 
 if __name__ == "__main__":

@@ -32,7 +32,13 @@ TRACE_START_NS = 500_000_000
 
 def verdict(**changes):
     """The right one for SAID, but for the changes."""
-    root = {"process": "hog", "thread": "hog", "class": "Starved", "function": "hog_the_cpu"}
+    root = {
+        "process": "hog",
+        "thread": "hog",
+        "class": "Starved",
+        "function": "hog_the_cpu",
+        "confidence": 0.9,
+    }
     return {
         "problem": {"thread": "compose", "start_ns": 500_000_000, "duration_ns": 600_000_000},
         "root": root,
@@ -169,7 +175,7 @@ process, thread = said["truth root"].split("/")
 print(json.dumps({{
     "problem": {{"thread": "compose", "start_ns": begin - 1000, "duration_ns": end - begin}},
     "root": {{"class": os.environ.get("CLASS", said["truth class"]), "process": process,
-             "thread": thread, "function": said.get("truth function")}},
+             "thread": thread, "function": said.get("truth function"), "confidence": 0.9}},
     "blame": [{{"kind": "run", "ns": end - begin}}], "knot": None, "questions": [],
 }}))
 """

@@ -1,33 +1,39 @@
-"""Real programs: the comparison of a verdict with the cause, and the witness that /proc is."""
+"""Real programs: the comparison of a verdict with the cause, the witness that /proc is, and how the
+results are told."""
 
 import copy
 import pathlib
 import subprocess
 import sys
+import tempfile
 import unittest
 
 LAB = pathlib.Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(LAB), str(LAB / "real")]
 
+import calibration  # noqa: E402
+import case  # noqa: E402
+import freezes  # noqa: E402, F401  (registers the cases)
 import judge  # noqa: E402
+import table  # noqa: E402
 import watcher  # noqa: E402
+from results import Results  # noqa: E402
 
-TRUTH = judge.Truth(
+TRUTH = case.Truth(
     text="LongRunning in reload",
-    victim=70,
-    problem_class="LongRunning",
-    root=70,
-    root_class="LongRunning",
+    victims=(70, 80),
+    roots=(case.Root(90, ("LongRunning",), thread=91),),
     frozen=(2_000, 3_000),
     witness="",
     troubled=(1_900, 4_000),
+    function="^reload$",
     ran=(("^reload$", 0.8),),
     innocent=("insert",),
     begun=("timer",),
     waits_in="^poll$",
 )
-# The trace began at 500 by the clock of the truth.
-STARTED = 500
+# When the recording began and ended by the clock of the truth.
+WINDOW = (500, 9_000)
 VERDICT = {
     "problem": {
         "tid": 70,
@@ -36,54 +42,86 @@ VERDICT = {
         "thread": "editor",
         "start_ns": 1_500,
         "duration_ns": 1_000,
-        "class": "LongRunning",
+        "class": "LongWait",
     },
     "root": {
-        "tid": 70,
-        "pid": 70,
-        "process": "editor",
-        "thread": "editor",
+        "tid": 91,
+        "pid": 90,
+        "process": "worker",
+        "thread": "pool",
         "class": "LongRunning",
         "function": "reload",
+        "confidence": 0.75,
     },
     "blame": [{"kind": "run", "ns": 1_000, "share": 1.0}],
     "ran": {"functions": [{"function": "reload", "total": 0.9}], "begun": {"kind": "timer"}},
     "path": [{"stack": ["poll", "main"]}],
+    "questions": [],
+    "knot": None,
 }
 
 
-def faults(change):
+def judged(change, truth=TRUTH):
     verdict = copy.deepcopy(VERDICT)
     change(verdict)
-    return judge.faults(TRUTH, verdict, STARTED)
+    return judge.judge(truth, verdict, WINDOW)
+
+
+def kinds(judgement):
+    return [kind for kind, _ in judgement.faults]
 
 
 class AVerdict(unittest.TestCase):
-    def test_that_agrees_has_no_fault(self):
-        """What says the truth is right."""
-        self.assertEqual(faults(lambda verdict: None), [])
+    def test_that_agrees_is_right(self):
+        """What says the truth is right, without a fault."""
+        judgement = judged(lambda verdict: None)
+        self.assertEqual((judgement.result, judgement.faults), (judge.RIGHT, ()))
+        self.assertEqual(judgement.confidence, 0.75)
 
-    def test_that_differs_in_one_thing_has_one_fault(self):
-        """Each part of a truth is demanded: thread, class, root, functions, beginning, stack."""
-        for part, key, value in (
-            ("problem", "tid", 71),
-            ("problem", "class", "LongWait"),
-            ("root", "pid", 71),
-            ("root", "class", "Starved"),
-            ("root", "function", "insert_text"),
-            ("ran", "functions", [{"function": "reload", "total": 0.79}]),
-            ("ran", "functions", [{"function": "reloaded", "total": 0.9}]),
-            ("ran", "begun", {"kind": "message"}),
-            ("ran", "begun", None),
+    def test_of_the_freeze_and_its_root_is_half_where_one_other_thing_differs(self):
+        """Each other part of a truth is demanded: thread, class, functions, beginning, stack."""
+        for part, key, value, kind in (
+            ("root", "tid", 92, "thread"),
+            ("root", "class", "Starved", "class"),
+            ("root", "function", "other", "function"),
+            ("ran", "functions", [{"function": "reload", "total": 0.79}], "samples"),
+            ("ran", "functions", [{"function": "reloaded", "total": 0.9}], "samples"),
+            ("ran", "begun", {"kind": "message"}, "begun"),
+            ("ran", "begun", None, "begun"),
         ):
             with self.subTest(part=part, key=key, value=value):
-                found = faults(lambda verdict: verdict[part].update({key: value}))
-                self.assertEqual(len(found), 1, found)
-        self.assertEqual(len(faults(lambda verdict: verdict["path"][0].update(stack=[]))), 1)
+                judgement = judged(lambda verdict: verdict[part].update({key: value}))
+                self.assertEqual((judgement.result, kinds(judgement)), (judge.HALF, [kind]))
+        judgement = judged(lambda verdict: verdict["path"][0].update(stack=[]))
+        self.assertEqual(kinds(judgement), ["stack"])
+        judgement = judged(lambda verdict: verdict.update(knot=[{"tid": 70}]))
+        self.assertEqual((kinds(judgement), judgement.false_cycle), (["cycle"], True))
+
+    def test_of_another_thread_or_process_is_wrong(self):
+        """Neither the right root of another's problem nor another root of the freeze is half."""
+        for part, key, kind in (("problem", "tid", "victim"), ("root", "pid", "root")):
+            with self.subTest(part=part):
+
+                def change(verdict, part=part, key=key):
+                    verdict[part].update({key: 71, "pid": 71})
+
+                judgement = judged(change)
+                self.assertEqual((judgement.result, kinds(judgement)), (judge.WRONG, [kind]))
+
+    def test_of_any_that_was_held_up_or_is_to_blame_is_right(self):
+        """A victim may be any of those named, by thread or by process; so may the root."""
+        by_process = judged(lambda verdict: verdict["problem"].update(tid=81, pid=80))
+        self.assertEqual(by_process.result, judge.RIGHT)
+        two = TRUTH.__class__(
+            **{**TRUTH.__dict__, "roots": (case.Root(60, ("Starved",)), *TRUTH.roots)}
+        )
+        self.assertEqual(judged(lambda verdict: None, two).result, judge.RIGHT)
 
     def test_without_samples_lacks_functions_and_beginning(self):
-        """A verdict without what ran is wrong where functions and a beginning are demanded."""
-        self.assertEqual(len(faults(lambda verdict: verdict.update(ran=None))), 2)
+        """A verdict without what ran is not right where functions and a beginning are demanded."""
+        self.assertEqual(
+            kinds(judged(lambda verdict: verdict.update(ran=None))), ["samples", "begun"]
+        )
 
     def test_of_another_time_is_wrong(self):
         """The problem must have the freeze, and lie in the time of the trouble."""
@@ -100,11 +138,20 @@ class AVerdict(unittest.TestCase):
                     verdict["problem"].update(start_ns=start, duration_ns=duration)
                     verdict["blame"][0]["ns"] = duration
 
-                self.assertEqual(not faults(move), right)
+                self.assertEqual(judged(move).result == judge.RIGHT, right)
+
+    def test_of_a_recording_in_the_middle_needs_only_what_was_recorded(self):
+        """What of the freeze lies outside the recording is not demanded."""
+        verdict = copy.deepcopy(VERDICT)
+        verdict["problem"].update(start_ns=0, duration_ns=300)
+        verdict["blame"][0]["ns"] = 300
+        self.assertEqual(judge.judge(TRUTH, verdict, (2_300, 2_600)).result, judge.RIGHT)
 
     def test_must_add_up_and_explain(self):
         """Blame that does not add up is a fault, as is more than 5 % that is unknown."""
-        self.assertEqual(len(faults(lambda verdict: verdict["blame"][0].update(ns=999))), 1)
+        self.assertEqual(
+            kinds(judged(lambda verdict: verdict["blame"][0].update(ns=999))), ["sum"]
+        )
 
         def unknown(share):
             return [
@@ -112,8 +159,10 @@ class AVerdict(unittest.TestCase):
                 {"kind": "unknown", "ns": share, "share": share / 1_000},
             ]
 
-        self.assertEqual(faults(lambda verdict: verdict.update(blame=unknown(50))), [])
-        self.assertEqual(len(faults(lambda verdict: verdict.update(blame=unknown(60)))), 1)
+        self.assertEqual(kinds(judged(lambda verdict: verdict.update(blame=unknown(50)))), [])
+        self.assertEqual(
+            kinds(judged(lambda verdict: verdict.update(blame=unknown(60)))), ["unknown"]
+        )
 
 
 class AWatcher(unittest.TestCase):
@@ -130,6 +179,112 @@ class AWatcher(unittest.TestCase):
             turn = watcher.Watcher(program.pid).busiest(at_least_s=0.3)
         self.assertAlmostEqual(turn.cpu_s, 0.5, delta=0.1)
         self.assertGreaterEqual(turn.wall_s, 0.45)
+
+
+class TheCorpus(unittest.TestCase):
+    def test_has_cases_of_every_group_and_ten_quick_ones(self):
+        """At least 50 freezes, several of each group; each says in its doc line what it is."""
+        groups = [one.group for one in case.CASES.values()]
+        self.assertGreaterEqual(len(groups), 50)
+        for group in case.GROUPS:
+            self.assertGreaterEqual(groups.count(group), 3, group)
+        self.assertGreaterEqual(sum(one.quick for one in case.CASES.values()), 10)
+        for one in case.CASES.values():
+            self.assertTrue(one.summary.endswith("."), one.name)
+
+    def test_refuses_two_cases_of_one_name(self):
+        """A second case of a name would take the first one's results."""
+        name = next(iter(case.CASES))
+        with self.assertRaises(ValueError):
+            case.freeze("cpu", name)(lambda stage: None)
+        with self.assertRaises(ValueError):
+            case.freeze("no group", "a new one")
+
+
+def result(result_of_first, rank, **more):
+    """A row of the results, as corpus.assess makes it."""
+    answer = {
+        "result": result_of_first,
+        "faults": [] if result_of_first == "right" else [["root", "another"]],
+        "confidence": 0.8,
+        "unknown": 0.5,
+        "questions": 2,
+        "false_cycle": False,
+    }
+    rule = {"right": True, "process_right": True}
+    return {
+        "kind": "freeze",
+        "name": "one",
+        "group": "cpu",
+        "setting": "flight",
+        "state": "told",
+        "rank": rank,
+        "listed": 20,
+        "answers": {"first": answer, "process": answer | {"result": "right"}},
+        "rules": {"recent": rule, "perfetto": rule | {"right": False}},
+        "contradictions": {"problems": 3, "found": [{"check": "state"}]},
+    } | more
+
+
+class TheTable(unittest.TestCase):
+    def test_are_counted_by_setting(self):
+        """Right, half, wrong, listed, median rank, entries before it, told, questions, unexplained,
+        and the two rules."""
+        rows = [result("right", 1), result("half", 3), result("wrong", None)]
+        self.assertEqual(
+            table.freeze_row("flight", rows),
+            ("flight", 3, 1, 1, 1, 2, "2", "7.3", 3, 3, "2.0", "50%", 3, 0),
+        )
+
+    def test_leave_nothing_out_in_silence(self):
+        """The table names what gave no result, and why."""
+        row = {
+            "kind": "freeze",
+            "name": "two",
+            "setting": "record",
+            "state": "failed",
+            "reason": "the machine said no",
+        }
+        text = table.of([result("right", 1), row])
+        self.assertIn("No result in 1:\nfailed: two record: the machine said no", text)
+        self.assertIn("1 contradictions in 3 problems of 1 traces, state 1", text)
+
+    def test_are_resumed_where_they_ended(self):
+        """What is in the file is not done again; without --resume it is begun anew."""
+        with tempfile.TemporaryDirectory() as scratch:
+            directory = pathlib.Path(scratch)
+            Results(directory, resume=False).add(result("right", 1))
+            again = Results(directory, resume=True)
+            self.assertEqual(again.done, {("freeze", "one", "flight")})
+            self.assertEqual(Results(directory, resume=False).rows, [])
+
+
+class Calibration(unittest.TestCase):
+    def test_is_the_mean_squared_error(self):
+        """0.8 that is right and 0.8 that is wrong: (0.04 + 0.64) / 2."""
+        some = calibration.verdicts([result("wrong", None)])
+        self.assertEqual([one["right"] for one in some], [False, True])
+        self.assertAlmostEqual(calibration.brier(some), 0.34)
+        text = "\n".join(calibration.table(some))
+        self.assertIn(" 80% to  90%         2    50%", text)
+
+    def test_counts_false_alarms_as_wrong_verdicts(self):
+        """An alarm of an ordinary recording is wrong however sure it is."""
+        row = {
+            "kind": "ordinary",
+            "name": "idle",
+            "state": "told",
+            "alarms": [{"confidence": 1.0}],
+        }
+        self.assertEqual(calibration.brier(calibration.verdicts([row])), 1.0)
+
+    def test_is_kept_in_a_file(self):
+        """What was written is read back."""
+        some = calibration.verdicts([result("right", 1)])
+        with tempfile.TemporaryDirectory() as scratch:
+            path = pathlib.Path(scratch) / "verdicts.jsonl"
+            calibration.write(path, some)
+            self.assertEqual(calibration.read(path), some)
 
 
 if __name__ == "__main__":
