@@ -21,8 +21,12 @@ sys.path.append(str(HERE.parent))
 
 import alone  # noqa: E402
 import calibration  # noqa: E402
+import commands  # noqa: E402
+import commands_cases  # noqa: E402
 import corpus  # noqa: E402
 import freezes  # noqa: E402, F401  (registers the cases)
+import hung  # noqa: E402
+import ordinary  # noqa: E402
 import table  # noqa: E402
 from case import CASES, GROUPS  # noqa: E402
 from results import Results  # noqa: E402
@@ -30,14 +34,19 @@ from results import Results  # noqa: E402
 PARTS = ("freezes", "ordinary", "hung", "commands")
 
 
+def chosen(args, names):
+    """Those that the arguments leave."""
+    return [name for name in names if not args.name or name in args.name]
+
+
 def chosen_cases(args):
     """The freezes that the arguments leave."""
     return [
-        case
-        for name, case in sorted(CASES.items())
-        if (not args.name or name in args.name)
-        and (not args.group or case.group in args.group)
-        and (not args.quick or case.quick)
+        CASES[name]
+        for name in chosen(args, sorted(CASES))
+        if (not args.group or CASES[name].group in args.group)
+        and (not args.quick or CASES[name].quick)
+        and (args.name or args.set == "all" or CASES[name].held_back == (args.set == "held-back"))
     ]
 
 
@@ -46,15 +55,15 @@ def say(text):
 
 
 def say_row(row):
-    """One result, in two lines where more is to be said than that it is right."""
+    """One result, with what is wrong with it."""
     what = " ".join(word for word in (row["name"], row.get("setting", "")) if word)
     if row["state"] != "told":
-        say(f"{row['state']:<10} {what}: {row['reason']}")
+        say(f"{row['state']}: {what}: {row['reason']}")
         return
-    said = row["answers"]["first"]
-    say(f"{said['result']:<10} {what} ({row['seconds']:.0f} s): {said.get('sentence', 'nothing')}")
-    for _, fault in said["faults"]:
-        say(f"             {fault}")
+    result, sentence, faults = table.summary(row)
+    say(f"{result:<6} {what} ({row['seconds']:.0f} s): {sentence}")
+    for fault in faults:
+        say(f"         {fault}")
 
 
 def run_freezes(args, results, traces):
@@ -83,6 +92,44 @@ def run_freezes(args, results, traces):
             beside.close()
 
 
+def run_part(results, kind, names, run):
+    """The rest of a part whose rows come one by one: `run(names)` makes them."""
+    rest = [name for name in names if (kind, name, None) not in results.done]
+    for row in run(rest) if rest else ():
+        results.add(row)
+        say_row(row)
+
+
+def run_all(args, results, traces):
+    """Every part, or those that are asked for."""
+    parts = {
+        "freezes": lambda: run_freezes(args, results, traces),
+        "ordinary": lambda: run_part(
+            results,
+            "ordinary",
+            chosen(args, ordinary.LIVES),
+            lambda names: ordinary.run(args.hangdog, traces, names, args.anyway),
+        ),
+        "hung": lambda: run_part(
+            results,
+            "hung",
+            chosen(args, hung.PROGRAMS),
+            lambda names: hung.run(args.hangdog, args.results, names, args.anyway),
+        ),
+        "commands": lambda: run_part(
+            results,
+            "command",
+            chosen(args, commands_cases.COMMANDS),
+            lambda names: commands.run(args.hangdog, traces, names, args.anyway),
+        ),
+    }
+    # A group, a setting and what is quick are of freezes alone.
+    only_freezes = args.group or args.setting or args.quick
+    for part, run in parts.items():
+        if part in (args.part or (["freezes"] if only_freezes else PARTS)):
+            run()
+
+
 def exit_code(args, rows):
     """1 where nothing was judged, something could not be judged that the machine has what it takes
     for, or fewer answers are right than were asked for."""
@@ -107,6 +154,10 @@ def parse_arguments():
     parser.add_argument("--group", choices=GROUPS, action="append", help="only freezes of this")
     parser.add_argument("--setting", choices=corpus.SETTINGS, action="append", help="only in this")
     parser.add_argument("--name", action="append", help="only the one of this name")
+    parser.add_argument(
+        "--set", choices=("working", "held-back", "all"), default="working",
+        help="freezes to work with (default), those held back for the last measurement, or all",
+    )
     parser.add_argument("--anyway", action="store_true", help="do not wait for a quiet machine")
     parser.add_argument("--quick", action="store_true", help="only freezes that take under 10 s")
     parser.add_argument("--resume", action="store_true", help="go on where the last run ended")
@@ -130,11 +181,18 @@ def main():
     # So that nothing stays on the stage when this is ended.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit("lab-real: ended by a signal"))
     for name in args.name or ():
-        if name not in CASES:
+        if name not in {*CASES, *ordinary.LIVES, *hung.PROGRAMS, *commands_cases.COMMANDS}:
             sys.exit(f"lab-real: there is no case {name}; --list prints them")
     if args.list:
         for case in chosen_cases(args):
             say(f"{case.group:<10} {case.name:<28} {case.summary}")
+        for part, names in (
+            ("ordinary", ordinary.LIVES),
+            ("hung", hung.PROGRAMS),
+            ("commands", commands_cases.COMMANDS),
+        ):
+            for name in names:
+                say(f"{part:<10} {name}")
         return 0
     if args.alone:
         return 0 if alone.run(chosen_cases(args), args.alone, args.jobs) else 1
@@ -146,7 +204,7 @@ def main():
         args.hangdog = str(pathlib.Path(hangdog).resolve())
         traces = args.results / "traces"
         traces.mkdir(parents=True, exist_ok=True)
-        run_freezes(args, results, traces)
+        run_all(args, results, traces)
     calibration.write(args.results / "verdicts.jsonl", calibration.verdicts(results.rows))
     say(table.of(results.rows))
     return exit_code(args, results.rows)

@@ -186,7 +186,16 @@ class Stage(contextlib.ExitStack):
             return done.stdout.split()
 
         number = wait_for(f"window {name}", look)[-1]
-        self.xdotool("windowfocus", "--sync", number)
+
+        def focus():
+            # A window that is not ready for it yet refuses.
+            words = ["xdotool", "windowfocus", "--sync", number]
+            done = subprocess.run(
+                words, env=self.environment, capture_output=True, timeout=PATIENCE_S, check=False
+            )
+            return done.returncode == 0
+
+        wait_for(f"the keyboard for window {name}", focus, 10)
         return number
 
     def owned_by(self, user):

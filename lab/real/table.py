@@ -47,6 +47,21 @@ def lines(header, rows):
         yield "  ".join((first, *others)).rstrip()
 
 
+def summary(row):
+    """What is said of one result that was told: result, sentence, faults."""
+    if row["kind"] == "ordinary":
+        alarms = [alarm["sentence"] for alarm in row["alarms"]]
+        return ("wrong" if alarms else "right"), f"{len(alarms)} false alarms", alarms[:3]
+    if row["kind"] == "command":
+        answer = row["answer"]
+        parts = answer["parts"] or ()
+        said = [f"{part['name']}: {part['truth']:.0%}, not {part['said']:.0%}" for part in parts]
+        return ("right" if answer["right"] else "wrong"), answer["sentence"], said
+    answer = row["answers"]["first" if row["kind"] == "freeze" else "process"]
+    faults = [text for _, text in answer["faults"]]
+    return answer["result"], answer.get("sentence", "nothing"), faults
+
+
 def mean(values):
     values = list(values)
     return sum(values) / len(values) if values else 0.0

@@ -1,14 +1,27 @@
 """PostgreSQL: a server of the stage's own, and clients of it that wait for each other."""
 
+import contextlib
 import pathlib
+import re
 import subprocess
 import sys
 
 from case import Root, Truth, freeze
-from stage import CannotRun, Fault, need, output_of, read_line, wait_for
+from freezes.interactive import Terminal
+from freezes.procfs import children
+from stage import NICE, PATIENCE_S, CannotRun, Fault, need, read_line, wait_for
 
 USER = "postgres"
-CLIENT = pathlib.Path(__file__).resolve().parent.parent / "programs" / "pgclient.py"
+PROGRAMS = pathlib.Path(__file__).resolve().parent.parent / "programs"
+CLIENT = PROGRAMS / "pgclient.py"
+APP = PROGRAMS / "db_app.py"
+# Debian's own, which has Debian's drivers.
+PYTHON = "/usr/bin/python3"
+# What psql shows when it waits for a person, in a transaction or not.
+# What follows an answer to the witness.
+END = "end of the answer"
+PROMPT = "=[*!]?[#>] "
+AT_TERMINAL = ("-X", "-t", "-P", "pager=off")
 
 
 def programs():
@@ -27,11 +40,13 @@ class Server:
         self.stage, self.folder = stage, stage.owned_by(USER)
         data = self.folder / "data"
         as_server = {"user": USER, "group": USER, "extra_groups": [], "cwd": self.folder}
-        output_of(
+        # On the stage, so that it gets the CPU.
+        initdb = stage.start(
             [programs() / "initdb", "-D", data, "-A", "trust", "-N", "--no-instructions"],
-            env=stage.environment,
             **as_server,
         )
+        if initdb.wait(PATIENCE_S) != 0:
+            raise Fault(f"initdb: exit code {initdb.returncode}")
         options = [word for line in settings for word in ("-c", line)]
         self.process = stage.start(
             [programs() / "postgres", "-D", data, "-k", self.folder, "-c", "listen_addresses="]
@@ -44,11 +59,59 @@ class Server:
             return subprocess.run(words, env=stage.environment, check=False).returncode == 0
 
         wait_for("the server", serves)
+        # Kept, for the witness must be quick on a busy machine too.
+        self.witness = stage.start(
+            [*self.psql_words(), "-v", "ON_ERROR_STOP=1"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+        )
+        self.prefer()
+
+    def prefer(self):
+        """Gives the server's processes, each of which has a session of its own, the CPU before what
+        else this machine is at."""
+        for pid in children(self.process.pid):
+            with contextlib.suppress(OSError):
+                pathlib.Path(f"/proc/{pid}/autogroup").write_text(str(NICE), encoding="ascii")
 
     def ask(self, question):
         """One answer of the server's."""
-        words = ["psql", "-h", self.folder, "-U", USER, "-AtqX", "-c", question]
-        return output_of(words, env=self.stage.environment).strip()
+        tell(self.witness, f"{question};\n\\echo {END}", await_end=False)
+        lines = iter(lambda: read_line(self.witness.stdout), END)
+        return "\n".join(lines)
+
+    def psql_words(self):
+        """The command line of a psql that prints bare values."""
+        return ["psql", "-h", self.folder, "-U", USER, "-AtqX"]
+
+    def person(self):
+        """Somebody with a psql at a terminal; gives it and its server process."""
+        words = ["psql", "-h", self.folder, "-U", USER, *AT_TERMINAL]
+        terminal = Terminal(self.stage, words, PROMPT)
+        shown = terminal.enter("SELECT pg_backend_pid();")
+        self.prefer()
+        return terminal, int(re.search(r"^ *(\d+)\r$", shown, re.MULTILINE)[1])
+
+    def app_words(self):
+        """The command line of an application with psycopg2 (db_app.py)."""
+        return [PYTHON, APP, "psycopg2", f"host={self.folder}", f"user={USER}"]
+
+    def backend_of(self, app):
+        """The server process of an application that was started with pipes; `app` is the process
+        or the case's Program."""
+        app.stdin.write(b"SELECT pg_backend_pid()\n")
+        backend = int(read_line(app.stdout))
+        self.prefer()
+        return backend
+
+    def blocked_by(self, backend):
+        """The server processes for which one waits."""
+        inner = self.ask(f"SELECT pg_blocking_pids({backend})").strip("{}")
+        return [int(word) for word in inner.split(",") if word]
+
+    def state_of(self, backend):
+        """What a server process does."""
+        return self.ask(f"SELECT state FROM pg_stat_activity WHERE pid = {backend}")
 
     def client_words(self, name):
         """The command line of a client that goes by a name (pgclient.py)."""
@@ -59,7 +122,9 @@ class Server:
         process = self.stage.start(
             self.client_words(name), stdin=subprocess.PIPE, stdout=subprocess.PIPE
         )
-        return process, int(read_line(process.stdout))
+        backend = int(read_line(process.stdout))
+        self.prefer()
+        return process, backend
 
 
 def tell(process, line, await_end=True):
@@ -82,6 +147,7 @@ def row_lock(stage):
         server.client_words("pg_waiter"), stdin=subprocess.PIPE, stdout=subprocess.PIPE
     )
     waiter_backend = int(waiter.line())
+    server.prefer()
     waiter.tell("repeat UPDATE stock SET pieces = pieces - 1 WHERE item = 1")
     stage.ordinary()
     tell(holder, "BEGIN")
@@ -90,13 +156,11 @@ def row_lock(stage):
     tell(holder, "COMMIT", await_end=False)
 
     def look():
-        blockers = server.ask(f"SELECT pg_blocking_pids({waiter_backend})")
-        state = server.ask(f"SELECT state FROM pg_stat_activity WHERE pid = {holder_backend}")
-        return blockers, state
+        return server.blocked_by(waiter_backend), server.state_of(holder_backend)
 
     blockers, state = stage.hold(look)
     frozen = tuple(map(int, waiter.line().split()))
-    if blockers != f"{{{holder_backend}}}" or state != "idle in transaction":
+    if blockers != [holder_backend] or state != "idle in transaction":
         raise Fault(f"the server says: blocked by {blockers}, which is {state}")
     return Truth(
         text="LongWait; root pg_holder, which sleeps",

@@ -5,7 +5,8 @@ import subprocess
 import time
 
 from case import Root, Truth, freeze
-from stage import Fault, need, output_of, read_line
+from freezes.interactive import Terminal
+from stage import Fault, need, now_ns, output_of, read_line
 
 # Debian's own, with Debian's libsqlite3.
 PYTHON = "/usr/bin/python3"
@@ -67,6 +68,35 @@ def busy(stage):
     return Truth(
         text="RepeatedYield; root sqlite_holder, which sleeps",
         victims=(waiter.pid,),
+        roots=(Root(holder.pid, ("LongWait",)),),
+        frozen=frozen,
+        witness=f"lslocks: {holder.pid} holds the lock on {base.name}",
+        waits_in="sqlite",
+    )
+
+
+@freeze("databases", "sqlite-shell")
+def shell(stage):
+    """A sqlite3 shell asks again and again for the lock on a database that somebody at another
+    sqlite3 shell has locked in a transaction and then left open."""
+    need("sqlite3", "lslocks")
+    base = stage.directory / "notes.db"
+    words = ["sqlite3", "-init", "/dev/null", base]
+    holder = Terminal(stage, words, "sqlite> ")
+    holder.enter("CREATE TABLE notes (text);")
+    stage.ordinary()
+    holder.enter("BEGIN EXCLUSIVE;")
+    insert = "INSERT INTO notes VALUES ('written')"
+    writer = stage.program([*words, ".timeout 60000", insert])
+    begin = now_ns()
+    holders = stage.hold(lambda: lock_holders(base))
+    holder.type("COMMIT;")
+    frozen = begin, writer.ended()
+    if holders != {holder.pid}:
+        raise Fault(f"lslocks: the lock is held by {holders}, not by {holder.pid}")
+    return Truth(
+        text="RepeatedYield; root the other sqlite3, left at its prompt in a transaction",
+        victims=(writer.pid,),
         roots=(Root(holder.pid, ("LongWait",)),),
         frozen=frozen,
         witness=f"lslocks: {holder.pid} holds the lock on {base.name}",

@@ -1,0 +1,92 @@
+"""Go programs: goroutines that wait for a mutex or a channel."""
+
+import subprocess
+
+from case import Root, Truth, freeze
+from freezes.python_runtime import HERE as PYTHON_PROGRAMS
+from freezes.runtimes import (
+    BUILD,
+    PROGRAMS,
+    RUNS,
+    Client,
+    Computing,
+    activities,
+    built,
+    length_s,
+    must_wait,
+    span_of,
+    tool,
+    turns,
+    visits,
+)
+from freezes.sqlite import PYTHON
+from stage import Fault, free_port, need, read_line, wait_for
+
+
+def program_called(name):
+    """Compiles a program of ours; gives its path."""
+    folder = PROGRAMS / "go" / name
+    sources = [folder / "main.go", folder / "go.mod"]
+    return built(sources, f"go-{name}", [tool("go"), "build", "-o", BUILD / f"go-{name}"], folder)
+
+
+@freeze("runtimes", "go-mutex")
+def mutex(stage):
+    """A handler of a Go web server makes a report while it holds a sync.Mutex, which the handler
+    of another client wants."""
+    binary, port = program_called("reports"), free_port()
+    server = stage.program([binary, port], stdout=subprocess.PIPE)
+    server.line()
+    visits(stage, port)
+    computing = Computing(server.pid)
+    causer = Client(stage, port, f"/report/{length_s(stage) * 1.15}")
+    wait_for("the report", computing)
+    visitor = Client(stage, port, "/health")
+    found = stage.hold(lambda: activities(server.pid))
+    # The goroutine may go on in another thread from time to time.
+    ready = sum(one.ready for one in found)
+    if not RUNS <= ready < 2 * RUNS:
+        raise Fault(f"/proc: {'; '.join(map(str, found))}")
+    return Truth(
+        text="LongRunning; root the Go server, in makeReport",
+        victims=(visitor.pid, causer.pid, server.pid),
+        roots=(Root(server.pid, ("LongRunning",)),),
+        frozen=visitor.span,
+        witness=f"/proc: the threads of {server.pid} are ready to run for {ready:.0%} of the time",
+        function=r"\bmakeReport\b",
+    )
+
+
+@freeze("runtimes", "go-channel-upstream")
+def channel(stage):
+    """A Go program waits for a channel on which a goroutine sends what it gets from a web server,
+    which sleeps before it answers."""
+    need(PYTHON, "ss")
+    binary, port = program_called("rates"), free_port()
+    words = [PYTHON, PYTHON_PROGRAMS / "slow_upstream.py", port]
+    upstream = stage.start(words, stdout=subprocess.PIPE)
+    read_line(upstream.stdout)
+    program = stage.program([binary, port], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    program.line()
+    turns(stage, program, "0.01")
+    program.tell(f"{length_s(stage)}")
+
+    def look():
+        words = ["ss", "-Htnp", "state", "established", "dport", "=", f":{port}"]
+        listed = subprocess.run(words, capture_output=True, text=True, check=True).stdout
+        return activities(program.pid), activities(upstream.pid), f"pid={program.pid}," in listed
+
+    own, others, connected = stage.hold(look)
+    must_wait(own)
+    must_wait(others)
+    sleeping = [one for one in others if "nanosleep" in one.waits_in]
+    if len(sleeping) != 1 or not connected:
+        raise Fault(f"/proc: {'; '.join(map(str, others))}; ss: connected: {connected}")
+    return Truth(
+        text="LongWait; root the web server, which sleeps",
+        victims=(program.pid,),
+        roots=(Root(upstream.pid, ("LongWait",), thread=sleeping[0].tid),),
+        frozen=span_of(stage, program),
+        witness=f"/proc: {sleeping[0]}; ss: {program.pid} has a connection to it",
+        function=r"\blimit_rate\b",
+    )

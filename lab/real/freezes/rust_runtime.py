@@ -1,0 +1,87 @@
+"""Rust programs: a web server on tokio whose tasks do not let others run."""
+
+import subprocess
+
+from case import Root, Truth, freeze
+from freezes.runtimes import (
+    BUILD,
+    PROGRAMS,
+    Client,
+    Computing,
+    activities,
+    built,
+    length_s,
+    must_wait,
+    runners,
+    tool,
+    visits,
+)
+from stage import Fault, free_port, wait_for
+
+FOLDER = PROGRAMS / "rust" / "gateway"
+
+
+def gateway(stage, workers):
+    """Starts the server as the program of the case; gives it and its port."""
+    sources = [FOLDER / "src" / "main.rs", FOLDER / "Cargo.toml", FOLDER / "Cargo.lock"]
+    target = BUILD / "rust"
+    words = [tool("cargo"), "build", "--release", "--locked", "--target-dir", target]
+    binary, port = built(sources, "rust/release/gateway", words, FOLDER), free_port()
+    server = stage.program([binary, port, workers], stdout=subprocess.PIPE)
+    server.line()
+    return server, port
+
+
+@freeze("runtimes", "tokio-thread-sleep")
+def thread_sleep(stage):
+    """An async handler on tokio sleeps by std::thread::sleep on the only worker thread, so that no
+    other task runs."""
+    server, port = gateway(stage, 1)
+    visits(stage, port)
+    causer = Client(stage, port, f"/sensor/{length_s(stage)}")
+
+    def sleeping():
+        return [one for one in activities(server.pid, look_s=0.1) if "nanosleep" in one.waits_in]
+
+    wait_for("the sensor", sleeping)
+    visitor = Client(stage, port, "/health")
+
+    def look():
+        return activities(server.pid), sleeping()
+
+    found, asleep = stage.hold(look)
+    must_wait(found)
+    if len(asleep) != 1:
+        raise Fault(f"/proc: {'; '.join(map(str, found))}")
+    return Truth(
+        text="LongWait; root tokio's worker, which sleeps",
+        victims=(visitor.pid, causer.pid, server.pid),
+        roots=(Root(server.pid, ("LongWait",), thread=asleep[0].tid),),
+        frozen=visitor.span,
+        witness=f"/proc: {asleep[0]}",
+        function=r"\bread_sensor\b",
+    )
+
+
+@freeze("runtimes", "tokio-computation")
+def computation(stage):
+    """An async handler on tokio computes on the only worker thread, so that nobody looks for what
+    another client has sent."""
+    server, port = gateway(stage, 1)
+    visits(stage, port)
+    computing = Computing(server.pid)
+    causer = Client(stage, port, f"/thumbnail/{length_s(stage) * 1.15}")
+    wait_for("the computation", computing)
+    visitor = Client(stage, port, "/health")
+    found = stage.hold(lambda: activities(server.pid))
+    running = runners(found)
+    if len(running) != 1:
+        raise Fault(f"/proc: {'; '.join(map(str, found))}")
+    return Truth(
+        text="LongRunning; root tokio's worker, in make_thumbnail",
+        victims=(visitor.pid, causer.pid, server.pid),
+        roots=(Root(server.pid, ("LongRunning",), thread=running[0].tid),),
+        frozen=visitor.span,
+        witness=f"/proc: {running[0]}",
+        function=r"\bmake_thumbnail\b",
+    )

@@ -1,0 +1,102 @@
+"""ssh: a server that is stopped, and a way to it that goes nowhere."""
+
+import os
+import pathlib
+import pwd
+import signal
+
+from case import Root, Truth, freeze
+from freezes.pipes import connect
+from freezes.procfs import must_be_stopped, must_wait_in, running, until_named
+from stage import CannotRun, accepts, free_port, need, now_ns, output_of, wait_for
+
+
+class Server:
+    """An sshd that lets root in by a key. `client` is the command line that reaches it, without
+    the host and with `port`; `settings` are more lines of its configuration."""
+
+    def __init__(self, stage, *settings):
+        need("/usr/sbin/sshd", "ssh", "ssh-keygen")
+        if os.geteuid() != 0:
+            raise CannotRun("only root can start an sshd of its own")
+        try:
+            pwd.getpwnam("sshd")
+        except KeyError:
+            raise CannotRun("there is no user sshd") from None
+        # It does not start without that folder, which the system makes for its own sshd.
+        pathlib.Path("/run/sshd").mkdir(exist_ok=True)
+        folder = stage.directory / "ssh"
+        folder.mkdir(mode=0o700)
+        for key in ("host", "client"):
+            words = ["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", folder / key]
+            output_of(words, env=stage.environment)
+        self.port = free_port()
+        lines = (
+            f"ListenAddress 127.0.0.1:{self.port}", f"HostKey {folder}/host",
+            f"AuthorizedKeysFile {folder}/client.pub", "PermitRootLogin yes", "StrictModes no",
+            "UsePAM no", "PidFile none", *settings,
+        )  # fmt: skip
+        (folder / "sshd_config").write_text("\n".join(lines) + "\n")
+        words = ["/usr/sbin/sshd", "-D", "-f", folder / "sshd_config"]
+        self.process = stage.start(words)
+        wait_for("sshd", lambda: accepts(self.port))
+        options = (
+            "BatchMode=yes", "StrictHostKeyChecking=no", f"UserKnownHostsFile={folder}/known",
+            f"IdentityFile={folder}/client", "IdentitiesOnly=yes", "LogLevel=ERROR",
+        )  # fmt: skip
+        self.client = ["ssh", "-F", "none", *(f"-o{option}" for option in options)]
+
+
+@freeze("shells", "ssh-server-stopped")
+def server_stopped(stage):
+    """ssh waits for the greeting of an sshd that is stopped."""
+    server = Server(stage)
+    os.kill(server.process.pid, signal.SIGSTOP)
+    words = [*server.client, "-p", str(server.port), "root@127.0.0.1", "true"]
+    ssh = stage.program(words)
+    begin = until_named(ssh.pid, "ssh")
+
+    def look():
+        must_be_stopped(server.process.pid)
+        return must_wait_in(ssh.pid)
+
+    channel = stage.hold(look)
+    os.kill(server.process.pid, signal.SIGCONT)
+    greeted = now_ns()
+    end = ssh.ended()
+    return Truth(
+        text="LongWait for a greeting; root sshd, stopped",
+        victims=(ssh.pid,),
+        roots=(Root(server.process.pid, ("LongWait",)),),
+        frozen=(begin, greeted),
+        # After the greeting both compute keys.
+        troubled=(begin, end),
+        witness=f"/proc: {server.process.pid} is stopped; ssh waits in {channel}",
+    )
+
+
+@freeze("shells", "ssh-proxy-command", quick=True)
+def proxy_command(stage):
+    """ssh has a program connect it, its ProxyCommand, which itself waits for somebody to connect:
+    ssh gets no greeting."""
+    need("ssh", "socat", "bash")
+    path = stage.directory / "tunnel"
+    proxy = f"ProxyCommand=socat UNIX-LISTEN:{path} -"
+    ssh = stage.program(["ssh", "-F", "none", "-oLogLevel=QUIET", f"-o{proxy}", "shop.test"])
+    begin = until_named(ssh.pid, "ssh")
+    wait_for("socat", path.exists)
+    socat = running("socat", path)
+
+    def look():
+        return must_wait_in(ssh.pid), must_wait_in(socat)
+
+    channels = stage.hold(look)
+    connect(path)
+    end = ssh.ended()
+    return Truth(
+        text="LongWait for a greeting; root socat, which waits for a connection",
+        victims=(ssh.pid,),
+        roots=(Root(socat, ("LongWait",)),),
+        frozen=(begin, end),
+        witness=f"/proc: ssh waits in {channels[0]}, socat in {channels[1]}",
+    )

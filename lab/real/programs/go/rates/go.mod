@@ -1,0 +1,3 @@
+module example.org/rates
+
+go 1.21
