@@ -5,7 +5,7 @@
 # do; only apt is asked to install.
 set -euo pipefail
 cd "$(dirname "$0")/.."
-PATH=$PATH:$HOME/.cargo/bin
+PATH=$PATH:/usr/sbin:$HOME/.cargo/bin
 
 say() { echo "setup: $*" >&2; }
 has() { command -v "$1" >/dev/null 2>&1; }
@@ -42,19 +42,93 @@ if [[ ${1-} == bench ]]; then
     need sysbench has sysbench
 fi
 if [[ ${1-} == lab-real ]]; then
+    # The programs that lab/real makes freeze, hang or work, and the witnesses.
+    while read -r package program; do
+        need "$package" has "$program"
+    done <<'END'
+apache2 apache2
+bc bc
+bsdutils logger
+bzip2 bzip2
+chromium chromium
+curl curl
+dbus-bin gdbus
+dbus-daemon dbus-daemon
+dnsmasq-base dnsmasq
+bind9-dnsutils dig
+dunst dunst
+e2fsprogs mkfs.ext4
+featherpad featherpad
+fuse3 fusermount3
+gdb gdb
+gedit gedit
+git git
+gpg gpg
+gpg-agent gpg-agent
+gunicorn gunicorn
+haproxy haproxy
+iproute2 ss
+libglib2.0-bin gsettings
+libnotify-bin notify-send
+mariadb-client mariadb
+mariadb-server mariadbd
+mousepad mousepad
+mupdf mupdf
+nftables nft
+nginx-light nginx
+openbox openbox
+openssh-client ssh
+openssh-server sshd
+openssl openssl
+pgbouncer pgbouncer
+pinentry-gtk2 pinentry-gtk-2
+policykit-1 pkcheck
+procps pgrep
+pv pv
+redis-server redis-server
+redis-tools redis-cli
+rsync rsync
+ruby ruby
+scrot scrot
+socat socat
+sqlite3 sqlite3
+sshfs sshfs
+strace strace
+systemd busctl
+texstudio texstudio
+tmux tmux
+util-linux lslocks
+weston weston
+wget wget
+xclip xclip
+xdotool xdotool
+xfsprogs mkfs.xfs
+xterm xterm
+xz-utils xz
+END
     need at-spi2-core test -x /usr/libexec/at-spi-bus-launcher
-    need chromium has chromium
-    need dbus-daemon has dbus-daemon
-    need gdb has gdb
-    need gedit has gedit
-    need iproute2 has ss
-    need mousepad has mousepad
+    need dconf-service test -x /usr/libexec/dconf-service
     need postgresql test -d /usr/lib/postgresql
     need python3 test -x /usr/bin/python3
-    need texstudio has texstudio
-    need util-linux has lslocks
-    need xclip has xclip
-    need xdotool has xdotool
+    need xdg-desktop-portal test -x /usr/libexec/xdg-desktop-portal
+    need xdg-desktop-portal-gtk test -x /usr/libexec/xdg-desktop-portal-gtk
+    while read -r package module; do
+        need "$package" /usr/bin/python3 -c "import $module"
+    done <<'END' 2>/dev/null
+gir1.2-gtk-3.0 gi.repository.Gtk
+python3-dbus dbus
+python3-fusepy fusepy
+python3-gi gi
+python3-gi-cairo gi._gi_cairo
+python3-psycopg2 psycopg2
+python3-pyqt5 PyQt5.QtWidgets
+python3-redis redis
+python3-sqlalchemy sqlalchemy
+END
+    # Languages; one from elsewhere will do.
+    need golang-go has go
+    need nodejs has node
+    need openjdk-17-jdk-headless has javac
 fi
 
 install_packages() {

@@ -13,7 +13,7 @@ from freezes.panels import (
     state_of,
     told_all,
 )
-from stage import Fault, accepts, free_port, need, output_of
+from stage import Fault, accepts, free_port, need, output_of, wait_for
 
 @freeze("toolkits", "gtk-sync-request")
 def sync_request(stage):
@@ -58,17 +58,22 @@ def worker_holds_lock(stage):
     stage.xdotool("key", "s")
 
     def look():
-        """What the main thread and the second one do."""
-        listed = output_of(["ps", "-L", "-o", "tid=,wchan:40=", "-p", panel.pid]).splitlines()
-        waits = dict(line.split() for line in listed)
-        return waits[str(panel.pid)], waits
+        """What the main thread and the others wait in. It looks at its clock 200 times a second, so
+        that one look may find it awake."""
 
-    main, waits = stage.hold(look)
+        def waits():
+            listed = output_of(["ps", "-L", "-o", "tid=,wchan:40=", "-p", panel.pid]).splitlines()
+            found = dict(line.split() for line in listed)
+            return found if "futex" in found[str(panel.pid)] else None
+
+        return wait_for("the main thread in a futex", waits, seconds=1)
+
+    waits = stage.hold(look)
     said = told_all(panel, {"scanned", "tick"})
     (tid,), frozen = said["scanned"], said["tick"]
-    second = waits.get(str(tid), "nowhere")
-    if "futex" not in main or "poll" not in second:
-        raise Fault(f"ps: the main thread waits in {main}, the second one in {second}")
+    main, second = waits[str(panel.pid)], waits.get(str(tid), "nowhere")
+    if "poll" not in second:
+        raise Fault(f"ps: the second thread waits in {second}")
     return Truth(
         text="main thread waits for the interpreter's lock; root the second thread, in poll",
         victims=(panel.pid,),

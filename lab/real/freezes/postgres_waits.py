@@ -1,7 +1,6 @@
 """PostgreSQL: waits that are not for a lock: a query that computes, a pool of connections, a
 standby that does not confirm."""
 
-import pathlib
 import signal
 import subprocess
 
