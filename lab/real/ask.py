@@ -72,7 +72,7 @@ def every_way(hangdog, trace, truth):
             return judge.WRONG
         try:
             rows[hint] = dataclasses.asdict(judge.judge(truth, verdict, window))
-            rows[hint]["sentence"] = verdict["sentence"]
+            rows[hint] |= {key: verdict[key] for key in ("sentence", "problem", "root")}
         except (KeyError, TypeError) as error:
             raise Fault(f"not the documented shape: {type(error).__name__} {error}") from None
         return rows[hint]["result"]

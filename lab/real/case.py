@@ -67,6 +67,9 @@ class Truth:
     waits_in: str | None = None
     # Whether the threads really wait for each other in a circle.
     cycle: bool = False
+    # What the root waits for would come from a person or from the world outside, whose part the lab
+    # plays: to name the lab, which stands behind the root, is as right.
+    outside: bool = False
 
 
 @dataclasses.dataclass(frozen=True)

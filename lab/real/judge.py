@@ -1,7 +1,10 @@
 """Whether a verdict of `hangdog why --json` agrees with the truth of a case."""
 
 import dataclasses
+import os
 import re
+
+from case import Root
 
 MIN_COMMON = 0.80
 MAX_UNKNOWN = 0.05
@@ -86,7 +89,7 @@ def _details(truth, verdict):
         if not right:
             found.append((kind, text))
 
-    roots = [one for one in truth.roots if one.pid == root["pid"]]
+    roots = [one for one in roots_of(truth) if one.pid == root["pid"]]
     demand(
         "thread",
         any(_is_thread(one.thread, root) for one in roots),
@@ -97,7 +100,7 @@ def _details(truth, verdict):
         any(root["class"] in one.classes for one in roots),
         f"the root is a {' or '.join(roots[0].classes)}, not {root['class']}",
     )
-    if truth.function:
+    if truth.function and root["pid"] != os.getpid():
         names = [root["function"] or "", root.get("inlined_into") or ""]
         demand(
             "function",
@@ -142,6 +145,12 @@ def _details(truth, verdict):
     return found
 
 
+def roots_of(truth):
+    """All that are right as the root."""
+    lab = (Root(os.getpid(), ("LongWait",)),) if truth.outside else ()
+    return truth.roots + lab
+
+
 def unknown_share(verdict):
     """The share of the problem that the verdict leaves open."""
     return sum(part["share"] for part in verdict["blame"] if part["kind"] == "unknown")
@@ -153,9 +162,9 @@ def judge(truth, verdict, window):
     problem, root = verdict["problem"], verdict["root"]
     faults = is_freeze(truth, problem, window)
     frozen = not faults
-    blamed = any(one.pid == root["pid"] for one in truth.roots)
+    blamed = any(one.pid == root["pid"] for one in roots_of(truth))
     if not blamed:
-        pids = " or ".join(str(one.pid) for one in truth.roots)
+        pids = " or ".join(str(one.pid) for one in roots_of(truth))
         text = f"the root is process {pids}, not {root['process']} ({root['pid']})"
         faults.append(("root", text))
     details = _details(truth, verdict) if blamed else []

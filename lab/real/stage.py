@@ -128,6 +128,8 @@ class Stage(contextlib.ExitStack):
             "PATH": "/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin",
             "XDG_RUNTIME_DIR": str(directory),
             "DEBUGINFOD_URLS": "",
+            # Without a bus of the stage's, a program would start one that outlives it.
+            "DBUS_SESSION_BUS_ADDRESS": "disabled:",
         }
 
     def start(self, words, **more):
@@ -152,7 +154,7 @@ class Stage(contextlib.ExitStack):
         reading, writing = os.pipe()
         self.callback(os.close, reading)
         self.start(
-            ["Xvfb", "-displayfd", writing, "-screen", "0", "1280x1024x24", "-nolisten", "tcp"],
+            ["Xvfb", "-displayfd", writing, "-screen", "0", "1280x1024x24", "-nolisten", "tcp", "-r"],
             pass_fds=(writing,),
         )
         os.close(writing)
@@ -250,16 +252,35 @@ def of_session(leader):
     """What runs in a session: process id and command line each. D-Bus starts services there that
     are nobody's children."""
     found = []
-    for folder in pathlib.Path("/proc").glob("[0-9]*"):
-        try:
-            fields = (folder / "stat").read_text(errors="replace").rpartition(")")[2].split()
-            if int(fields[3]) == leader:
-                command = (folder / "cmdline").read_bytes().decode(errors="replace")
-                found.append((int(folder.name), command.replace("\0", " ")))
-        except OSError:
-            # It has ended meanwhile.
-            continue
+    for pid, (_, session) in _relations().items():
+        # It may have ended meanwhile.
+        with contextlib.suppress(OSError):
+            if session == leader:
+                command = pathlib.Path(f"/proc/{pid}/cmdline").read_bytes()
+                found.append((pid, command.decode(errors="replace").replace("\0", " ")))
     return found
+
+
+def _relations():
+    """Parent and session of every process, by its id."""
+    found = {}
+    for folder in pathlib.Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):
+            fields = (folder / "stat").read_text(errors="replace").rpartition(")")[2].split()
+            found[int(folder.name)] = int(fields[1]), int(fields[3])
+    return found
+
+
+def _belonging_to(leader):
+    """The processes of a session, and all that descend from them: a terminal starts its program in
+    a session of its own."""
+    relations = _relations()
+    found = {pid for pid, (_, session) in relations.items() if session == leader}
+    while True:
+        more = {pid for pid, (parent, _) in relations.items() if parent in found} - found
+        if not more:
+            return found
+        found |= more
 
 
 def _prefer(process):
@@ -272,8 +293,8 @@ def _prefer(process):
 
 
 def _end(process):
-    """Ends a program with all that it has started and that stayed in its session."""
-    for pid, _ in of_session(process.pid):
+    """Ends a program with all that belongs to it."""
+    for pid in _belonging_to(process.pid):
         with contextlib.suppress(ProcessLookupError):
             os.kill(pid, signal.SIGKILL)
     process.wait()

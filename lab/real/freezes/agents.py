@@ -70,6 +70,7 @@ def passphrase(stage):
         text="LongWait; root pinentry, which waits for a person",
         victims=(signer.pid, agent),
         roots=(Root(asking[0], ("LongWait",)),),
+        outside=True,
         frozen=(begin, end),
         witness=f"xdotool: window {window} is open; ps: pinentry is {asking[0]}; gpg signed when "
         "the passphrase was typed",

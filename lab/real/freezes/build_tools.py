@@ -43,6 +43,7 @@ def test_hangs(stage):
         text="LongWait for a connection in test_delivery; root python3, the tests",
         victims=(make.pid,),
         roots=(Root(tests, ("LongWait",)),),
+        outside=True,
         frozen=(begin, end),
         witness=f"/proc: make waits in {channels[0]}, the tests in {channels[1]}",
         function="wait_for_courier|test_delivery",
@@ -79,6 +80,7 @@ def job_slots(stage):
         text="LongWait for a job slot; root socat, which either sub-make waits for",
         victims=(make.pid,),
         roots=tuple(Root(job, ("LongWait",)) for job in jobs),
+        outside=True,
         frozen=(begin, end),
         witness=f"/proc: make waits in {channel}, and has not started gzip",
     )
@@ -105,6 +107,7 @@ def exec_fifo(stage):
         text="LongWait for a writer of a FIFO; root md5sum itself",
         victims=(find.pid, md5sum),
         roots=(Root(md5sum, ("LongWait",)),),
+        outside=True,
         frozen=(begin, end),
         witness=f"/proc: md5sum waits in {channel}",
     )

@@ -90,6 +90,7 @@ def server_grabbed(stage):
         text="LongWait; root scrot, which has grabbed the X server and waits for a person",
         victims=(terminal.pid,),
         roots=(Root(grabber.pid, ("LongWait",)),),
+        outside=True,
         frozen=turn.span,
         witness=f"xdotool gets no answer either; /proc: Xvfb is {state_server}, scrot used "
         f"{share:.0%} of the time",

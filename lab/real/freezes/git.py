@@ -91,6 +91,7 @@ def editor(stage):
         text="LongWait for a person; root mousepad",
         victims=(git.pid,),
         roots=(Root(mousepad, ("LongWait",)),),
+        outside=True,
         frozen=(begin, end),
         witness=f"/proc: git waits in {channel}; mousepad had the CPU for {used:.2f} s",
     )

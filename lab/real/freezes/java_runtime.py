@@ -86,8 +86,8 @@ def synchronized(stage):
         victims=(program.pid,),
         roots=(Root(program.pid, ("LongWait",), thread="^Replicator$"),),
         frozen=span_of(stage, program),
-        witness=f"thread dump: main waits to lock {waited_for[1]}, locked by Replicator, which sleeps; "
-        f"/proc: {thread_called(found, 'Replicator')}",
+        witness=f"thread dump: main waits to lock {waited_for[1]}, locked by the sleeping "
+        f"Replicator; /proc: {thread_called(found, 'Replicator')}",
     )
 
 

@@ -109,6 +109,7 @@ def row_lock(stage):
         text="LongWait for a row; root mariadb, left at its prompt in a transaction",
         victims=(waiter.pid, thread),
         roots=(Root(holder.pid, ("LongWait",)),),
+        outside=True,
         frozen=frozen,
         witness=f"innodb_lock_waits: connection {connection} waits for one that is idle",
     )
@@ -146,6 +147,7 @@ def metadata_lock(stage):
         text="LongWait behind ALTER TABLE; root mariadb, left at its prompt in a transaction",
         victims=(reader.pid, thread, altering.pid, alter_thread),
         roots=(Root(holder.pid, ("LongWait",)),),
+        outside=True,
         frozen=frozen,
         witness=f"processlist: both {waiting.lower()}",
     )

@@ -152,6 +152,7 @@ def locked_row(stage):
         text="LongWait; root psql, left in a transaction; behind nginx, gunicorn and PostgreSQL",
         victims=(client.pid, app.worker, backend),
         roots=(Root(holder.pid, ("LongWait",)),),
+        outside=True,
         frozen=client.slow_answer(),
         witness=f"{witness}, whose client is psql {holder.pid}",
     )

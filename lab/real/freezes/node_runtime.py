@@ -151,6 +151,7 @@ def read_fifo(stage):
         text="LongWait; root tail, which waits for more to print",
         victims=(visitor.pid, causer.pid, shop.pid),
         roots=(Root(tail.pid, ("LongWait",)),),
+        outside=True,
         frozen=visitor.span,
         witness=f"/proc: {main}; {writer}",
     )

@@ -65,6 +65,7 @@ def apt_lock(stage):
         text="RepeatedYield; root the other apt-get, which waits for a person",
         victims=(waiter.pid,),
         roots=(Root(holder.pid, ("LongWait",)),),
+        outside=True,
         frozen=(begin, end),
         witness=f"lslocks: {holder.pid} has the lock; /proc: it waits in {channel}",
     )
@@ -100,6 +101,7 @@ def dpkg_postinst(stage):
         text="LongWait for a connection; root socat in the package's script",
         victims=(dpkg.pid,),
         roots=(Root(socat, ("LongWait",)),),
+        outside=True,
         frozen=(begin, end),
         witness=f"/proc: dpkg waits in {channel}",
     )

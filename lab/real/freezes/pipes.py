@@ -82,6 +82,7 @@ def kept_open(stage):
         text="LongWait for the end of a pipe; root socat, the service that has it open",
         victims=(script.pid,),
         roots=(Root(service, ("LongWait",)),),
+        outside=True,
         frozen=(begin, end),
         witness=f"/proc: bash waits in {channel}; {service} has {shared.pop()} open too",
     )

@@ -40,6 +40,7 @@ def table_lock(stage):
         text="LongWait for a table lock; root psql, left at its prompt in a transaction",
         victims=(reader.pid, backend),
         roots=(Root(holder.pid, ("LongWait",)),),
+        outside=True,
         frozen=reader.answered(),
         witness=f"{witness}, whose client is psql {holder.pid}",
     )
@@ -106,6 +107,7 @@ def lock_chain(stage):
         text="LongWait for a row, whose holder waits for a row; root psql, left in a transaction",
         victims=(waiter.pid, backend, middle.pid, middle_backend),
         roots=(Root(holder.pid, ("LongWait",)),),
+        outside=True,
         frozen=tuple(map(int, waiter.line().split())),
         witness=f"{witness}, whose client is psql {holder.pid}",
     )

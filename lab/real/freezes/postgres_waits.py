@@ -100,6 +100,7 @@ def exhausted_pooler(stage):
         text="LongWait for a pooled connection; root psql, left in a transaction",
         victims=(client.pid,),
         roots=(Root(holder.pid, ("LongWait",)),),
+        outside=True,
         frozen=frozen,
         witness="pgbouncer: one client has the connection, one waits for it",
     )

@@ -98,6 +98,7 @@ def shell(stage):
         text="RepeatedYield; root the other sqlite3, left at its prompt in a transaction",
         victims=(writer.pid,),
         roots=(Root(holder.pid, ("LongWait",)),),
+        outside=True,
         frozen=frozen,
         witness=f"lslocks: {holder.pid} holds the lock on {base.name}",
         waits_in="sqlite",

@@ -97,6 +97,7 @@ def proxy_command(stage):
         text="LongWait for a greeting; root socat, which waits for a connection",
         victims=(ssh.pid,),
         roots=(Root(socat, ("LongWait",)),),
+        outside=True,
         frozen=(begin, end),
         witness=f"/proc: ssh waits in {channels[0]}, socat in {channels[1]}",
     )
