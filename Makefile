@@ -42,13 +42,13 @@ accuracy: build ## compose hangs, record them, count right verdicts (COUNT=150 F
 	-@$(MAKE) -s -C lab build/venv
 	$(AS_ROOT) python3 lab/accuracy.py --hangdog $(HANGDOG) --count $(COUNT) --fresh $(FRESH)
 
-lab-real: ## judge `why` by real programs (PART= GROUP= SETTING= NAME= RESUME=1; all: 90 minutes)
+lab-real: ## judge `why` by real programs (PART= GROUP= SETTING= NAME= SET= RESUME=1)
 	@scripts/setup.sh lab-real
 	cargo build --locked --release --bin hangdog
 	@$(MAKE) -s -C lab build/venv
 	$(AS_ROOT) lab/build/venv/bin/python lab/real/run.py --hangdog $(RELEASE) \
 		$(PART:%=--part %) $(GROUP:%=--group %) $(SETTING:%=--setting %) $(NAME:%=--name %) \
-		$(if $(RESUME),--resume)
+		$(SET:%=--set %) $(if $(RESUME),--resume)
 
 fuzz: ## feed damaged files to what reads files (FUZZ=60 seconds)
 	@scripts/setup.sh

@@ -143,7 +143,8 @@ def main():
         print_case(seed, result, fault)
         if fault is None:
             results.append(result)
-            told.append(calibration.verdict(f"seed {seed}", "first", result.confidence, result.first))
+            name = f"seed {seed}"
+            told.append(calibration.verdict(name, "first", result.confidence, result.first))
         else:
             faults += 1
     if not any(directory.iterdir()) and args.keep_dir is None:

@@ -43,7 +43,7 @@ def brier(some):
 
 
 def table(some):
-    """By decile of confidence, how many verdicts there are and how many are right; then the score."""
+    """By decile of confidence, how many verdicts there are and how many are right; the score."""
     if not some:
         return
     yield "Confidence of the verdicts, with any hint:"

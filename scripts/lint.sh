@@ -19,7 +19,7 @@ for name in sys.argv[1:]:
 }
 
 mapfile -t shell < <(find scripts .ci bench -type f -exec grep -lE '^#!.*\b(ba)?sh\b' {} + | sort)
-mapfile -t c < <(find bpf lab/programs bench -name '*.[ch]' | sort)
+mapfile -t c < <(find bpf lab/programs lab/real bench -name '*.[ch]' | sort)
 mapfile -t python < <(find lab bench scripts crates -name '*.py' | sort)
 
 check rustfmt cargo fmt --all --check

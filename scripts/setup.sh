@@ -19,19 +19,23 @@ need() {
 }
 library() { has pkg-config && pkg-config --exists "$1"; }
 
+need bc has bc
 need clang has clang
 need clang-format has clang-format
 need debuginfod has debuginfod-find
+need e2fsprogs has mkfs.ext4
 need g++ has c++
 need gcc has gcc
 need libc6-dev test -e /usr/include/stdio.h
 need libelf-dev library libelf
 need make has make
+need openssl has openssl
 need pkg-config has pkg-config
 need python3 has python3
 need python3-venv python3 -c 'import ensurepip, venv'
 need shellcheck has shellcheck
 need xvfb has Xvfb
+need xz-utils has xz
 need zenity has zenity
 need zlib1g-dev library zlib
 if [[ ${1-} == bench ]]; then
@@ -47,7 +51,6 @@ if [[ ${1-} == lab-real ]]; then
         need "$package" has "$program"
     done <<'END'
 apache2 apache2
-bc bc
 bsdutils logger
 bzip2 bzip2
 chromium chromium
@@ -57,7 +60,6 @@ dbus-daemon dbus-daemon
 dnsmasq-base dnsmasq
 bind9-dnsutils dig
 dunst dunst
-e2fsprogs mkfs.ext4
 featherpad featherpad
 fuse3 fusermount3
 gdb gdb
@@ -79,7 +81,6 @@ nginx-light nginx
 openbox openbox
 openssh-client ssh
 openssh-server sshd
-openssl openssl
 pgbouncer pgbouncer
 pinentry-gtk2 pinentry-gtk-2
 policykit-1 pkcheck
@@ -104,7 +105,6 @@ xclip xclip
 xdotool xdotool
 xfsprogs mkfs.xfs
 xterm xterm
-xz-utils xz
 END
     need at-spi2-core test -x /usr/libexec/at-spi-bus-launcher
     need dconf-service test -x /usr/libexec/dconf-service

@@ -1,5 +1,5 @@
-"""Whether a case freezes at all: it is played without a recorder, many times, some at a time so that
-each has another load beside it, and its witness says."""
+"""Whether a case freezes at all: it is played without a recorder, many times, some at a time so
+that each has another load beside it, and its witness says."""
 
 import concurrent.futures
 import time

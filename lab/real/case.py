@@ -79,8 +79,6 @@ class Case:
     name: str
     group: str
     play: object
-    # Takes under 10 s and needs few packages, so that `make test` can run it.
-    quick: bool
     # Changes what all programs share (swap, the clock, the firewall), so that nothing else may run.
     whole_machine: bool
 
@@ -99,7 +97,7 @@ class Case:
 CASES = {}
 
 
-def freeze(group, name, quick=False, whole_machine=False):
+def freeze(group, name, whole_machine=False):
     """Registers the function below it as a case."""
     if group not in GROUPS:
         raise ValueError(f"{name}: there is no group {group}")
@@ -107,7 +105,7 @@ def freeze(group, name, quick=False, whole_machine=False):
     def register(play):
         if name in CASES:
             raise ValueError(f"two cases are called {name}")
-        CASES[name] = Case(name, group, play, quick, whole_machine)
+        CASES[name] = Case(name, group, play, whole_machine)
         return play
 
     return register

@@ -6,7 +6,6 @@ import pathlib
 import shutil
 import subprocess
 import tempfile
-import time
 
 import ask
 import consistency
@@ -35,30 +34,21 @@ def home(name):
 
 
 class Beside(contextlib.ExitStack):
-    """Ordinary other life with a flight recorder beside it, kept for one case after the other as
-    long as they ask for the same."""
+    """Ordinary other life, kept for one case after the other as long as they ask for the same."""
 
-    def __init__(self, hangdog):
+    def __init__(self):
         super().__init__()
-        self.hangdog, self.name, self.environment = hangdog, None, None
-        self.recorder = None
+        self.name, self.stage = None, None
 
     def of(self, name):
-        """Sees to it that this life goes on; gives the environment that reaches the recorder."""
-        if self.name == name and self.recorder.poll() is None:
-            return self.environment
-        self.close()
-        stage = self.enter_context(Stage(self.enter_context(home("life")), settings.Setting(None, None)))
-        life.LIVES[name](stage)
-        self.environment = stage.environment | {"HANGDOG_SOCKET": str(stage.directory / "flight")}
-        self.recorder = stage.start([self.hangdog, "flight"], env=self.environment)
-        socket = stage.directory / "flight"
-        ended = self.recorder.poll
-        settings.wait_for("the flight recorder", lambda: socket.exists() or ended() is not None)
-        self.name = name
-        # What a flight recorder has seen before the freeze.
-        time.sleep(2)
-        return self.environment
+        """Sees to it that this life goes on; gives its stage."""
+        if self.name != name:
+            self.close()
+            directory = self.enter_context(home("life"))
+            self.stage = self.enter_context(Stage(directory, settings.Setting(None, None)))
+            life.LIVES[name](self.stage)
+            self.name = name
+        return self.stage
 
     def close(self):
         self.name = None
@@ -66,17 +56,17 @@ class Beside(contextlib.ExitStack):
 
 
 def setting_of(name, hangdog, trace, beside, number):
-    """The setting by its name; `number` is the case's, for those that take turns."""
-    if name == "record":
-        return settings.Record(hangdog, trace)
-    if name == "middle":
-        return settings.Middle(hangdog, trace)
-    return settings.Flight(hangdog, trace, beside.of(life.of_case(number)))
+    """The setting by its name; `number` is the case's, for lives that take turns."""
+    if name == "flight":
+        beside.of(life.of_case(number))
+        return settings.Flight(hangdog, trace)
+    return {"record": settings.Record, "middle": settings.Middle}[name](hangdog, trace)
 
 
 def play(case, setting):
     """Plays a case once; gives its truth."""
     with home(case.name) as directory, Stage(directory, setting) as stage:
+        setting.begin(stage)
         truth = case.play(stage)
         setting.after(stage)
     return truth

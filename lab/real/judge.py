@@ -14,7 +14,8 @@ RIGHT, HALF, WRONG = "right", "half", "wrong"
 
 @dataclasses.dataclass(frozen=True)
 class Judgement:
-    """`half` is the freeze and the process to blame, but not all that the truth says of it."""
+    """`half` is the right process to blame for the right thread or time, but not all that the truth
+    says of it."""
 
     result: str
     # What is wrong with it: (kind, text). Kinds: victim, interval, root, thread, class, function,
@@ -89,7 +90,7 @@ def _details(truth, verdict):
         if not right:
             found.append((kind, text))
 
-    roots = [one for one in roots_of(truth) if one.pid == root["pid"]]
+    roots = [one for one in roots_of(truth, problem) if one.pid == root["pid"]]
     demand(
         "thread",
         any(_is_thread(one.thread, root) for one in roots),
@@ -113,7 +114,8 @@ def _details(truth, verdict):
             (part["total"] for part in functions if re.search(pattern, part["function"])),
             default=0.0,
         )
-        demand("samples", share >= least, f"{pattern} is on {share:.0%} of the samples, not on {least:.0%}")
+        text = f"{pattern} is on {share:.0%} of the samples, not on {least:.0%}"
+        demand("samples", share >= least, text)
     for pattern in truth.innocent:
         demand(
             "function",
@@ -141,14 +143,17 @@ def _details(truth, verdict):
         f"the blame adds up to {blamed} ns, not to the problem's {problem['duration_ns']}",
     )
     unknown = unknown_share(verdict)
-    demand("unknown", unknown <= MAX_UNKNOWN, f"{unknown:.1%} unexplained, more than {MAX_UNKNOWN:.0%}")
+    text = f"{unknown:.1%} unexplained, more than {MAX_UNKNOWN:.0%}"
+    demand("unknown", unknown <= MAX_UNKNOWN, text)
     return found
 
 
-def roots_of(truth):
-    """All that are right as the root."""
-    lab = (Root(os.getpid(), ("LongWait",)),) if truth.outside else ()
-    return truth.roots + lab
+def roots_of(truth, problem):
+    """All that are right as the root of a problem. The lab, which plays a person, is so for those
+    whom the person keeps waiting, not for itself."""
+    if truth.outside and is_victim(truth, problem):
+        return (*truth.roots, Root(os.getpid(), ("LongWait",)))
+    return truth.roots
 
 
 def unknown_share(verdict):
@@ -156,25 +161,29 @@ def unknown_share(verdict):
     return sum(part["share"] for part in verdict["blame"] if part["kind"] == "unknown")
 
 
+def result_of(kinds):
+    """The result by the kinds of faults."""
+    if not kinds:
+        return RIGHT
+    return WRONG if "root" in kinds or {"victim", "interval"} <= kinds else HALF
+
+
 def judge(truth, verdict, window):
     """Holds a verdict against the truth. One of another shape than documented raises KeyError or
     TypeError."""
     problem, root = verdict["problem"], verdict["root"]
     faults = is_freeze(truth, problem, window)
-    frozen = not faults
-    blamed = any(one.pid == root["pid"] for one in roots_of(truth))
+    roots = roots_of(truth, problem)
+    blamed = any(one.pid == root["pid"] for one in roots)
     if not blamed:
-        pids = " or ".join(str(one.pid) for one in roots_of(truth))
+        pids = " or ".join(str(one.pid) for one in roots)
         text = f"the root is process {pids}, not {root['process']} ({root['pid']})"
         faults.append(("root", text))
-    details = _details(truth, verdict) if blamed else []
-    if frozen and blamed:
-        result = HALF if details else RIGHT
-    else:
-        result = WRONG
+    if blamed:
+        faults += _details(truth, verdict)
     return Judgement(
-        result=result,
-        faults=tuple(faults + details),
+        result=result_of({kind for kind, _ in faults}),
+        faults=tuple(faults),
         said=sentence(verdict),
         confidence=root["confidence"],
         unknown=unknown_share(verdict),

@@ -1,5 +1,5 @@
-"""The results of a run: one line of JSON each, in a file to which each is added as it comes, so that
-a run that was ended can be resumed."""
+"""The results of a run: one line of JSON each, in a file to which each is added as it comes, so
+that a run that was ended can be resumed."""
 
 import json
 

@@ -45,7 +45,6 @@ def chosen_cases(args):
         CASES[name]
         for name in chosen(args, sorted(CASES))
         if (not args.group or CASES[name].group in args.group)
-        and (not args.quick or CASES[name].quick)
         and (args.name or args.set == "all" or CASES[name].held_back == (args.set == "held-back"))
     ]
 
@@ -71,7 +70,7 @@ def run_freezes(args, results, traces):
     one case to the next, so that these are ordered by it."""
     cases = chosen_cases(args)
     numbers = {name: number for number, name in enumerate(sorted(CASES))}
-    with corpus.Beside(args.hangdog) as beside:
+    with corpus.Beside() as beside:
         for setting in args.setting or corpus.SETTINGS:
             if setting == "flight":
                 cases.sort(key=lambda case: (corpus.life.of_case(numbers[case.name]), case.name))
@@ -123,8 +122,8 @@ def run_all(args, results, traces):
             lambda names: commands.run(args.hangdog, traces, names, args.anyway),
         ),
     }
-    # A group, a setting and what is quick are of freezes alone.
-    only_freezes = args.group or args.setting or args.quick
+    # Groups, settings and sets are of freezes alone.
+    only_freezes = args.group or args.setting or args.set != "working"
     for part, run in parts.items():
         if part in (args.part or (["freezes"] if only_freezes else PARTS)):
             run()
@@ -138,8 +137,11 @@ def exit_code(args, rows):
     right = sum(
         row["kind"] == "freeze" and row["answers"]["first"]["result"] == "right" for row in told
     )
-    say(f"lab-real: {len(told)} judged, {len(failed)} failed, {len(rows) - len(told) - len(failed)} "
-        f"cannot run here; {right} freezes right at once")
+    missing = len(rows) - len(told) - len(failed)
+    say(
+        f"lab-real: {len(told)} judged, {len(failed)} failed, {missing} cannot run here; "
+        f"{right} freezes right at once"
+    )
     return 0 if told and not failed and right >= args.least_right else 1
 
 
@@ -159,7 +161,6 @@ def parse_arguments():
         help="freezes to work with (default), those held back for the last measurement, or all",
     )
     parser.add_argument("--anyway", action="store_true", help="do not wait for a quiet machine")
-    parser.add_argument("--quick", action="store_true", help="only freezes that take under 10 s")
     parser.add_argument("--resume", action="store_true", help="go on where the last run ended")
     parser.add_argument("--keep", action="store_true", help="keep the traces of right verdicts too")
     parser.add_argument("--list", action="store_true", help="print the freezes and what they are")
@@ -196,6 +197,7 @@ def main():
         return 0
     if args.alone:
         return 0 if alone.run(chosen_cases(args), args.alone, args.jobs) else 1
+    args.results = args.results.resolve()
     results = Results(args.results, args.resume or args.table)
     if not args.table:
         hangdog = shutil.which(args.hangdog)

@@ -1,8 +1,8 @@
 """The settings in which a freeze is recorded.
 
   record   `hangdog record -- PROGRAM`: the recorder starts the program that will freeze.
-  flight   `hangdog flight` runs beside ordinary other life; `hangdog snap` one second after the
-           freeze is over.
+  flight   `hangdog flight` runs all the time, beside ordinary other life; `hangdog snap` one second
+           after the freeze is over.
   middle   `hangdog record --for 4s`, begun while it is frozen and ended before that is over.
   alone    No recorder: the witness alone says whether it froze. Here, and only here, a witness may
            be a debugger or a tracer, which would disturb a recording.
@@ -21,6 +21,8 @@ from stage import PATIENCE_S, Fault, Program, now_ns, wait_for
 
 # How long the recording in the middle takes.
 MIDDLE_S = 4.0
+# How long a flight recorder has run when a case begins.
+BEFORE_S = 1.5
 # What is recorded after a freeze, in which a program is seen to go on.
 AFTER_S = 1.0
 
@@ -38,6 +40,9 @@ class Setting:
         self.hangdog, self.trace = hangdog, trace
         # When the recording began and ended, as far as it can be known from outside.
         self.recorded_ns = None
+
+    def begin(self, stage):
+        """Nothing of the case has been started yet."""
 
     def start(self, stage, words, more):
         """Starts the program that will freeze."""
@@ -91,13 +96,23 @@ class Record(Setting):
 
 
 class Flight(Setting):
-    """A flight recorder that runs all the time; `socket` is where it is reached."""
+    """A flight recorder runs from before the case on: what it holds is this case alone."""
 
     name = "flight"
 
-    def __init__(self, hangdog, trace, environment):
+    def __init__(self, hangdog, trace):
         super().__init__(hangdog, trace)
-        self.environment = environment
+        self.environment = None
+
+    def begin(self, stage):
+        socket = stage.directory / "flight"
+        self.environment = stage.environment | {"HANGDOG_SOCKET": str(socket)}
+        recorder = stage.start([self.hangdog, "flight"], env=self.environment)
+        stage.leaders.discard(recorder.pid)
+        ended = recorder.poll
+        wait_for("the flight recorder", lambda: socket.exists() or ended() is not None)
+        # What it has seen before the case.
+        time.sleep(BEFORE_S)
 
     def after(self, stage):
         time.sleep(AFTER_S)

@@ -8,17 +8,19 @@ import contextlib
 import os
 import pathlib
 import pwd
-import shutil
 import select
+import shutil
 import signal
 import socket
 import subprocess
+import threading
 import time
+
+import processes
 
 PATIENCE_S = 120
 # A freeze has lasted so long when the witness looks.
 LOOK_AFTER_S = 1.0
-NICE = -15
 
 
 class Fault(Exception):
@@ -85,15 +87,24 @@ class Program:
         self.stdin, self.stdout = process.stdin, process.stdout
         # Stays right if the number is used again.
         self._handle = os.pidfd_open(pid)
+        # It may end before anybody asks when.
+        self._end_ns = None
+        self._end = threading.Thread(target=self._see_end, daemon=True)
+        self._end.start()
 
     def __del__(self):
         os.close(self._handle)
 
+    def _see_end(self):
+        select.select([self._handle], [], [])
+        self._end_ns = now_ns()
+
     def ended(self, seconds=PATIENCE_S):
-        """Waits until it has ended; gives when, ns."""
-        if not select.select([self._handle], [], [], seconds)[0]:
+        """Waits until it has ended; gives when that was, ns."""
+        self._end.join(seconds)
+        if self._end_ns is None:
             raise Fault(f"process {self.pid} did not end within {seconds} s")
-        return now_ns()
+        return self._end_ns
 
     def runs(self):
         """Whether it has not ended."""
@@ -119,6 +130,11 @@ class Stage(contextlib.ExitStack):
     def __init__(self, directory: pathlib.Path, setting):
         super().__init__()
         self.directory, self.setting = directory, setting
+        self.callback(_unmount_below, directory)
+        temporary = directory / "tmp"
+        temporary.mkdir()
+        # Servers run as users of their own.
+        temporary.chmod(0o1777)
         # Leaders of the sessions that it started.
         self.leaders = set()
         # Nothing of the desktop or the settings of who runs the lab.
@@ -127,6 +143,7 @@ class Stage(contextlib.ExitStack):
             "LANG": "C.UTF-8",
             "PATH": "/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin",
             "XDG_RUNTIME_DIR": str(directory),
+            "TMPDIR": str(temporary),
             "DEBUGINFOD_URLS": "",
             # Without a bus of the stage's, a program would start one that outlives it.
             "DBUS_SESSION_BUS_ADDRESS": "disabled:",
@@ -143,9 +160,9 @@ class Stage(contextlib.ExitStack):
                 bufsize=0,
                 **options | {"stdout": log, "stderr": log} | more,
             )
-        self.callback(_end, process)
+        self.callback(processes.end, process)
         self.leaders.add(process.pid)
-        _prefer(process)
+        processes.prefer(process)
         return process
 
     def display(self):
@@ -154,7 +171,9 @@ class Stage(contextlib.ExitStack):
         reading, writing = os.pipe()
         self.callback(os.close, reading)
         self.start(
-            ["Xvfb", "-displayfd", writing, "-screen", "0", "1280x1024x24", "-nolisten", "tcp", "-r"],
+            # A key that xdotool presses must not repeat itself because the machine is busy.
+            ["Xvfb", "-displayfd", writing, "-screen", "0", "1280x1024x24", "-nolisten", "tcp"]
+            + ["-r"],
             pass_fds=(writing,),
         )
         os.close(writing)
@@ -167,7 +186,14 @@ class Stage(contextlib.ExitStack):
         """Starts a D-Bus session bus."""
         need("dbus-daemon")
         bus = self.start(
-            ["dbus-daemon", "--session", "--nofork", "--print-address=1"], stdout=subprocess.PIPE
+            [
+                "dbus-daemon",
+                "--session",
+                "--nofork",
+                "--print-address=1",
+                f"--address=unix:path={self.directory}/bus",
+            ],
+            stdout=subprocess.PIPE,
         )
         self.environment["DBUS_SESSION_BUS_ADDRESS"] = bus.stdout.readline().decode().strip()
         return bus
@@ -245,63 +271,16 @@ class Stage(contextlib.ExitStack):
 
     def programs(self):
         """The process ids of all that is on the stage."""
-        return {pid for leader in self.leaders for pid, _ in of_session(leader)} | self.leaders
+        found = {pid for leader in self.leaders for pid, _ in processes.of_session(leader)}
+        return found | self.leaders
 
 
-def of_session(leader):
-    """What runs in a session: process id and command line each. D-Bus starts services there that
-    are nobody's children."""
-    found = []
-    for pid, (_, session) in _relations().items():
-        # It may have ended meanwhile.
-        with contextlib.suppress(OSError):
-            if session == leader:
-                command = pathlib.Path(f"/proc/{pid}/cmdline").read_bytes()
-                found.append((pid, command.decode(errors="replace").replace("\0", " ")))
-    return found
-
-
-def _relations():
-    """Parent and session of every process, by its id."""
-    found = {}
-    for folder in pathlib.Path("/proc").glob("[0-9]*"):
-        with contextlib.suppress(OSError):
-            fields = (folder / "stat").read_text(errors="replace").rpartition(")")[2].split()
-            found[int(folder.name)] = int(fields[1]), int(fields[3])
-    return found
-
-
-def _belonging_to(leader):
-    """The processes of a session, and all that descend from them: a terminal starts its program in
-    a session of its own."""
-    relations = _relations()
-    found = {pid for pid, (_, session) in relations.items() if session == leader}
-    while True:
-        more = {pid for pid, (parent, _) in relations.items() if parent in found} - found
-        if not more:
-            return found
-        found |= more
-
-
-def _prefer(process):
-    """Gives a program of the stage the CPU before what else this machine is at, which would starve
-    it and be the truth. Where sessions share the CPU (autogroup) theirs counts, else its own."""
-    with contextlib.suppress(OSError):
-        os.setpriority(os.PRIO_PROCESS, process.pid, NICE)
-    with contextlib.suppress(OSError):
-        pathlib.Path(f"/proc/{process.pid}/autogroup").write_text(str(NICE))
-
-
-def _end(process):
-    """Ends a program with all that belongs to it."""
-    for pid in _belonging_to(process.pid):
-        with contextlib.suppress(ProcessLookupError):
-            os.kill(pid, signal.SIGKILL)
-    process.wait()
-    for pipe in (process.stdin, process.stdout, process.stderr):
-        if pipe:
-            with contextlib.suppress(BrokenPipeError):
-                pipe.close()
+def _unmount_below(directory):
+    """Takes away what a service that was killed has left mounted in a stage's folder."""
+    for line in pathlib.Path("/proc/self/mounts").read_text(encoding="utf-8").splitlines():
+        place = line.split()[1]
+        if place.startswith(f"{directory}/"):
+            subprocess.run(["umount", "--lazy", place], capture_output=True, check=False)
 
 
 def need(*programs):

@@ -23,8 +23,8 @@ HEADER = (
     "perfetto",
 )
 EXPLANATION = """\
-right, half, wrong  the first problem, no hint given: half has the freeze and its root's process, and
-                    something else of it wrong
+right, half, wrong  the first problem, no hint given: half has the root's process, and the thread
+                    or the time of the freeze, but not all else
 listed, rank        in how many runs the freeze is in the list of problems; at which place, median
 before it           entries of the list that are not the freeze and come before it, mean; all of
                     them where it is not listed

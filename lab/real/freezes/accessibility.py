@@ -5,7 +5,8 @@ import pathlib
 import signal
 
 from case import Root, Truth, freeze
-from stage import Fault, need, of_session, output_of, wait_for
+from processes import of_session
+from stage import Fault, need, output_of, wait_for
 from watcher import Watcher
 
 

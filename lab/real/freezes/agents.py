@@ -2,12 +2,13 @@
 
 from case import Root, Truth, freeze
 from freezes.stopped import ask_stopped
-from stage import Fault, need, now_ns, of_session, output_of, wait_for
+from processes import of_session
+from stage import Fault, need, now_ns, output_of, wait_for
 
 USER = "Lab <lab@example.org>"
 
 
-@freeze("desktop", "ssh-agent-stopped", quick=True)
+@freeze("desktop", "ssh-agent-stopped")
 def ssh_agent(stage):
     """ssh-add lists the keys of an agent that is stopped."""
     need("ssh-agent", "ssh-add", "ssh-keygen")

@@ -67,7 +67,7 @@ def held(stage, what, text):
         raise Fault(f"ss: {waiting} connection waits to be accepted; {ends} have connections")
     return Truth(
         text=text,
-        victims=(client.pid,),
+        victims=(client.pid, server.worker),
         roots=(Root(slow.pid, ("LongWait",)),),
         frozen=frozen,
         witness=f"ss: {slow.pid} has the connection that Apache's only process serves, one waits "

@@ -8,9 +8,11 @@ from case import Root, Truth, freeze
 from freezes.cpu_groups import hard_to_pack
 from freezes.pipes import connect
 from freezes.procfs import (
+    children,
     cpu_s,
     must_be_stopped,
     must_wait_in,
+    name,
     running,
     until_descendant,
     until_named,
@@ -23,7 +25,7 @@ from stage import Fault, need, now_ns, wait_for
 LEAST_SHARE = 0.3
 
 
-@freeze("shells", "make-test-hangs", quick=True)
+@freeze("shells", "make-test-hangs")
 def test_hangs(stage):
     """make waits for its tests, of which one waits for a connection that does not come."""
     need("make", PYTHON)
@@ -41,7 +43,7 @@ def test_hangs(stage):
     end = make.ended()
     return Truth(
         text="LongWait for a connection in test_delivery; root python3, the tests",
-        victims=(make.pid,),
+        victims=(make.pid, tests),
         roots=(Root(tests, ("LongWait",)),),
         outside=True,
         frozen=(begin, end),
@@ -50,7 +52,7 @@ def test_hangs(stage):
     )
 
 
-@freeze("shells", "make-job-slots", quick=True)
+@freeze("shells", "make-job-slots")
 def job_slots(stage):
     """make -j2 has a file to pack, but both job slots are taken by two other makes, which it has
     started, and whose programs wait for a connection."""
@@ -70,15 +72,18 @@ def job_slots(stage):
     jobs = [running("socat", path) for path in paths]
     channel = stage.hold(lambda: must_wait_in(make.pid))
     packed = (folder / "record.gz").exists()
+    subs = [pid for pid in children(make.pid) if name(pid) == "make"]
     for path in paths:
         connect(path)
     end = make.ended()
     if packed:
         raise Fault("make had a slot for gzip")
+    if len(subs) != len(jobs):
+        raise Fault(f"make has {len(subs)} sub-makes")
     # Any slot that one of them gives back will do.
     return Truth(
         text="LongWait for a job slot; root socat, which either sub-make waits for",
-        victims=(make.pid,),
+        victims=(make.pid, *subs),
         roots=tuple(Root(job, ("LongWait",)) for job in jobs),
         outside=True,
         frozen=(begin, end),
@@ -86,7 +91,7 @@ def job_slots(stage):
     )
 
 
-@freeze("shells", "find-exec-fifo", quick=True)
+@freeze("shells", "find-exec-fifo")
 def exec_fifo(stage):
     """find has md5sum read all files of a folder, of which one is a FIFO that nobody writes to."""
     need("find", "md5sum")
@@ -113,7 +118,7 @@ def exec_fifo(stage):
     )
 
 
-@freeze("shells", "xargs-xz", quick=True)
+@freeze("shells", "xargs-xz")
 def xargs_xz(stage):
     """xargs waits for xz, which packs the one file that is large."""
     need("xargs", "xz")
@@ -159,6 +164,8 @@ def make_compile(stage):
     make = stage.program(["make", "-s", "-C", str(folder), "table.o"])
     begin = until_named(make.pid, "make")
     compiler = until_descendant(make.pid, "cc1")
+    # cc, which only starts the compiler.
+    driver, = children(make.pid)
     before, started = cpu_s(compiler), now_ns()
     channel = stage.hold(lambda: must_wait_in(make.pid, "wait"))
     used, seconds = cpu_s(compiler) - before, (now_ns() - started) / 1e9
@@ -168,14 +175,14 @@ def make_compile(stage):
         raise Fault(f"schedstat: cc1 ran for {used:.1f} of {seconds:.1f} s")
     return Truth(
         text="LongRunning; root cc1, the compiler",
-        victims=(make.pid,),
+        victims=(make.pid, driver),
         roots=(Root(compiler, ("LongRunning",)),),
         frozen=(begin, end),
         witness=f"/proc: make waits in {channel}; cc1 had the CPU for {used:.1f} s",
     )
 
 
-@freeze("shells", "shell-wait", quick=True)
+@freeze("shells", "shell-wait")
 def shell_wait(stage):
     """A backup script waits for tar, which it has started in the background and which somebody has
     stopped."""

@@ -7,6 +7,7 @@ import subprocess
 from case import Root, Truth, freeze
 from freezes.index_program import INDEX, PYTHON, start_index, use
 from freezes.memory_group import MemoryGroup
+from freezes.runtimes import must_last
 from freezes.slow_disk import MIB, RATE_MIB, SlowDisk, must_wait_in, work_for
 from stage import Fault, need, now_ns, read_line
 
@@ -59,7 +60,7 @@ def dirty_reclaim(stage):
     )
 
 
-@freeze("memory", "memory-oom-paused", quick=True)
+@freeze("memory", "memory-oom-paused")
 def oom_paused(stage):
     """A program wants memory in a group that another program has filled, where the kernel may kill
     nobody: it waits until the limit is raised."""
@@ -85,7 +86,7 @@ def oom_paused(stage):
 
     place, paused = stage.hold(look)
     group.free()
-    frozen = tuple(map(int, program.line().split()))
+    frozen = must_last(stage, tuple(map(int, program.line().split())))
     if not paused:
         raise Fault("the group is not out of memory")
     return Truth(

@@ -5,7 +5,8 @@ import pathlib
 import time
 
 from case import Root, Truth, freeze
-from stage import Fault, need, of_session
+from processes import of_session
+from stage import Fault, need
 from watcher import Watcher
 
 # Clicks are ordinary up to the fourth, and again from then on.
@@ -36,6 +37,16 @@ OPTIONS = (
 )
 
 
+def renderers_of(stage, browser):
+    """The browser's processes that may have a page. The files in which it tells the names of
+    functions go with the stage."""
+    words = of_session(os.getsid(browser.pid))
+    for pid, _ in words:
+        # Not only renderers write one, and the browser leaves them behind.
+        stage.callback(pathlib.Path(f"/tmp/perf-{pid}.map").unlink, missing_ok=True)
+    return [pid for pid, command in words if "--type=renderer" in command]
+
+
 @freeze("toolkits", "chromium-script")
 def script(stage):
     """A click on a page in Chromium runs a script that keeps the page's thread busy."""
@@ -48,11 +59,7 @@ def script(stage):
     window = stage.window("ready")
     time.sleep(2)
     # One of them has the page; which one is seen by what it runs.
-    words = of_session(os.getsid(browser.pid))
-    renderers = [pid for pid, command in words if "--type=renderer" in command]
-    for pid in renderers:
-        # Where the names are told; the browser leaves the files behind.
-        stage.callback(pathlib.Path(f"/tmp/perf-{pid}.map").unlink, missing_ok=True)
+    renderers = renderers_of(stage, browser)
     stage.xdotool("mousemove", "--window", window, "500", "500")
     watchers = [Watcher(pid) for pid in renderers]
     for _ in range(4):
@@ -66,6 +73,8 @@ def script(stage):
     turn, renderer = max(turns, key=lambda pair: pair[0].cpu_s)
     if turn.cpu_s < stage.freeze_s / 2:
         raise Fault(f"no renderer ran for {stage.freeze_s / 2} s")
+    if turn.wall_s < 0.9 * stage.freeze_s:
+        raise Fault(f"the renderer came back after {turn.wall_s:.1f} s")
     return Truth(
         text="LongRunning chromium renderer, in the script's busy",
         victims=(renderer,),

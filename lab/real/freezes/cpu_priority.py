@@ -34,7 +34,7 @@ def starve(stage, victim, program, hogs, take_in, most=0.25):
     return (begin, victim.ended()), witness
 
 
-@freeze("cpu", "nice-backup", quick=True)
+@freeze("cpu", "nice-backup")
 def nice_backup(stage):
     """gzip at niceness 19 shares a CPU with two checksum programs at niceness 0."""
     need("gzip", "sha256sum", "md5sum")
@@ -53,7 +53,7 @@ def nice_backup(stage):
     )
 
 
-@freeze("cpu", "idle-policy", quick=True)
+@freeze("cpu", "idle-policy")
 def idle_policy(stage):
     """xz packs a file under SCHED_IDLE, which is for what may wait, while openssl keeps its CPU
     busy."""
@@ -72,7 +72,7 @@ def idle_policy(stage):
     )
 
 
-@freeze("cpu", "background-group", quick=True)
+@freeze("cpu", "background-group")
 def background_group(stage):
     """bc computes in a control group of the least weight while a checksum program in another group
     has the CPU."""
@@ -102,8 +102,13 @@ def realtime_hog(stage):
     until_named(hog.pid, "sha256sum")
     if os.sched_getscheduler(hog.pid) != os.SCHED_FIFO:
         raise CannotRun("no program may run in real time")
-    gzip = stage.program([*pinned, "gzip", "-9", "-k", "-f", records])
-    frozen, witness = starve(stage, gzip, "gzip", [hog.pid], lambda: None)
+    # Not by taskset, which would be starved before it becomes gzip.
+    gzip = stage.program(["gzip", "-9", "-k", "-f", records])
+
+    def take_in():
+        os.sched_setaffinity(gzip.pid, {last_cpu()})
+
+    frozen, witness = starve(stage, gzip, "gzip", [hog.pid], take_in)
     return Truth(
         text="Starved; root sha256sum, which has its CPU in real time",
         victims=(gzip.pid,),

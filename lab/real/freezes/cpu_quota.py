@@ -21,7 +21,7 @@ def must_have_been_throttled(group, seconds):
     return f"cpu.stat: throttled {seen['nr_throttled']} times, {seen['throttled_time'] / 1e9:.1f} s"
 
 
-@freeze("cpu", "quota-gzip", quick=True)
+@freeze("cpu", "quota-gzip")
 def packer(stage):
     """gzip packs a file in a container whose CPU quota is 3 %, until
     somebody ends it."""
@@ -45,7 +45,7 @@ def packer(stage):
     )
 
 
-@freeze("cpu", "quota-web-server", quick=True)
+@freeze("cpu", "quota-web-server")
 def web_server(stage):
     """curl waits for a report of a web server that has used up the CPU quota of its container."""
     need(PYTHON, "curl")

@@ -5,6 +5,7 @@ import pathlib
 import subprocess
 
 from case import Root, Truth, freeze
+from freezes.runtimes import must_last
 from freezes.slow_disk import (
     MIB,
     RATE_MIB,
@@ -14,8 +15,8 @@ from freezes.slow_disk import (
     start_of,
     work_for,
 )
-from freezes.sqlite_shell import begin, execute, shell, until_done, use
-from stage import Fault, need, now_ns
+from freezes.sqlite_shell import Begun, execute, shell, use
+from stage import Fault, need
 
 PYTHON = "/usr/bin/python3"
 EDITOR = pathlib.Path(__file__).resolve().parent.parent / "programs" / "file_editor.py"
@@ -35,7 +36,7 @@ def direct(stage, mebibytes, source, target, flag):
     return stage.start([*words, "conv=notrunc"])
 
 
-@freeze("files", "disk-fsync-behind-writer", quick=True)
+@freeze("files", "disk-fsync-behind-writer")
 def fsync_behind_writer(stage):
     """An editor saves with fsync on a slow disk whose queue dd fills with direct writes."""
     need("dd", PYTHON)
@@ -51,7 +52,7 @@ def fsync_behind_writer(stage):
     seen = stage.hold(
         lambda: (must_wait_in(editor.pid, WAITS), must_wait_in(writer.pid, DIRECT_WAIT))
     )
-    frozen = tuple(map(int, editor.line().split()))
+    frozen = must_last(stage, tuple(map(int, editor.line().split())))
     disk.fast()
     return Truth(
         text="LongWait in fsync; the disk, which dd keeps busy",
@@ -75,11 +76,9 @@ def sqlite_commit(stage):
     disk.slow("write", RATE_MIB)
     length = int(work_for(stage) * MIB)
     before = disk.moved()[1]
-    start = now_ns()
-    begin(base, f"INSERT INTO notes VALUES (zeroblob({length}));")
+    commit = Begun(base, f"INSERT INTO notes VALUES (zeroblob({length}));")
     place = stage.hold(lambda: must_wait_in(base.pid, WAITS))
-    until_done(base)
-    frozen = start, now_ns()
+    frozen = must_last(stage, commit.over())
     written = disk.moved()[1] - before
     disk.fast()
     if written < length:
@@ -90,12 +89,12 @@ def sqlite_commit(stage):
         roots=own(base.pid),
         frozen=frozen,
         witness=f"/proc: {base.pid} waits in {place}; {written >> 20} MiB written in "
-        f"{(frozen[1] - start) / 1e9:.1f} s",
+        f"{(frozen[1] - frozen[0]) / 1e9:.1f} s",
         waits_in="fsync|fdatasync|sqlite3_",
     )
 
 
-@freeze("files", "disk-grep-slow-read", quick=True)
+@freeze("files", "disk-grep-slow-read")
 def grep_slow_read(stage):
     """grep searches a file that is not in memory on a disk that reads slowly."""
     need("grep")
@@ -116,7 +115,7 @@ def grep_slow_read(stage):
         text="LongWait in read; the slow disk",
         victims=(grep.pid,),
         roots=own(grep.pid),
-        frozen=(start, end),
+        frozen=must_last(stage, (start, end)),
         witness=f"/proc: {grep.pid} waits in {place}; {read >> 20} MiB read in "
         f"{(end - start) / 1e9:.1f} s",
     )
@@ -144,13 +143,11 @@ def query_behind_reader(stage):
     reader = direct(stage, work_for(stage), big, "/dev/null", "iflag=direct")
     start_of(reader, "dd")
     must_wait_in(reader.pid, DIRECT_WAIT)
-    start = now_ns()
-    begin(base, query)
+    answer = Begun(base, query)
     seen = stage.hold(
         lambda: (must_wait_in(base.pid, WAITS), must_wait_in(reader.pid, DIRECT_WAIT))
     )
-    until_done(base)
-    frozen = start, now_ns()
+    frozen = must_last(stage, answer.over())
     disk.fast()
     return Truth(
         text="LongWait in read; the disk, which dd keeps busy",

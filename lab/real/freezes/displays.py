@@ -8,6 +8,7 @@ import subprocess
 from case import Root, Truth, freeze
 from freezes.accessibility import is_stopped
 from freezes.panels import share_of_cpu, state_of
+from freezes.procfs import until_descendant
 from freezes.stopped import ask_stopped, stop
 from stage import Fault, need, output_of, wait_for
 from watcher import Watcher
@@ -30,6 +31,7 @@ def server_stopped(stage):
     server, = stage.leaders
     terminal = stage.program(TERMINAL)
     stage.window("^terminal$")
+    top = until_descendant(terminal.pid, "top")
     watcher = Watcher(terminal.pid)
     stage.ordinary()
     stop(server)
@@ -44,7 +46,8 @@ def server_stopped(stage):
         raise Fault(f"the server is stopped: {stopped}; xterm is {state}; ss: {waiting}")
     return Truth(
         text="LongWait; root Xvfb, stopped",
-        victims=(terminal.pid,),
+        # The terminal does not take what top prints.
+        victims=(terminal.pid, top),
         roots=(Root(server, ("LongWait",)),),
         frozen=turn.span,
         witness=f"/proc: Xvfb is stopped; ss: it has {waiting[0].split()[2]} bytes unread",
@@ -66,6 +69,7 @@ def server_grabbed(stage):
     server, = stage.leaders
     terminal = stage.program(TERMINAL)
     stage.window("^terminal$")
+    top = until_descendant(terminal.pid, "top")
     watcher = Watcher(terminal.pid)
     stage.ordinary()
     grabber = stage.start(["scrot", "--freeze", "--select", stage.directory / "shot.png"])
@@ -88,7 +92,8 @@ def server_grabbed(stage):
         raise Fault(f"the server serves others: {served}; xterm is {state}")
     return Truth(
         text="LongWait; root scrot, which has grabbed the X server and waits for a person",
-        victims=(terminal.pid,),
+        # The terminal does not take what top prints.
+        victims=(terminal.pid, top),
         roots=(Root(grabber.pid, ("LongWait",)),),
         outside=True,
         frozen=turn.span,

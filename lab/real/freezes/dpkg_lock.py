@@ -7,9 +7,11 @@ import subprocess
 
 from case import Root, Truth, freeze
 from freezes.file_locks import LONGER_S, SLEEPS
+from freezes.runtimes import must_last
 from freezes.slow_disk import must_wait_in, start_of
 from freezes.sqlite import lock_holders
-from stage import Fault, need, of_session, output_of, wait_for
+from processes import of_session
+from stage import Fault, need, output_of, wait_for
 
 POSTINST = pathlib.Path(__file__).resolve().parent.parent / "programs" / "file_postinst.py"
 PACKAGE = "slow-service"
@@ -85,7 +87,7 @@ def apt_waits_for_dpkg(stage):
         # dpkg has the lock, but waits for its script itself.
         victims=(apt.pid, dpkg.pid),
         roots=(Root(postinst, ("LongWait",)),),
-        frozen=(start, end),
+        frozen=must_last(stage, (start, end)),
         witness=f"lslocks: {dpkg.pid} (dpkg) has the lock; /proc: its child {postinst} waits in "
         f"{place}",
         function=r"\bawait_service$",

@@ -24,7 +24,7 @@ SLEEPS = ("do_nanosleep", "hrtimer_nanosleep")
 LONGER_S = 0.7
 
 
-@freeze("files", "file-flock", quick=True)
+@freeze("files", "file-flock")
 def flock_held(stage):
     """flock(1) waits to start a job, for the last run of that job still sleeps with the lock."""
     need("flock", "lslocks", "sleep")
@@ -54,7 +54,7 @@ def flock_held(stage):
     )
 
 
-@freeze("files", "file-posix-lock", quick=True)
+@freeze("files", "file-posix-lock")
 def posix_lock_held(stage):
     """A program that appends to a register waits for the POSIX lock of another that sorts it."""
     need(PYTHON, "lslocks")
@@ -86,7 +86,7 @@ def posix_lock_held(stage):
     )
 
 
-@freeze("files", "file-fifo-silent", quick=True)
+@freeze("files", "file-fifo-silent")
 def fifo_silent(stage):
     """grep reads from a FIFO whose writer sends nothing for a while."""
     need(PYTHON, "grep")
@@ -102,8 +102,6 @@ def fifo_silent(stage):
         lambda: (must_wait_in(grep.pid, PIPE_WAITS), must_wait_in(sensor.pid, SLEEPS))
     )
     frozen = tuple(map(int, read_line(sensor.stdout).split()))
-    # Lines come again.
-    grep.line()
     return Truth(
         text="LongWait in read; root sensor, which sleeps",
         victims=(grep.pid,),

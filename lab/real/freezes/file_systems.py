@@ -22,6 +22,8 @@ FROZEN_WAITS = ("__percpu_down_read", "percpu_rwsem_wait", "percpu_down_read_int
 DIRTY_WAITS = ("balance_dirty_pages", "balance_dirty_pages_ratelimited_flags")
 # May be dirty of the copy's target, as on a slow stick.
 DIRTY_BYTES = 1 * MIB
+# cp ends when that is still to be written; so much longer it has to write, s.
+DIRTY_S = 0.6
 
 
 @freeze("files", "disk-fsfreeze")
@@ -68,7 +70,7 @@ def written_back(stage, disk, words):
     written = disk.moved()[1] - before
     disk.fast()
     seconds = (end - start) / 1e9
-    if written < length / 2 or seconds < stage.freeze_s / 2:
+    if written < length / 2 or seconds < 0.8 * stage.freeze_s:
         raise Fault(f"{disk.device} has written {written} of {length} bytes in {seconds:.1f} s")
     return Truth(
         text=f"LongWait in {words[0]}; the slow disk",
@@ -80,7 +82,7 @@ def written_back(stage, disk, words):
     )
 
 
-@freeze("files", "disk-sync-backlog", quick=True)
+@freeze("files", "disk-sync-backlog")
 def sync_backlog(stage):
     """`sync` waits until a slow disk has written what another program has left in memory."""
     disk = SlowDisk(stage)
@@ -94,7 +96,7 @@ def umount_backlog(stage):
     return written_back(stage, disk, ["umount", disk.folder])
 
 
-@freeze("files", "disk-copy-stalls", quick=True)
+@freeze("files", "disk-copy-stalls")
 def copy_stalls(stage):
     """cp writes to a slow disk faster than that takes it, and is held back by the kernel once so
     much is dirty as that disk may have."""
@@ -110,7 +112,7 @@ def copy_stalls(stage):
     (device / "max_bytes").write_text(str(DIRTY_BYTES), encoding="ascii")
     (device / "strict_limit").write_text("1", encoding="ascii")
     video = stage.directory / "video"
-    video.write_bytes(bytes(int(work_for(stage) * MIB)))
+    video.write_bytes(bytes(int((work_for(stage) + RATE_MIB * DIRTY_S) * MIB)))
     disk.slow("write", RATE_MIB)
     copy = stage.program(["cp", video, disk.folder / "video"])
     start = start_of(copy, "cp")
@@ -118,7 +120,7 @@ def copy_stalls(stage):
     end = copy.ended()
     disk.fast()
     seconds = (end - start) / 1e9
-    if seconds < stage.freeze_s / 2:
+    if seconds < 0.8 * stage.freeze_s:
         raise Fault(f"cp took only {seconds:.1f} s")
     return Truth(
         text="LongWait in write; the slow disk",

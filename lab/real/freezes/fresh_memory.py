@@ -20,7 +20,7 @@ def times(pid):
     return int(fields[11]) / TICKS_A_SECOND, int(fields[12]) / TICKS_A_SECOND, int(fields[7])
 
 
-@freeze("memory", "memory-fresh-pages", quick=True)
+@freeze("memory", "memory-fresh-pages")
 def fresh_pages(stage):
     """A drawing program makes large new layers: most of the time goes to the kernel, which clears
     their memory and takes it back."""

@@ -10,6 +10,7 @@ import subprocess
 
 from case import Root, Truth, freeze
 from freezes.accessibility import is_stopped
+from freezes.runtimes import must_last
 from freezes.slow_disk import must_wait_in, start_of
 from stage import (
     CannotRun,
@@ -105,7 +106,7 @@ def read_from_archive(stage, words, name, root_class, function):
         text=f"LongWait in FUSE; root archive_fs, {root_class} in {function}",
         victims=(program.pid,),
         roots=(Root(mount.daemon.pid, (root_class,)),),
-        frozen=(start, end),
+        frozen=must_last(stage, (start, end)),
         witness=f"/proc: {program.pid} waits in {place}; {waiting} requests without an answer",
         function=rf"\b{function}$",
     )
@@ -145,7 +146,7 @@ def df_hung(stage):
         text="LongWait in FUSE; root archive_fs, stopped",
         victims=(program.pid,),
         roots=(Root(mount.daemon.pid, ("LongWait",)),),
-        frozen=(start, end),
+        frozen=must_last(stage, (start, end)),
         witness=f"/proc: {program.pid} waits in {place}, {mount.daemon.pid} is stopped; "
         f"{waiting} requests without an answer",
     )
@@ -239,7 +240,7 @@ def sshfs_server_stopped(stage):
         # sshfs cannot answer anybody meanwhile.
         victims=(tail.pid, mount.daemon.pid),
         roots=(Root(server, ("LongWait",)),),
-        frozen=(start, end),
+        frozen=must_last(stage, (start, end)),
         witness=f"/proc: {tail.pid} waits in {place}, {server} is stopped; {waiting} requests "
         "without an answer",
     )

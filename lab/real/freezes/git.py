@@ -19,7 +19,8 @@ from freezes.procfs import (
 )
 from freezes.ssh import Server
 from freezes.tcp import PROGRAMS, PYTHON
-from stage import NICE, Fault, accepts, free_port, need, now_ns, output_of, wait_for
+from processes import NICE
+from stage import Fault, accepts, free_port, need, now_ns, output_of, wait_for
 
 
 def repository(stage):
@@ -40,7 +41,7 @@ def repository(stage):
     return folder
 
 
-@freeze("shells", "git-hook", quick=True)
+@freeze("shells", "git-hook")
 def hook(stage):
     """git commit waits for the repository's hook, a checker of words in Python, which computes."""
     need("/usr/bin/python3")
@@ -97,7 +98,7 @@ def editor(stage):
     )
 
 
-@freeze("shells", "git-daemon-stopped", quick=True)
+@freeze("shells", "git-daemon-stopped")
 def daemon_stopped(stage):
     """git asks for the branches of a repository that a stopped git daemon serves."""
     folder, port = repository(stage), free_port()

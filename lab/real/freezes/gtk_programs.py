@@ -6,6 +6,7 @@ from freezes.panels import (
     LEAST_SHARE,
     MARGIN_S,
     PYTHON,
+    must_sleep,
     open_panel,
     share_of_cpu,
     slow_turn,
@@ -31,9 +32,9 @@ def sync_request(stage):
         """Sockets between the two, and what the server does."""
         lines = output_of(["ss", "-tnpH", "state", "established", f"dport = :{port}"]).splitlines()
         open_ones = [line for line in lines if f"pid={panel.pid}," in line]
-        return open_ones, state_of(panel.pid), share_of_cpu(server.pid)
+        return open_ones, state_of(panel.pid), must_sleep(server.pid)
 
-    frozen, (sockets, state, share) = slow_turn(stage, panel, look)
+    frozen, (sockets, state, sleeper) = slow_turn(stage, panel, look)
     if not sockets or state != "S":
         raise Fault(f"the program is {state}, and has {len(sockets)} connections to the server")
     return Truth(
@@ -41,8 +42,8 @@ def sync_request(stage):
         victims=(panel.pid,),
         roots=(Root(server.pid, ("LongWait",)),),
         frozen=frozen,
-        witness=f"ss: {panel.pid} is connected to port {port} and asleep; /proc: the server used "
-        f"{share:.0%} of the time",
+        witness=f"ss: {panel.pid} is connected to port {port} and asleep; /proc: the "
+        f"server's {sleeper}",
         function=r"\bslow_report\b",
     )
 

@@ -1,11 +1,14 @@
 """Programs that a person works with: at a terminal, or one line after the other."""
 
 import concurrent.futures
+import contextlib
 import os
 import pty
+import queue
 import re
 import select
 import subprocess
+import threading
 import time
 
 from stage import PATIENCE_S, Fault, now_ns
@@ -70,7 +73,7 @@ class Shell:
     def __init__(self, stage, words):
         self.program = stage.program(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
         self.pid = self.program.pid
-        self.begin = None
+        self.spans = queue.SimpleQueue()
 
     def ask(self, statement):
         """Has a statement executed; gives the line that it prints."""
@@ -79,10 +82,20 @@ class Shell:
 
     def begin_to_ask(self, statement):
         """Gives it a statement that will take its time."""
-        self.begin = now_ns()
+        begin = now_ns()
+
+        def read():
+            # What went wrong instead is seen by who asks for the answer.
+            with contextlib.suppress(Fault, OSError, ValueError):
+                self.program.line()
+                self.spans.put((begin, now_ns()))
+
         self.program.tell(statement)
+        threading.Thread(target=read, daemon=True).start()
 
     def answered(self):
         """Waits for the answer to that statement; gives when it began and ended."""
-        self.program.line()
-        return self.begin, now_ns()
+        try:
+            return self.spans.get(timeout=PATIENCE_S)
+        except queue.Empty:
+            raise Fault(f"{self.pid} does not answer") from None

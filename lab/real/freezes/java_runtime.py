@@ -36,6 +36,8 @@ def starting(stage, name, *options):
     program = stage.program(
         ["java", *options, "-cp", classes, name], stdin=subprocess.PIPE, stdout=subprocess.PIPE
     )
+    # Its socket for jcmd.
+    stage.callback(pathlib.Path(f"/tmp/.java_pid{program.pid}").unlink, missing_ok=True)
     if program.line() != "ready":
         raise Fault(f"{name} did not start")
     return program

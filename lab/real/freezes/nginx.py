@@ -7,6 +7,7 @@ from freezes import redis
 from freezes.postgres import PYTHON, USER, Server
 from freezes.postgres_locks import must_wait_for
 from freezes.procfs import children, state
+from freezes.runtimes import activities, must_last, must_wait
 from freezes.web import App, Client, computing, connections
 from stage import Fault, accepts, free_port, need, now_ns, wait_for
 
@@ -65,16 +66,19 @@ def slow_retry(stage):
     client = Client(stage, proxy_to(stage, app.port), "/quick")
     stage.ordinary()
     client.ask(f"/retry/{stage.freeze_s}")
-    found = stage.hold(lambda: state(app.worker))
+    found = stage.hold(lambda: activities(app.worker))
     begin, end, _, pid, thread = client.program.line().split()
-    if found != "S" or int(pid) != app.worker:
-        raise Fault(f"/proc: worker {app.worker} is in state {found}; {pid} has answered")
+    if int(pid) != app.worker:
+        raise Fault(f"{pid} has answered, not worker {app.worker}")
+    one = must_wait(found, int(thread))
+    if "nanosleep" not in one.waits_in:
+        raise Fault(f"/proc: {one}, where it should sleep")
     return Truth(
         text="LongWait; root a thread of gunicorn behind nginx, which sleeps",
         victims=(client.pid,),
         roots=(Root(app.worker, ("LongWait",), int(thread)),),
         frozen=(int(begin), int(end)),
-        witness=f"/proc: gunicorn {pid} is in state S; it has answered by thread {thread}",
+        witness=f"/proc: {one}; gunicorn {pid} has answered by that thread",
         function=r"\bwait_to_retry\b",
     )
 
@@ -93,8 +97,8 @@ def stopped_upstream(stage):
     found, waiting = stage.hold(lambda: (state(upstream.pid), connections(port)[0]))
     upstream.send_signal(signal.SIGCONT)
     frozen = client.slow_answer()
-    if found != "T":
-        raise Fault(f"/proc: {upstream.pid} is in state {found}")
+    if found != "T" or not waiting:
+        raise Fault(f"/proc: {upstream.pid} is in state {found}; ss: {waiting} connections wait")
     return Truth(
         text="LongWait; root the web server behind nginx, stopped",
         victims=(client.pid,),
@@ -168,7 +172,7 @@ def request_limit(stage):
     # For `nobody`, as whom nginx reads it.
     site.chmod(0o755)
     # The time between two requests; a little more than it must last.
-    per_minute = int(60 / (stage.freeze_s + 1.0))
+    per_minute = int(60 / (stage.freeze_s + 2.0))
     port = nginx(
         stage,
         f"root {site}; limit_req zone=all burst=9; limit_req_log_level error;",
@@ -190,7 +194,7 @@ def request_limit(stage):
         text="LongWait; root nginx, which delays the request",
         victims=(victim.pid,),
         roots=(Root(worker, ("LongWait",)),),
-        frozen=(begin, end),
+        frozen=must_last(stage, (begin, end)),
         witness="error.log of nginx: delaying request, by limit_req",
     )
 

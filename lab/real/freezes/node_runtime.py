@@ -7,11 +7,11 @@ import subprocess
 
 from case import Root, Truth, freeze
 from freezes.runtimes import (
-    AMPLE,
     PROGRAMS,
     Client,
     Computing,
     activities,
+    ample_s,
     length_s,
     must_wait,
     runners,
@@ -78,7 +78,7 @@ def computes(stage, page, seconds, function):
 def regex(stage):
     """A request makes node apply a regular expression that takes seconds on its event loop, and
     another client waits."""
-    return computes(stage, "comment", length_s(stage) * AMPLE, "endsInBlanks|postComment")
+    return computes(stage, "comment", ample_s(stage), "endsInBlanks|postComment")
 
 
 @freeze("runtimes", "node-sort")
@@ -99,7 +99,7 @@ def exec_sync(stage):
     began = resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime
     output_of(["xz", "--keep", "--force", "-9", orders])
     took = resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime - began
-    orders.write_bytes(os.urandom(int((1 << 20) * length_s(stage) * AMPLE / took)))
+    orders.write_bytes(os.urandom(int((1 << 20) * ample_s(stage) / took)))
 
     def look():
         return shop.children(), activities(*shop.children()), activities(shop.pid)
@@ -165,7 +165,7 @@ def threadpool(stage):
     # More threads than CPUs take so much longer.
     share = min(1.0, len(os.sched_getaffinity(0)) / POOL)
     visitor, causer, found = shop.freeze(
-        f"/login/{length_s(stage) * AMPLE * share}",
+        f"/login/{stage.freeze_s * 1.2 * share}",
         Computing(shop.pid, POOL),
         lambda: activities(shop.pid),
         "/page",

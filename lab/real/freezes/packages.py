@@ -5,8 +5,9 @@ import subprocess
 
 from case import Root, Truth, freeze
 from freezes.pipes import connect
-from freezes.procfs import must_wait_in, running, until_named, until_waiting
-from stage import Fault, need, output_of, wait_for
+from freezes.procfs import must_wait_in, running, status, until_named, until_waiting
+from freezes.runtimes import must_last
+from stage import Fault, need, now_ns, output_of, wait_for
 
 STATUS = """Package: {0}
 Status: install ok installed
@@ -66,7 +67,7 @@ def apt_lock(stage):
         victims=(waiter.pid,),
         roots=(Root(holder.pid, ("LongWait",)),),
         outside=True,
-        frozen=(begin, end),
+        frozen=must_last(stage, (begin, end)),
         witness=f"lslocks: {holder.pid} has the lock; /proc: it waits in {channel}",
     )
 
@@ -93,15 +94,19 @@ def dpkg_postinst(stage):
     dpkg = stage.program(["dpkg", *words])
     begin = until_named(dpkg.pid, "dpkg")
     wait_for("the script", path.exists)
+    waits = now_ns()
     socat = running("socat", path)
+    # The shell that runs the script.
+    shell = int(status(socat)["PPid"])
     channel = stage.hold(lambda: must_wait_in(dpkg.pid, "wait"))
     connect(path)
     end = dpkg.ended()
     return Truth(
         text="LongWait for a connection; root socat in the package's script",
-        victims=(dpkg.pid,),
+        victims=(dpkg.pid, shell),
         roots=(Root(socat, ("LongWait",)),),
         outside=True,
-        frozen=(begin, end),
+        frozen=(waits, end),
+        troubled=(begin, end),
         witness=f"/proc: dpkg waits in {channel}",
     )

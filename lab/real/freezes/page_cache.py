@@ -7,6 +7,7 @@ import subprocess
 
 from case import Root, Truth, freeze
 from freezes.memory_group import MemoryGroup, major_faults
+from freezes.runtimes import must_last
 from freezes.slow_disk import (
     LONGER_S,
     MIB,
@@ -16,8 +17,8 @@ from freezes.slow_disk import (
     start_of,
     work_for,
 )
-from freezes.sqlite_shell import begin, execute, shell, until_done, use
-from stage import Fault, need, now_ns, output_of
+from freezes.sqlite_shell import Begun, execute, shell, use
+from stage import need, output_of
 
 # Where the kernel waits for a page of a file that a program touches.
 FAULT = ("filemap_fault",)
@@ -51,13 +52,11 @@ def cold_start(stage):
     read = disk.moved()[0] - before
     disk.fast()
     seconds = (end - start) / 1e9
-    if seconds < stage.freeze_s / 2:
-        raise Fault(f"gdb took only {seconds:.1f} s")
     return Truth(
         text="Paging gdb, whose text is read",
         victims=(debugger.pid,),
         roots=(Root(debugger.pid, ("Paging",)),),
-        frozen=(start, end),
+        frozen=must_last(stage, (start, end)),
         witness=f"/proc: {debugger.pid} waits in {place}, {faults} major faults by then; "
         f"{read >> 20} MiB read in {seconds:.1f} s",
     )
@@ -85,21 +84,17 @@ def mmap_evicted(stage):
     group.evict("eviction", lambda: group.statistic("mapped_file") < MIB / 4)
     disk.slow("read", RATE_MIB)
     before = disk.moved()[0]
-    start = now_ns()
-    begin(base, query)
+    answer = Begun(base, query)
     place = stage.hold(lambda: must_wait_in(base.pid, FAULT))
-    until_done(base)
-    end = now_ns()
+    frozen = must_last(stage, answer.over())
     read = disk.moved()[0] - before
     disk.fast()
-    seconds = (end - start) / 1e9
-    if seconds < stage.freeze_s / 2:
-        raise Fault(f"the query took only {seconds:.1f} s")
+    seconds = (frozen[1] - frozen[0]) / 1e9
     return Truth(
         text="Paging sqlite3, whose mapped database is read again",
         victims=(base.pid,),
         roots=(Root(base.pid, ("Paging",)),),
-        frozen=(start, end),
+        frozen=frozen,
         witness=f"/proc: {base.pid} waits in {place}; {read >> 20} MiB read in {seconds:.1f} s",
         waits_in="sqlite3_",
     )

@@ -5,6 +5,7 @@ import pathlib
 import subprocess
 import time
 
+from freezes.runtimes import activities
 from stage import Fault, wait_for
 
 PROGRAMS = pathlib.Path(__file__).resolve().parent.parent / "programs"
@@ -35,6 +36,16 @@ def share_of_cpu(tid, seconds=0.4):
     before, begin = cpu_ns(tid), time.monotonic()
     time.sleep(seconds)
     return (cpu_ns(tid) - before) / 1e9 / (time.monotonic() - begin)
+
+
+def must_sleep(pid):
+    """Sees to it that a thread of a process sleeps for a time that it has chosen; gives the
+    thread."""
+    found = activities(pid)
+    asleep = [one for one in found if "nanosleep" in one.waits_in]
+    if not asleep:
+        raise Fault(f"/proc: no thread sleeps: {'; '.join(map(str, found))}")
+    return asleep[0]
 
 
 def open_panel(stage, program, *arguments):

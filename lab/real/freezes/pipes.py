@@ -8,6 +8,7 @@ import subprocess
 
 from case import Root, Truth, freeze
 from freezes.procfs import (
+    moved,
     must_be_stopped,
     must_wait_in,
     pipes,
@@ -28,7 +29,7 @@ def connect(path):
         client.sendall(b"here\n")
 
 
-@freeze("shells", "pipe-slow-consumer", quick=True)
+@freeze("shells", "pipe-slow-consumer")
 def slow_consumer(stage):
     """cat writes a log into a pipe, whose reader computes and takes nothing: the pipe is full."""
     need(PYTHON, "cat")
@@ -62,7 +63,7 @@ def slow_consumer(stage):
     )
 
 
-@freeze("shells", "pipe-kept-open", quick=True)
+@freeze("shells", "pipe-kept-open")
 def kept_open(stage):
     """A shell script reads what the start of a service prints, and the service, in the background,
     has inherited the pipe: the end of it does not come."""
@@ -97,8 +98,12 @@ def terminal_stopped(stage):
     shown = f"CREATE:{stage.directory}/screen"
     terminal = stage.start(["socat", "-u", f"PTY,link={path},raw", shown])
     wait_for("the terminal", path.exists)
-    with path.open("wb", buffering=0) as screen:
+    # Not to become the lab's own terminal.
+    screen = os.open(path, os.O_WRONLY | os.O_NOCTTY)
+    try:
         pv = stage.program(["pv", "-q", "-L", "400k", str(text)], stdout=screen)
+    finally:
+        os.close(screen)
     until_named(pv.pid, "pv")
     stage.ordinary()
     os.kill(terminal.pid, signal.SIGSTOP)
@@ -106,9 +111,11 @@ def terminal_stopped(stage):
 
     def look():
         must_be_stopped(terminal.pid)
-        return must_wait_in(pv.pid)
+        return must_wait_in(pv.pid), moved(pv.pid, "wchar")
 
-    channel = stage.hold(look)
+    channel, written = stage.hold(look)
+    if moved(pv.pid, "wchar") > written:
+        raise Fault("/proc: pv has gone on writing")
     os.kill(terminal.pid, signal.SIGCONT)
     end = now_ns()
     return Truth(
@@ -120,7 +127,7 @@ def terminal_stopped(stage):
     )
 
 
-@freeze("shells", "tmux-server-stopped", quick=True)
+@freeze("shells", "tmux-server-stopped")
 def tmux_stopped(stage):
     """tmux asks its server for the list of sessions, and the server is stopped."""
     need("tmux")

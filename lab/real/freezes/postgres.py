@@ -3,13 +3,15 @@
 import contextlib
 import pathlib
 import re
+import signal
 import subprocess
 import sys
 
 from case import Root, Truth, freeze
 from freezes.interactive import Terminal
 from freezes.procfs import children
-from stage import NICE, PATIENCE_S, CannotRun, Fault, need, read_line, wait_for
+from processes import NICE
+from stage import PATIENCE_S, CannotRun, Fault, need, read_line, wait_for
 
 USER = "postgres"
 PROGRAMS = pathlib.Path(__file__).resolve().parent.parent / "programs"
@@ -53,6 +55,7 @@ class Server:
             + options,
             **as_server,
         )
+        stage.callback(self._stop)
 
         def serves():
             words = [programs() / "pg_isready", "-q", "-h", self.folder]
@@ -66,6 +69,12 @@ class Server:
             stdout=subprocess.PIPE,
         )
         self.prefer()
+
+    def _stop(self):
+        """Ends the server. Killed, it would leave its shared memory behind."""
+        self.process.send_signal(signal.SIGQUIT)
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self.process.wait(10)
 
     def prefer(self):
         """Gives the server's processes, each of which has a session of its own, the CPU before what

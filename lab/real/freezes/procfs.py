@@ -88,6 +88,12 @@ def until_waiting(pid, pattern=""):
     wait_for(f"process {pid} asleep in {pattern or 'a wait'}", look)
 
 
+def moved(pid, field):
+    """How much a process has read or written so far; `field` is one of /proc/PID/io."""
+    text = pathlib.Path(f"/proc/{pid}/io").read_text(encoding="ascii")
+    return int(dict(line.split(": ") for line in text.splitlines())[field])
+
+
 def until_still(pid, field="wchar"):
     """Waits until a process reads or writes no more; gives when it did so last, ns. `field` is one
     of /proc/PID/io."""
@@ -96,8 +102,7 @@ def until_still(pid, field="wchar"):
     while now_ns() - changed < STILL_S * 1e9:
         if time.monotonic() > deadline:
             raise Fault(f"{field} of {pid} goes on growing")
-        text = pathlib.Path(f"/proc/{pid}/io").read_text(encoding="ascii")
-        count = dict(line.split(": ") for line in text.splitlines())[field]
+        count = moved(pid, field)
         if count != last:
             last, changed = count, now_ns()
         time.sleep(STEP_S)

@@ -8,11 +8,11 @@ import subprocess
 
 from case import Root, Truth, freeze
 from freezes.runtimes import (
-    AMPLE,
     PROGRAMS,
     Client,
     Computing,
     activities,
+    ample_s,
     length_s,
     must_wait,
     runners,
@@ -36,7 +36,7 @@ def serving(stage, name, *words):
     return server, port
 
 
-@freeze("runtimes", "python-lock", quick=True)
+@freeze("runtimes", "python-lock")
 def lock(stage):
     """A news reader wants to show its articles while another thread of it holds their
     threading.Lock and sleeps before it tries again to reach its server."""
@@ -63,14 +63,14 @@ def lock(stage):
     )
 
 
-@freeze("runtimes", "python-gil-regex", quick=True)
+@freeze("runtimes", "python-gil-regex")
 def gil(stage):
     """A request makes a Python web server apply a regular expression that takes seconds. It holds
     the interpreter's lock meanwhile, so that no other request is answered."""
     server, port = serving(stage, "comments.py")
     visits(stage, port)
     computing = Computing(server.pid)
-    poster = Client(stage, port, f"/post/{length_s(stage) * AMPLE}")
+    poster = Client(stage, port, f"/post/{ample_s(stage)}")
     wait_for("the regular expression", computing)
     visitor = Client(stage, port, "/health")
     found = stage.hold(lambda: activities(server.pid))
@@ -145,7 +145,7 @@ def asyncio_loop(stage):
     )
 
 
-@freeze("runtimes", "python-pool", quick=True)
+@freeze("runtimes", "python-pool")
 def pool(stage):
     """A program waits for the pool of its multiprocessing workers, one of which computes."""
     need(PYTHON)
@@ -174,7 +174,7 @@ def pool(stage):
     )
 
 
-@freeze("runtimes", "python-popen-wait", quick=True)
+@freeze("runtimes", "python-popen-wait")
 def popen_wait(stage):
     """A program waits until find has ended before it reads what find printed, and find waits for
     room in the pipe. It lasts until somebody ends find."""

@@ -4,11 +4,11 @@ import subprocess
 
 from case import Root, Truth, freeze
 from freezes.runtimes import (
-    AMPLE,
     PROGRAMS,
     Client,
     Computing,
     activities,
+    ample_s,
     length_s,
     must_wait,
     runners,
@@ -58,7 +58,7 @@ def regex(stage):
     server.line()
     visits(stage, port)
     computing = Computing(server.pid)
-    poster = Client(stage, port, f"/post/{length_s(stage) * AMPLE}")
+    poster = Client(stage, port, f"/post/{ample_s(stage)}")
     wait_for("the regular expression", computing)
     visitor = Client(stage, port, "/health")
     found = stage.hold(lambda: activities(server.pid))

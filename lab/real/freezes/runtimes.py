@@ -7,13 +7,11 @@ import fcntl
 import http.client
 import os
 import pathlib
-import select
 import shutil
 import subprocess
-import threading
 import time
 
-from stage import CannotRun, Fault, Program, need, now_ns, wait_for
+from stage import CannotRun, Fault, Program, need, now_ns
 
 REAL = pathlib.Path(__file__).resolve().parent.parent
 PROGRAMS = REAL / "programs"
@@ -72,25 +70,18 @@ class Client(Program):
 
     def __init__(self, stage, port, path):
         need("curl")
-        self.stage, self.began, self.over = stage, now_ns(), None
+        self.stage, self.began = stage, now_ns()
         url = f"http://127.0.0.1:{port}{path}"
         process = stage.start(["curl", "--silent", "--output", stage.directory / "page", url])
         super().__init__(process, process.pid)
-        # The freeze may be over before anybody asks for its end.
-        self._waiter = threading.Thread(target=self._wait, daemon=True)
-        self._waiter.start()
-
-    def _wait(self):
-        select.select([self._handle], [], [])
-        self.over = now_ns()
 
     @property
     def span(self):
         """Waits until it has ended; gives when it began and ended."""
-        wait_for(f"curl {self.pid}", lambda: self.over)
+        end = self.ended()
         if self.process.wait() != 0:
             raise Fault(f"curl: exit code {self.process.returncode}")
-        return must_last(self.stage, (self.began, self.over))
+        return must_last(self.stage, (self.began, end))
 
 
 def visits(stage, port, path="/health"):
@@ -119,6 +110,11 @@ def length_s(stage):
     return stage.freeze_s * (SPARE if stage.freeze_s > LONG_S else 1.0)
 
 
+def ample_s(stage):
+    """The same where the length of the work is measured beforehand."""
+    return max(stage.freeze_s * AMPLE, length_s(stage))
+
+
 def must_last(stage, span):
     """Sees to it that a freeze has lasted as long as it should; gives its begin and end."""
     took = (span[1] - span[0]) / 1e9
@@ -140,11 +136,10 @@ def cpu_ns(tid):
 
 class Computing:
     """Called again and again: whether `threads` threads of a process have used so much CPU time,
-    since this was made, that they compute."""
+    since the first call, that they compute."""
 
     def __init__(self, pid, threads=1):
-        self.pid, self.threads, self.before = pid, threads, {}
-        self.before = self._used()
+        self.pid, self.threads, self.before = pid, threads, None
 
     def _used(self):
         used = {}
@@ -154,6 +149,10 @@ class Computing:
         return used
 
     def __call__(self):
+        if self.before is None:
+            self.before = {}
+            self.before = self._used()
+            return False
         return sum(ns > COMPUTES_NS for ns in self._used().values()) >= self.threads
 
 

@@ -2,8 +2,10 @@
 
 from case import Root, Truth, freeze
 from freezes.panels import PROGRAMS, PYTHON
+from freezes.runtimes import must_last
 from freezes.stopped import ask_stopped
-from stage import Fault, need, now_ns, of_session, output_of, wait_for
+from processes import of_session
+from stage import Fault, need, now_ns, output_of, wait_for
 
 PORTAL = "/usr/libexec/xdg-desktop-portal"
 BACKEND = "/usr/libexec/xdg-desktop-portal-gtk"
@@ -61,7 +63,7 @@ def slow_activation(stage):
     services.mkdir(parents=True)
     stage.environment["XDG_DATA_HOME"] = str(stage.directory / "share")
     name = "org.example.Index"
-    command = f"{PYTHON} {PROGRAMS}/dbus_index.py {name} {stage.freeze_s}"
+    command = f"{PYTHON} {PROGRAMS}/dbus_index.py {name} {stage.freeze_s + 0.5}"
     (services / f"{name}.service").write_text(f"[D-BUS Service]\nName={name}\nExec={command}\n")
     bus = stage.session_bus()
     wait_for("the bus", lambda: not has_owner(stage, name))
@@ -83,7 +85,7 @@ def slow_activation(stage):
         text="LongWait in D-Bus; root dbus_index, which sleeps while it starts",
         victims=(client.pid,),
         roots=(Root(service, ("LongWait",)),),
-        frozen=(begin, end),
+        frozen=must_last(stage, (begin, end)),
         witness=f"gdbus: {name} has no owner while process {service} starts",
         function=r"\bload_index\b",
     )

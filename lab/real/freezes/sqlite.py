@@ -46,7 +46,7 @@ def lock_holders(path):
     return {int(row[0]) for row in rows if len(row) == 2 and row[1] == str(path)}
 
 
-@freeze("databases", "sqlite-busy", quick=True)
+@freeze("databases", "sqlite-busy")
 def busy(stage):
     """An insert asks SQLite for the lock that another program's sleeping transaction holds, again
     and again."""

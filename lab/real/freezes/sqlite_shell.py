@@ -1,7 +1,11 @@
 """sqlite3, told what to execute one statement after the other."""
 
+import contextlib
 import subprocess
+import threading
 import time
+
+from stage import PATIENCE_S, Fault, now_ns
 
 PIPES = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
 
@@ -20,6 +24,30 @@ def until_done(base):
     """Waits until sqlite3 has executed what it began."""
     while base.line() != "done":
         pass
+
+
+class Begun:
+    """A statement that sqlite3 has begun. Its end is seen when it comes, whoever asks later."""
+
+    def __init__(self, base, statement):
+        self._base, self._span = base, None
+        self._began = now_ns()
+        begin(base, statement)
+        self._waiter = threading.Thread(target=self._wait, daemon=True)
+        self._waiter.start()
+
+    def _wait(self):
+        # The pipe is closed if the stage ends before.
+        with contextlib.suppress(Fault, OSError, ValueError):
+            until_done(self._base)
+            self._span = self._began, now_ns()
+
+    def over(self):
+        """Waits until it is over; gives when it began and ended, ns."""
+        self._waiter.join(PATIENCE_S)
+        if self._span is None:
+            raise Fault("sqlite3 did not execute what it began")
+        return self._span
 
 
 def execute(base, statement):

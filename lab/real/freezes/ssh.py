@@ -75,7 +75,7 @@ def server_stopped(stage):
     )
 
 
-@freeze("shells", "ssh-proxy-command", quick=True)
+@freeze("shells", "ssh-proxy-command")
 def proxy_command(stage):
     """ssh has a program connect it, its ProxyCommand, which itself waits for somebody to connect:
     ssh gets no greeting."""

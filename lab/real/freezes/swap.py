@@ -7,7 +7,7 @@ from case import Root, Truth, freeze
 from freezes.index_program import start_index, use
 from freezes.memory_group import MemoryGroup, major_faults, slow_swap
 from freezes.slow_disk import MIB, RATE_MIB, must_wait_in, work_for
-from stage import Fault
+from stage import Fault, now_ns
 
 # Where the kernel waits for a page that it reads.
 SWAP_IN = ("do_swap_page",)
@@ -17,9 +17,11 @@ def search_frozen(stage, program, disk):
     """Searches once more, which takes long. Gives the truth."""
     before = major_faults(program.pid), disk.moved()[0]
     disk.slow("read", RATE_MIB)
+    told = now_ns()
     program.tell("search")
     place = stage.hold(lambda: must_wait_in(program.pid, SWAP_IN))
     frozen = tuple(map(int, program.line().split()))
+    over = now_ns()
     faults = major_faults(program.pid) - before[0]
     read = disk.moved()[0] - before[1]
     disk.fast()
@@ -31,6 +33,7 @@ def search_frozen(stage, program, disk):
         victims=(program.pid,),
         roots=(Root(program.pid, ("Paging",)),),
         frozen=frozen,
+        troubled=(told, over),
         witness=f"/proc: {program.pid} waits in {place}, {faults} major faults in {seconds:.1f} s; "
         f"{read >> 20} MiB read from {disk.device}",
         function=r"\bsearch_index$",

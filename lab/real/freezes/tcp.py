@@ -17,6 +17,7 @@ from freezes.procfs import (
     until_still,
     wait_channel,
 )
+from freezes.runtimes import must_last
 from stage import Fault, accepts, free_port, need, now_ns, output_of, wait_for
 
 PROGRAMS = pathlib.Path(__file__).resolve().parent.parent / "programs"
@@ -45,10 +46,10 @@ def accept_queue_full(stage):
     wait_for("the shop", lambda: accepts(port))
     url = f"http://127.0.0.1:{port}"
     before = cpu_s(server.pid)
-    stage.start(["curl", "-s", f"{url}/order"])
+    others = [stage.start(["curl", "-s", f"{url}/order"])]
     wait_for("the order", lambda: cpu_s(server.pid) > before + 0.1)
     for _ in range(2):
-        stage.start(["curl", "-s", f"{url}/page"])
+        others.append(stage.start(["curl", "-s", f"{url}/page"]))
     queue = ["-l", "sport", "=", f":{port}"]
     wait_for("a full queue", lambda: sockets(*queue)[0].split()[1] == "2", 5)
     curl = stage.program(["curl", "-sS", "-o", "/dev/null", f"{url}/page"])
@@ -60,9 +61,11 @@ def accept_queue_full(stage):
     end = curl.ended()
     if not sent:
         raise Fault("ss: curl is not in state SYN-SENT")
+    if end - begin > (again_s + 1) * 1e9:
+        raise Fault("the SYN came too early")
     return Truth(
         text="LongRunning in handle_order; root shop, which does not accept",
-        victims=(curl.pid,),
+        victims=(curl.pid, *(other.pid for other in others)),
         roots=(Root(server.pid, ("LongRunning",)),),
         frozen=(begin, end),
         witness="ss: SYN-SENT, while the server's queue holds 2 connections",
@@ -114,7 +117,7 @@ def receiver_stopped(stage):
         raise Fault("ss: nothing that rsync sent is unread")
     return Truth(
         text="LongWait for room in a TCP connection; root the receiving rsync, stopped",
-        victims=(rsync.pid, generator),
+        victims=(rsync.pid,),
         roots=(Root(receiver, ("LongWait",)),),
         frozen=(begin, end),
         witness=f"/proc: the receiver is stopped; ss: {socket[2]} bytes not sent; rsync waits in "
@@ -127,7 +130,7 @@ def slow_link(stage):
     """curl fetches a page over a link that a token bucket filter makes slow."""
     need("tc")
     network = Network(stage)
-    size = int(LINK_BYTES_S * (stage.freeze_s + 0.5))
+    size = int(LINK_BYTES_S * (stage.freeze_s + 1.0))
     server = network.web_server(size)
     network.run(
         network.there, "tc", "qdisc", "add", "dev", "link0", "root", "tbf",
@@ -151,12 +154,12 @@ def slow_link(stage):
         text="LongWait for a slow link; root curl itself, or the server that sends",
         victims=(curl.pid,),
         roots=(Root(curl.pid, ("LongWait",)), Root(server.pid, ("LongWait",))),
-        frozen=(begin, end),
+        frozen=must_last(stage, (begin, end)),
         witness=f"tc: {backlog} wait for the link; {before:.1f} s of the CPU by both so far",
     )
 
 
-@freeze("network", "tcp-nagle", quick=True)
+@freeze("network", "tcp-nagle")
 def nagle(stage):
     """A client sends each request by two small writes. The second waits for the acknowledgement of
     the first, which the server's kernel delays by 40 ms: a list of articles takes seconds."""

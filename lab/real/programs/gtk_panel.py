@@ -42,7 +42,8 @@ class Panel(Gtk.Window):
         self.connect("key-press-event", self.on_key)
         self.connect("key-release-event", self.on_release)
         GLib.timeout_add(int(TICK_S * 1000), self.on_tick)
-        self.ticked = now_ns()
+        # When the clock was drawn last: the time until it is drawn first is no gap.
+        self.ticked = None
         self.show_all()
 
     def on_key(self, _, event):
@@ -64,7 +65,8 @@ class Panel(Gtk.Window):
     def on_tick(self):
         """Draws the clock."""
         now = now_ns()
-        tell("tick", self.ticked, now)
+        if self.ticked:
+            tell("tick", self.ticked, now)
         self.ticked = now
         self.label.set_text(time.strftime("%H:%M:%S"))
         return True

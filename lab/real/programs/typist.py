@@ -1,4 +1,4 @@
-"""Somebody at a desktop: types some words with pauses, and opens and closes a terminal, for ever."""
+"""Somebody at a desktop: types words with pauses, and opens and closes a terminal, for ever."""
 
 import subprocess
 import time
