@@ -44,6 +44,23 @@ def _belonging_to(leader):
         found |= more
 
 
+@contextlib.contextmanager
+def ended_after(leader):
+    """Ends what belongs to a process now and has outlived it at the end: a terminal's program has
+    nobody then who is known to have started it."""
+    handles = []
+    for pid in _belonging_to(leader):
+        with contextlib.suppress(ProcessLookupError):
+            handles.append(os.pidfd_open(pid))
+    try:
+        yield
+    finally:
+        for handle in handles:
+            with contextlib.suppress(ProcessLookupError):
+                signal.pidfd_send_signal(handle, signal.SIGKILL)
+            os.close(handle)
+
+
 def prefer(process):
     """Gives a program of the stage the CPU before what else this machine is at, which would starve
     it and be the truth. Where sessions share the CPU (autogroup) theirs counts, else its own."""

@@ -17,6 +17,7 @@ import signal
 import subprocess
 import time
 
+import processes
 from stage import PATIENCE_S, Fault, Program, now_ns, wait_for
 
 # How long the recording in the middle takes.
@@ -89,10 +90,11 @@ class Record(Setting):
             raise Fault("the case started no program")
         if self.recorder.poll() is None:
             time.sleep(AFTER_S)
-        # It ends its command too.
-        with contextlib.suppress(ProcessLookupError):
-            self.recorder.send_signal(signal.SIGINT)
-        _until_ended(self.recorder, "hangdog record")
+        with processes.ended_after(self.recorder.pid):
+            # It ends its command too.
+            with contextlib.suppress(ProcessLookupError):
+                self.recorder.send_signal(signal.SIGINT)
+            _until_ended(self.recorder, "hangdog record")
 
 
 class Flight(Setting):

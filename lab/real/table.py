@@ -159,10 +159,10 @@ def of_commands(rows):
     yield f"Commands: {sum(row['answer']['right'] for row in told)} of {len(told)} breakdowns right"
     for row in told:
         answer = row["answer"]
-        yield (
-            f"  {row['name']}: covers {answer['covers']:.0%} of the run, off by "
-            f"{answer['worst_points']:.0f} points at most: {answer['sentence']}"
-        )
+        # Shares are compared only where the answer covers the run.
+        worst = answer["worst_points"]
+        off = f"off by {worst:.0f} points at most" if worst is not None else "no shares"
+        yield f"  {row['name']}: covers {answer['covers']:.0%} of the run, {off}: {answer['sentence']}"
 
 
 def of_consistency(rows):
