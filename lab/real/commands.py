@@ -1,4 +1,3 @@
-#!/usr/bin/env python3
 """Records commands whose time is known part by part, and compares with where hangdog says it went.
 
 Each command (commands_cases.py) is run three times without hangdog for the truth, then recorded.
@@ -7,30 +6,23 @@ problem is one of the command and covers 80 % of the run; it is right where no p
 than 5 points.
 """
 
-import argparse
 import dataclasses
 import json
 import pathlib
 import re
 import shutil
-import signal
 import statistics
 import subprocess
-import sys
 import time
 
-HERE = pathlib.Path(__file__).resolve().parent
-# What the lab knows of the machine and of traces.
-sys.path.append(str(HERE.parent))
-
-import ask  # noqa: E402
-import commands_cases  # noqa: E402
-import consistency  # noqa: E402
-import corpus  # noqa: E402
-import others  # noqa: E402
-import quiet  # noqa: E402
-import settings  # noqa: E402
-from stage import PATIENCE_S, CannotRun, Fault, Stage  # noqa: E402
+import ask
+import commands_cases
+import consistency
+import corpus
+import others
+import quiet
+import settings
+from stage import PATIENCE_S, CannotRun, Fault, Stage
 
 commands_cases.load()
 
@@ -185,45 +177,3 @@ def run(hangdog, traces_dir, names=None, anyway=False):
         if row.get("answer", {}).get("right") and not row["contradictions"]["found"]:
             shutil.rmtree(trace, ignore_errors=True)
         yield row
-
-
-def say_row(row):
-    """One result, with its parts."""
-    print(f"{row['state']:<10} {row['name']} ({row['seconds']:.0f} s): {row['reason'] or ''}")
-    if "truth" in row:
-        truth = row["truth"]
-        parts = ", ".join(f"{part['name']} {part['share']:.1%}" for part in truth["parts"])
-        print(f"    truth ({truth['wall_s']:.1f} s, spread {truth['spread']:.1%}): {parts}")
-    if "answer" in row:
-        answer = row["answer"]
-        said = ", ".join(f"{part['said']:.1%}" for part in answer["parts"] or ())
-        verdict = "right" if answer["right"] else "wrong"
-        print(f"    {verdict}, covers {answer['covers']:.0%}: {said} | {answer['sentence']}")
-    sys.stdout.flush()
-
-
-def main():
-    parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
-    parser.add_argument("--hangdog", default="hangdog", help="the command (default: on the PATH)")
-    names = commands_cases.COMMANDS
-    parser.add_argument("--name", action="append", choices=names, help="only this command")
-    parser.add_argument("--anyway", action="store_true", help="do not wait for a quiet machine")
-    parser.add_argument(
-        "--results", type=pathlib.Path, default=HERE.parent / "build" / "commands", metavar="DIR",
-        help="where rows and traces go (default: lab/build/commands)",
-    )
-    args = parser.parse_args()
-    # So that nothing stays on the stage when this is ended.
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit("ended by a signal"))
-    hangdog = str(pathlib.Path(shutil.which(args.hangdog) or args.hangdog).resolve())
-    args.results.mkdir(parents=True, exist_ok=True)
-    with (args.results / "commands.jsonl").open("w", encoding="utf-8") as file:
-        for row in run(hangdog, args.results, args.name, args.anyway):
-            file.write(json.dumps(row) + "\n")
-            file.flush()
-            say_row(row)
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())

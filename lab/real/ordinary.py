@@ -1,32 +1,23 @@
-#!/usr/bin/env python3
 """Records ordinary lives in which nothing freezes, and counts the problems that hangdog finds.
 
 Each life (ordinary_lives) is recorded for 8 s without any hint. Where its witness says that
 something did stall, it is recorded anew. Every problem above the lowest severity is an alarm.
 """
 
-import argparse
-import json
 import pathlib
 import re
 import shutil
-import signal
 import subprocess
-import sys
 import time
 
-HERE = pathlib.Path(__file__).resolve().parent
-# What the lab knows of the machine and of traces.
-sys.path.append(str(HERE.parent))
-
-import ask  # noqa: E402
-import consistency  # noqa: E402
-import corpus  # noqa: E402
-import ordinary_lives  # noqa: E402, F401  (registers the lives)
-import quiet  # noqa: E402
-import settings  # noqa: E402
-from ordinary_lives.register import LIVES  # noqa: E402
-from stage import CannotRun, Fault, Stage, now_ns, output_of  # noqa: E402
+import ask
+import consistency
+import corpus
+import ordinary_lives  # noqa: F401  (registers the lives)
+import quiet
+import settings
+from ordinary_lives.register import LIVES
+from stage import CannotRun, Fault, Stage, now_ns, output_of
 
 RECORDED_S = 8
 ATTEMPTS = 3
@@ -120,34 +111,3 @@ def run(hangdog, traces_dir, names=None, anyway=False):
         if not row.get("alarms") and not row.get("contradictions", {}).get("found"):
             shutil.rmtree(trace, ignore_errors=True)
         yield row
-
-
-def main():
-    parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
-    parser.add_argument("--hangdog", default="hangdog", help="the command (default: on the PATH)")
-    parser.add_argument("--name", action="append", choices=LIVES, help="only this life")
-    parser.add_argument("--anyway", action="store_true", help="do not wait for a quiet machine")
-    parser.add_argument(
-        "--results", type=pathlib.Path, default=HERE.parent / "build" / "ordinary", metavar="DIR",
-        help="where rows and traces go (default: lab/build/ordinary)",
-    )
-    args = parser.parse_args()
-    # So that nothing stays on the stage when this is ended.
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit("ended by a signal"))
-    hangdog = str(pathlib.Path(shutil.which(args.hangdog) or args.hangdog).resolve())
-    args.results.mkdir(parents=True, exist_ok=True)
-    with (args.results / "ordinary.jsonl").open("w", encoding="utf-8") as file:
-        for row in run(hangdog, args.results, args.name, args.anyway):
-            file.write(json.dumps(row) + "\n")
-            file.flush()
-            alarms = row.get("alarms", [])
-            said = f"{len(alarms)} alarms" if row["state"] == "told" else row["state"]
-            more = row["reason"] or row["witness"]
-            print(f"{said:<12} {row['name']} ({row['seconds']:.0f} s): {more}", flush=True)
-            for alarm in alarms[:3]:
-                print(f"             {alarm['sentence']}", flush=True)
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())
