@@ -20,7 +20,7 @@ for name in sys.argv[1:]:
 
 mapfile -t shell < <(find scripts .ci bench -type f -exec grep -lE '^#!.*\b(ba)?sh\b' {} + | sort)
 mapfile -t c < <(find bpf lab/programs lab/real bench -name '*.[ch]' | sort)
-mapfile -t python < <(find lab bench scripts crates -name '*.py' | sort)
+mapfile -t python < <(find lab bench scripts crates -name '*.py' -not -path '*/build/*' | sort)
 
 check rustfmt cargo fmt --all --check
 check rustfmt-fuzz cargo fmt --manifest-path fuzz/Cargo.toml --check
