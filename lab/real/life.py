@@ -3,7 +3,6 @@ server under steady load, a compile. Each goes on until its stage is closed."""
 
 import pathlib
 import random
-import shutil
 import sys
 
 from stage import accepts, free_port, need, wait_for
@@ -76,9 +75,3 @@ LIVES = {"desktop": desktop, "web server": web_server, "compile": compilation}
 def of_case(number):
     """The life beside which a case is recorded: they take turns."""
     return list(LIVES)[number % len(LIVES)]
-
-
-def available(name):
-    """Whether the machine has what a life needs."""
-    programs = {"desktop": ("mousepad", "openbox"), "web server": ("nginx",)}
-    return all(shutil.which(program) for program in programs.get(name, ("cc",)))

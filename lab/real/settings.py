@@ -57,10 +57,6 @@ class Setting:
         """The freeze is over."""
 
 
-class Alone(Setting):
-    """The witness alone."""
-
-
 class Record(Setting):
     """The recorder starts the program."""
 
