@@ -175,20 +175,25 @@ def _ready_ns(folder):
     return int(run) + int(waited)
 
 
+def _threads_of(pids):
+    """The folders of their threads in /proc."""
+    return [folder for pid in pids for folder in pathlib.Path(f"/proc/{pid}/task").iterdir()]
+
+
 def activities(*pids, look_s=LOOK_S):
-    """What all threads of processes are at, by /proc/PID/task/TID/schedstat."""
+    """What all threads of processes are at, by /proc/PID/task/TID/schedstat. One that was born
+    while they were looked at counts from then."""
     begin, seen = now_ns(), {}
-    for pid in pids:
-        for folder in pathlib.Path(f"/proc/{pid}/task").iterdir():
-            with contextlib.suppress(OSError):
-                seen[folder] = _ready_ns(folder)
+    for folder in _threads_of(pids):
+        with contextlib.suppress(OSError):
+            seen[folder] = _ready_ns(folder)
     time.sleep(look_s)
     took, found = now_ns() - begin, []
-    for folder, before in seen.items():
+    for folder in _threads_of(pids):
         with contextlib.suppress(OSError):
             name = (folder / "comm").read_text(encoding="utf-8", errors="replace").strip()
             waits_in = (folder / "wchan").read_text(encoding="ascii") or "0"
-            ready = (_ready_ns(folder) - before) / took
+            ready = (_ready_ns(folder) - seen.get(folder, 0)) / took
             found.append(Activity(int(folder.name), name, ready, waits_in))
     return found
 
