@@ -22,38 +22,50 @@ struct user_pollfd {
 	u32 events;
 };
 
-static __always_inline u64 requested_sleep(u64 address)
+// Reads memory of `task`: the current thread, or `another` one, where the program may sleep.
+static __always_inline long read_memory(struct task_struct *task, const bool another, void *to,
+					u32 size, u64 address)
+{
+	if (another)
+		return bpf_copy_from_user_task(to, size, (void *)address, task, 0);
+	return bpf_probe_read_user(to, size, (void *)address);
+}
+
+static __always_inline u64 requested_sleep(struct task_struct *task, const bool another,
+					   u64 address)
 {
 	struct user_timespec time = {};
 
-	bpf_probe_read_user(&time, sizeof(time), (void *)address);
+	read_memory(task, another, &time, sizeof(time), address);
 	return (u64)time.seconds * 1000000000ULL + (u64)time.nanoseconds;
 }
 
 // The thread that a futex's surroundings name: the owner field that a pthread mutex has 8 bytes
 // behind its futex, the futex itself where it is a priority-inheriting one, and, for a join, the
 // tid that is waited for. User space checks that such a thread exists.
-static __always_inline u32 futex_holder(u64 address, u32 operation, u32 value)
+static __always_inline u32 futex_holder(struct task_struct *task, const bool another,
+					u64 address, u32 operation, u32 value)
 {
 	u32 command = operation & FUTEX_COMMAND, word = 0;
 
 	if (command == FUTEX_LOCK_PI || command == FUTEX_LOCK_PI2) {
-		bpf_probe_read_user(&word, sizeof(word), (void *)address);
+		read_memory(task, another, &word, sizeof(word), address);
 		return word & FUTEX_TID;
 	}
 	if (value == 2) {
-		bpf_probe_read_user(&word, sizeof(word), (void *)(address + 8));
+		read_memory(task, another, &word, sizeof(word), address + 8);
 		return word;
 	}
 	return value & FUTEX_TID;
 }
 
 // The one descriptor that a poll watches; -1 where it watches several or none.
-static __always_inline s32 polled_descriptor(u64 address, u64 count)
+static __always_inline s32 polled_descriptor(struct task_struct *task, const bool another,
+					     u64 address, u64 count)
 {
 	struct user_pollfd entry = {};
 
-	if (count != 1 || bpf_probe_read_user(&entry, sizeof(entry), (void *)address))
+	if (count != 1 || read_memory(task, another, &entry, sizeof(entry), address))
 		return -1;
 	return entry.fd;
 }
@@ -69,10 +81,9 @@ static __always_inline s16 call_number(struct task_struct *task, struct pt_regs 
 	return number < 0 || number > 0x7fff ? CALL_NONE : (s16)number;
 }
 
-// Fills `call` from the registers that `task` entered the kernel with. It must be the current
-// thread, because its memory is read.
-static __always_inline void read_call(struct task_struct *task, struct pt_regs *regs,
-				      struct call *call)
+// Fills `call` from the registers that `task` entered the kernel with, and from its memory.
+static __always_inline void read_call_of(struct task_struct *task, struct pt_regs *regs,
+					 struct call *call, const bool another)
 {
 	s16 number = call_number(task, regs);
 	u64 first, second;
@@ -90,22 +101,26 @@ static __always_inline void read_call(struct task_struct *task, struct pt_regs *
 	case CALL_FUTEX:
 		call->object = OBJECT(OBJECT_FUTEX, first);
 		call->arg = (u32)second |
-			    (u64)futex_holder(first, (u32)second, (u32)REGS_ARG2(regs)) << 32;
+			    (u64)futex_holder(task, another, first, (u32)second,
+						      (u32)REGS_ARG2(regs))
+				    << 32;
 		break;
 	case CALL_NANOSLEEP:
-		call->arg = requested_sleep(first);
+		call->arg = requested_sleep(task, another, first);
 		break;
 	case CALL_CLOCK_NANOSLEEP:
 		// An absolute time is of no use without the clock: 0.
-		call->arg = second ? 0 : requested_sleep(REGS_ARG2(regs));
+		call->arg = second ? 0 : requested_sleep(task, another, REGS_ARG2(regs));
 		break;
 	case CALL_POLL:
-		descriptor = polled_descriptor(first, second);
+		descriptor = polled_descriptor(task, another, first, second);
 		call->arg = (u64)(s64)(s32)REGS_ARG2(regs);
 		break;
 	case CALL_PPOLL:
-		descriptor = polled_descriptor(first, second);
-		call->arg = REGS_ARG2(regs) ? requested_sleep(REGS_ARG2(regs)) / 1000000 : ~0ULL;
+		descriptor = polled_descriptor(task, another, first, second);
+		call->arg = REGS_ARG2(regs) ? requested_sleep(task, another, REGS_ARG2(regs)) /
+						      1000000 :
+					      ~0ULL;
 		break;
 	case CALL_EPOLL_WAIT:
 	case CALL_EPOLL_PWAIT:
@@ -149,6 +164,13 @@ static __always_inline void read_call(struct task_struct *task, struct pt_regs *
 	}
 	if (descriptor >= 0)
 		call->object = descriptor_object(task, descriptor);
+}
+
+// The same of the current thread.
+static __always_inline void read_call(struct task_struct *task, struct pt_regs *regs,
+				      struct call *call)
+{
+	read_call_of(task, regs, call, false);
 }
 
 // Whether the call passes bytes through something that has two ends: who wakes or is woken there

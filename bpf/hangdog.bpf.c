@@ -14,6 +14,7 @@
 #include "signal.h"
 #include "timer.h"
 #include "transfer.h"
+#include "waiting.h"
 #include "work.h"
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";

@@ -220,6 +220,8 @@ struct thread_struct {
 #endif
 
 struct task_struct {
+	unsigned int __state;
+	int on_cpu;
 	unsigned int flags;
 	int prio;
 	int exit_code;
@@ -238,6 +240,17 @@ struct task_struct {
 // Since 6.18 a throttled task says so itself.
 struct task_struct___throttled {
 	bool throttled;
+};
+
+struct seq_file;
+
+struct bpf_iter_meta {
+	struct seq_file *seq;
+};
+
+struct bpf_iter__task {
+	struct bpf_iter_meta *meta;
+	struct task_struct *task;
 };
 
 struct linux_binprm {

@@ -90,6 +90,28 @@ struct stack_definition {
 	u64 frames[MAX_FRAMES];
 };
 
+#define WAITING_FRAMES 64
+
+// A thread that is off the CPU when it is looked at: what a switch would tell, and the registers
+// that it entered the kernel with.
+struct waiting_thread {
+	u64 ts;
+	u64 object;
+	u64 arg;
+	u32 tid;
+	u32 pid;
+	s16 call;
+	u8 left;
+	u8 padding;
+	u32 kernel_count;
+	u64 ip;
+	u64 sp;
+	u64 fp;
+	u64 link; // as a copied stack has it
+	u64 thread_pointer; // where user space keeps what is the thread's own
+	u64 kernel[WAITING_FRAMES];
+};
+
 #define COPY_BYTES 4096
 #define COPY_PIECE 512
 

@@ -62,7 +62,7 @@ static __always_inline void read_internet_addresses(struct sock *sk, u16 family,
 	definition->remote_length = definition->remote_port ? definition->local_length : 0;
 }
 
-static __noinline int describe_socket(u64 address, u64 object)
+static __noinline int describe_socket(u64 address, u64 object, u32 pid)
 {
 	struct sock *sk = (void *)address, *other = 0;
 	u16 family = FIELD(struct sock, sk, __sk_common.skc_family);
@@ -94,7 +94,7 @@ static __noinline int describe_socket(u64 address, u64 object)
 	__builtin_memset(definition, 0, sizeof(*definition));
 	definition->ts = bpf_ktime_get_ns();
 	definition->kind = DEFINITION_SOCKET;
-	definition->pid = bpf_get_current_pid_tgid() >> 32;
+	definition->pid = pid;
 	definition->object = object;
 	definition->peer = peer;
 	definition->family = family;
@@ -113,13 +113,14 @@ static __noinline int describe_socket(u64 address, u64 object)
 	return 0;
 }
 
-static __always_inline void note_socket(struct sock *sk, u64 object)
+// Process `pid` has the socket.
+static __always_inline void note_socket(struct sock *sk, u64 object, u32 pid)
 {
 	u32 kind = object >> 56;
 
 	if ((kind == OBJECT_UNIX || kind == OBJECT_INET) &&
 	    known_sockets[object & (KNOWN_SOCKETS - 1)] != (u32)object)
-		describe_socket((u64)sk, object);
+		describe_socket((u64)sk, object, pid);
 }
 
 // What descriptor `fd` of `task` leads to; 0 if nothing.
@@ -146,7 +147,7 @@ static __always_inline u64 descriptor_object(struct task_struct *task, u32 fd)
 		socket = FIELD(struct file, file, private_data);
 		sk = FIELD(struct socket, socket, sk);
 		object = socket_object(sk);
-		note_socket(sk, object);
+		note_socket(sk, object, task->tgid);
 		return object;
 	case S_IFCHR:
 		return OBJECT(OBJECT_CHAR_DEVICE, FIELD(struct inode, inode, i_ino));

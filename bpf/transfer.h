@@ -60,7 +60,7 @@ static __always_inline int socket_transfer(struct sock *sk, int bytes, bool sent
 		if (other)
 			peer = socket_object(other);
 	}
-	note_socket(sk, object);
+	note_socket(sk, object, bpf_get_current_pid_tgid() >> 32);
 	emit_transfer(object, peer, sent, bytes);
 	return 0;
 }

@@ -27,7 +27,7 @@ use crate::owner::hand_over;
 use crate::population::Population;
 use crate::procfs;
 use crate::record::{Losses, describe};
-use crate::records::{Definition, What};
+use crate::records::{CpuEvent, Definition, What};
 use crate::save::finish;
 use crate::session::{Options, Session};
 use crate::symbols::Namer;
@@ -219,6 +219,8 @@ struct Flight {
     forgotten_at: u64,
     /// Definitions that went missing: said in every snapshot from then on.
     losses: Losses,
+    /// Who waited when it began.
+    waiting: Vec<CpuEvent>,
     snapshots: u64,
     savers: Vec<JoinHandle<()>>,
     namer: Arc<Mutex<Namer>>,
@@ -230,6 +232,7 @@ impl Flight {
         let mut session = Session::start(options)?;
         let population = procfs::population();
         session.adopt(&population, Duration::ZERO);
+        let waiting = session.waiting();
         Ok(Flight {
             options: options.clone(),
             session,
@@ -241,6 +244,7 @@ impl Flight {
             sockets: HashMap::new(),
             forgotten_at: 0,
             losses: Losses::default(),
+            waiting,
             snapshots: 0,
             savers: Vec::new(),
             namer: Arc::default(),
@@ -352,7 +356,13 @@ impl Flight {
         &mut self,
         output: &Path,
     ) -> Result<impl FnOnce() -> Result<Snapshot> + Send + 'static> {
-        let mut pending = Pending::default();
+        // Before the rings are copied: whoever waits now and has no event in them has waited since
+        // they begin.
+        let mut pending = Pending {
+            events: self.session.waiting(),
+            ..Pending::default()
+        };
+        pending.events.extend_from_slice(&self.waiting);
         self.session.rings.snapshot(&mut pending.events);
         let end = monotonic_ns();
         self.keep_up(true)?;

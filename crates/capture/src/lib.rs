@@ -34,6 +34,7 @@ mod sockets;
 pub mod symbols;
 pub mod system;
 mod unwind;
+mod waiting;
 mod world;
 
 pub use session::Options;

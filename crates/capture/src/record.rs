@@ -243,13 +243,18 @@ impl<'a> Recording<'a> {
             .map(|w| w.to_string_lossy().into())
             .collect();
         meta.command_tid = command.as_ref().map(|command| command.pid);
+        let pending = Pending {
+            events: session.waiting(),
+            ..Pending::default()
+        };
+        meta.hooks.clone_from(&session.hooks);
         writer.update(meta.clone())?;
         Ok(Recording {
             request,
             session,
             command,
             world,
-            pending: Pending::default(),
+            pending,
             cursor,
             losses: Losses::default(),
             meta,

@@ -10,6 +10,8 @@ use crate::sockets::Description;
 
 /// Kinds of [`Event`].
 pub(crate) mod event_kind {
+    /// A thread was found off its CPU (`waiting.rs`); the fields are those of a switch.
+    pub const WAITING: u8 = 0;
     pub const SWITCH: u8 = 1;
     pub const WAKE: u8 = 2;
     pub const INTERRUPT: u8 = 3;

@@ -2,24 +2,28 @@
 
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, AsRawFd, IntoRawFd};
+use std::io::Read;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use hangdog_trace::Yardstick;
 use hangdog_trace::meta::{Hook, Unwinding};
-use libbpf_rs::btf::{Btf, types::Typedef};
+use libbpf_rs::btf::types::{Func, Typedef};
+use libbpf_rs::btf::Btf;
 use libbpf_rs::skel::{OpenSkel, Skel, SkelBuilder};
-use libbpf_rs::{Link, MapCore, OpenObject, RingBuffer, RingBufferBuilder};
+use libbpf_rs::{Iter, Link, MapCore, OpenObject, RingBuffer, RingBufferBuilder};
 
 use crate::bounded::BoundedHooks;
 use crate::counters::{self, Counters, KINDS};
 use crate::error::{Error, Result};
 use crate::perf::{MappingEvents, sampling_clock};
 use crate::population::Population;
-use crate::records::{CpuState, Definition, Event, What};
+use crate::records::{CpuEvent, CpuState, Definition, Event, What};
 use crate::ring::Rings;
 use crate::system::monotonic_ns;
 use crate::unwind::{Arrays, Unwinder};
+use crate::waiting::Found;
 
 /// What libbpf-cargo generates from `bpf/`.
 #[allow(
@@ -88,6 +92,10 @@ const DEFINITIONS_LEAST: u32 = 8 << 20;
 /// What a copied stack takes of it at most (`bpf/records.h`).
 const COPY_SIZE: u32 = 5184;
 const SECTION: &str = "tp_btf/";
+/// The pass over all threads, which is run when it is asked for.
+const PASS: &str = "iter.s/task";
+/// What it reads other threads' memory by, since Linux 5.18; sleeping passes came with 6.0.
+const PASS_NEEDS: &str = "bpf_copy_from_user_task";
 
 /// Whether the running kernel has the tracepoint with type information.
 fn has_tracepoint(btf: &Btf<'_>, name: &str) -> bool {
@@ -160,6 +168,8 @@ pub(crate) struct Session {
     lost_mappings: u64,
     transfers: BoundedHooks,
     handoffs: BoundedHooks,
+    /// Whether stacks are taken.
+    stacks: bool,
     /// Where stacks are taken and need rules.
     unwinder: Option<Unwinder>,
     /// Programs are attached as long as these live.
@@ -239,7 +249,10 @@ impl Session {
         for mut program in open.open_object_mut().progs_mut() {
             let section = program.section().to_string_lossy().into_owned();
             let Some(name) = section.strip_prefix(SECTION) else {
-                program.set_autoload(options.sample_hz > 0);
+                program.set_autoload(match section.as_str() {
+                    PASS => btf.type_by_name::<Func<'_>>(PASS_NEEDS).is_some(),
+                    _ => options.sample_hz > 0,
+                });
                 continue;
             };
             let reason = if name == CALL_HOOK && !options.transfers {
@@ -319,6 +332,7 @@ impl Session {
             lost_mappings: 0,
             transfers: BoundedHooks::transfers(options.transfers),
             handoffs: BoundedHooks::handoffs(),
+            stacks: options.stacks,
             unwinder,
             links: Vec::new(),
             skeleton,
@@ -332,7 +346,7 @@ impl Session {
         let mut links = Vec::new();
         let mut absent = Vec::new();
         for program in self.skeleton.object_mut().progs_mut() {
-            if !program.autoload() {
+            if !program.autoload() || program.section() == PASS {
                 continue;
             }
             let doing = "attach the BPF programs";
@@ -390,6 +404,61 @@ impl Session {
         if let Some(unwinder) = &mut self.unwinder {
             unwinder.adopt(population, patience);
         }
+    }
+
+    /// The threads that are off their CPUs now, as events; what these refer to comes with the next
+    /// definitions. Stops nobody. None where the kernel does not tell, which is then said among
+    /// the hooks.
+    pub(crate) fn waiting(&mut self) -> Vec<CpuEvent> {
+        let reason = match self.pass() {
+            Ok(Some(found)) => {
+                let mut defined = self.defined.lock().unwrap_or_else(PoisonError::into_inner);
+                defined.extend(found.definitions);
+                return found.events;
+            }
+            Ok(None) => "this kernel does not have it".to_owned(),
+            Err(why) => why.to_string(),
+        };
+        if !self.hooks.iter().any(|hook| hook.name == PASS) {
+            self.hooks.push(Hook {
+                name: PASS.to_owned(),
+                attached: false,
+                reason,
+            });
+        }
+        Vec::new()
+    }
+
+    fn pass(&mut self) -> Result<Option<Found>> {
+        let failed = |source| Error::Bpf {
+            doing: "look at the threads that wait",
+            source,
+        };
+        let mut programs = self.skeleton.object_mut().progs_mut();
+        let Some(pass) = programs.find(|program| program.autoload() && program.section() == PASS)
+        else {
+            return Ok(None);
+        };
+        let link = pass.attach().map_err(failed)?;
+        drop(programs);
+        let mut bytes = Vec::new();
+        Iter::new(&link)
+            .map_err(failed)?
+            .read_to_end(&mut bytes)
+            .map_err(|source| Error::system("look at the threads that wait", source))?;
+        let last_stack: *mut u32 = &raw mut self
+            .skeleton
+            .maps
+            .bss_data
+            .as_deref_mut()
+            .expect("the programs have state")
+            .last_stack;
+        let next_stack = || {
+            // SAFETY: it points into the loaded object's memory, which is mapped as long as `self`
+            // lives, and is aligned; the kernel side uses it by atomic operations, as is done here.
+            unsafe { AtomicU32::from_ptr(last_stack) }.fetch_add(1, Ordering::Relaxed) + 1
+        };
+        Ok(Some(Found::parse(&bytes, self.stacks.then_some(next_stack))))
     }
 
     /// Takes the definitions that have come since the last time. With `last`, what still waits for

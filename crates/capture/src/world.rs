@@ -390,7 +390,7 @@ impl World {
         let ts = self.since_start(event.ts);
         let thread = self.thread(event.ts, event.tid);
         match event.kind {
-            event_kind::SWITCH => {
+            event_kind::SWITCH | event_kind::WAITING => {
                 let next = self.thread(event.ts, event.a);
                 let (arg, holder) = self.what_is_waited_for(thread, event);
                 self.tables.switches.push(Switch {

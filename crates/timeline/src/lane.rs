@@ -4,6 +4,8 @@
 //!
 //! - Before the first event nothing is known, but the first switch tells: a thread that leaves a
 //!   CPU was running; one that comes on a CPU was runnable, or blocked if it is woken before.
+//! - A thread that was found off its CPU, and has no event before that, was so from the start. One
+//!   that has is where its events say.
 //! - A wake of a thread that runs or is runnable already does nothing, with one exception.
 //!   `sched_waking` is stamped on the waker's CPU a little before the wakee's switch-out is
 //!   stamped on its own: the thread then leaves as sleeping and comes back with no further wake.
@@ -18,6 +20,7 @@
 
 use crate::events::{Event, Lists};
 use crate::state::{Cause, State};
+use hangdog_trace::ids::NO_CPU;
 use hangdog_trace::tables::{Interrupts, Switches, Wakes};
 use hangdog_trace::words::Left;
 use std::collections::HashMap;
@@ -100,6 +103,25 @@ impl Tables<'_> {
     fn left(&self, row: u32) -> Left {
         Left::from(self.switches.left[row as usize])
     }
+
+    /// The state of the thread that left its CPU there.
+    fn state_after(&self, row: u32) -> State {
+        match self.left(row) {
+            Left::Preempted | Left::Throttled => State::Preempted,
+            Left::Yielded => State::Runnable,
+            Left::Sleeping
+            | Left::Uninterruptible
+            | Left::Stopped
+            | Left::Dead
+            | Left::Idle
+            | Left::Unknown => State::Blocked,
+        }
+    }
+
+    /// Whether the thread was found off its CPU, and not seen to leave it.
+    fn was_found(&self, row: u32) -> bool {
+        self.switches.cpu[row as usize] == NO_CPU
+    }
 }
 
 /// When a thread began and ended, and how many intervals were written.
@@ -132,6 +154,7 @@ pub(crate) fn build(
     }
     .max(start);
 
+    let (state, cause) = first_state(tables, events, !interrupts.is_empty());
     let mut lane = Lane {
         tables,
         interrupts,
@@ -139,8 +162,8 @@ pub(crate) fn build(
         len: 0,
         end,
         start,
-        state: first_state(events, !interrupts.is_empty()),
-        cause: Cause::Unknown,
+        state,
+        cause,
         kept: None,
         lost_exit: None,
     };
@@ -171,19 +194,29 @@ fn until_death<'a>(tables: Tables<'_>, events: &'a [u32]) -> (&'a [u32], Option<
     (events, None)
 }
 
-/// The state before the first event.
-fn first_state(events: &[u32], interrupted: bool) -> State {
-    let first_switch = events
-        .iter()
-        .position(|&e| !matches!(Event::unpack(e), Event::Wake(_)));
-    match first_switch.map(|i| (i, Event::unpack(events[i]))) {
+/// The state before the first event, and its cause.
+fn first_state(tables: Tables<'_>, events: &[u32], interrupted: bool) -> (State, Cause) {
+    let first = events.first().map(|&event| Event::unpack(event));
+    if let Some(Event::Out(row)) = first
+        && tables.was_found(row)
+    {
+        return (tables.state_after(row), Cause::Switch(row));
+    }
+    let seen = |&event: &u32| match Event::unpack(event) {
+        Event::Wake(_) => false,
+        Event::Out(row) => !tables.was_found(row),
+        Event::In(_) => true,
+    };
+    let first_switch = events.iter().position(seen);
+    let state = match first_switch.map(|i| (i, Event::unpack(events[i]))) {
         Some((_, Event::Out(_))) => State::Running,
         Some((0, _)) => State::Runnable,
         Some(_) => State::Blocked,
         // Never switched: an interrupt that found it on a CPU says that it never left it.
         None if interrupted => State::Running,
         None => State::Blocked,
-    }
+    };
+    (state, Cause::Unknown)
 }
 
 struct Lane<'a> {
@@ -214,6 +247,7 @@ impl Lane<'_> {
                 State::Running => self.kept = Some(row),
                 State::Runnable | State::Preempted | State::Interrupted => {}
             },
+            Event::Out(row) if self.tables.was_found(row) => {}
             Event::Out(row) => {
                 if self.state != State::Running {
                     // It ran in between: a wake from before that is spent.
@@ -222,17 +256,7 @@ impl Lane<'_> {
                 if let (true, Some(entry)) = (self.state.wants_cpu(), self.tables.lost_entry(row)) {
                     self.enter(entry.max(self.start), State::Running, Cause::Unknown);
                 }
-                let state = match self.tables.left(row) {
-                    Left::Preempted | Left::Throttled => State::Preempted,
-                    Left::Yielded => State::Runnable,
-                    Left::Sleeping
-                    | Left::Uninterruptible
-                    | Left::Stopped
-                    | Left::Dead
-                    | Left::Idle
-                    | Left::Unknown => State::Blocked,
-                };
-                self.enter(ts, state, Cause::Switch(row));
+                self.enter(ts, self.tables.state_after(row), Cause::Switch(row));
                 self.lost_exit = None;
             }
             Event::In(row) => {

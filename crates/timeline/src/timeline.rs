@@ -10,7 +10,7 @@ use crate::lane::{self, Life, Room};
 use crate::occupancy::Occupancy;
 use crate::state::{Cause, Interval, State};
 use hangdog_trace::Threads;
-use hangdog_trace::ids::{IDLE, Utid};
+use hangdog_trace::ids::{IDLE, NO_CPU, Utid};
 use hangdog_trace::tables::{Interrupts, Switches, Wakes};
 use rayon::prelude::*;
 use std::cmp::Reverse;
@@ -59,7 +59,8 @@ impl Timeline {
             let row = row as usize;
             (interrupts.ts[row], Reverse(interrupts.duration[row]))
         });
-        let cpu_count = switches.cpu.iter().max().map_or(0, |&cpu| cpu as usize + 1);
+        let seen = switches.cpu.iter().filter(|&&cpu| cpu != NO_CPU);
+        let cpu_count = seen.max().map_or(0, |&cpu| cpu as usize + 1);
         let cpus = Lists::new(cpu_count, CpuSwitches(switches));
         let unseen = lane::Unseen::new(switches, &cpus);
         let tables = lane::Tables {

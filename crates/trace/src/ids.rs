@@ -16,6 +16,8 @@ pub type ModuleId = u32;
 
 /// No such thread, process or module.
 pub const NONE: u32 = u32::MAX;
+/// The CPU of a thread that was found off its CPU, and was not seen to leave it.
+pub const NO_CPU: u16 = u16::MAX;
 /// No stack was taken.
 pub const NO_STACK: StackId = 0;
 /// The idle thread of every CPU (the kernel's tid 0, "swapper") is one thread in a trace.

@@ -207,11 +207,11 @@ macro_rules! tables {
 }
 
 tables! {
-    /// A CPU went from one thread to another.
+    /// A CPU went from one thread to another; or a thread was found off its CPU when the recording began.
     Switches of Switch as "switches" {
         /// When, ns since the trace's start; ascending.
         ts: u64,
-        /// On which CPU.
+        /// On which CPU. 65535: `prev` was not seen to leave. It was found off its CPU, of this moment are its call and stacks, and it has been so since its last event or, where it has none before, since before the trace; `next` is 0 and says nothing.
         cpu: u16,
         /// The thread that left (utid; 0 is idle).
         prev: u32,

@@ -9,7 +9,7 @@ use hangdog_trace::tables::Handoff;
 use hangdog_trace::words::{HandoffKind, HandoffStep};
 
 use super::World;
-use crate::records::Event;
+use crate::records::{Event, event_kind};
 
 impl World {
     /// The argument of a switch, and who holds what the thread waits for.
@@ -22,6 +22,10 @@ impl World {
         }
         match call {
             libc::SYS_futex => (low, self.holder(thread, high)),
+            libc::SYS_fcntl | libc::SYS_flock if event.kind == event_kind::WAITING => {
+                let holder = self.known(high).filter(|&utid| utid != thread && high != 0);
+                (low, holder.unwrap_or(NONE))
+            }
             libc::SYS_fcntl | libc::SYS_flock => {
                 let holder = self.file_locks.get(&thread);
                 (event.arg, holder.copied().unwrap_or(NONE))

@@ -11,7 +11,7 @@ use std::collections::HashMap;
 use std::io::{self, Write};
 
 use hangdog_timeline::Cause;
-use hangdog_trace::ids::{IDLE, NONE, Utid};
+use hangdog_trace::ids::{IDLE, NO_CPU, NONE, Utid};
 use hangdog_trace::words::{Context, InterruptKind, Left};
 
 use super::packets::Packets;
@@ -56,8 +56,9 @@ pub(crate) fn write<W: Write>(
             cpu.write_full(number, packets)?;
             wake += 1;
         }
-        if until.is_some() {
-            let number = switches.cpu[row];
+        // Who was found off its CPU did not switch there.
+        let number = switches.cpu.get(row).copied().unwrap_or(NO_CPU);
+        if until.is_some() && number != NO_CPU {
             let cpu = cpus.entry(number).or_insert_with(Cpu::new);
             let priority = priorities.get(&switches.prev[row]).copied();
             cpu.switch(source, packets.time(switches.ts[row]), row, priority);

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+// Threads that are off the CPU already when somebody looks: one pass over all, which stops none of
+// them. Each gets the record that its switch would have left, had it been seen, and the registers
+// from which user space walks its stack.
+#pragma once
+
+#include <bpf/bpf_tracing.h>
+
+#include "call.h"
+#include "sched.h"
+
+// One reader at a time has it.
+struct waiting_thread waiting_thread;
+
+SEC("iter.s/task")
+int look_at_waiting(struct bpf_iter__task *ctx)
+{
+	struct waiting_thread *waiting = &waiting_thread;
+	struct task_struct *task = ctx->task;
+	struct call call = {};
+	struct pt_regs *regs;
+	bool blocks;
+	u32 state;
+	u8 left;
+
+	if (!task || task->flags & PF_KTHREAD || task->on_cpu || !task->mm)
+		return 0;
+	state = task->__state;
+	if (state & TASK_EXIT_OR_DEAD)
+		return 0;
+	blocks = state != 0;
+	regs = (struct pt_regs *)bpf_task_pt_regs(task);
+	if (blocks)
+		read_call_of(task, regs, &call, true);
+	else
+		call.number = call_number(task, regs);
+	left = how_it_left(blocks, true, task, state, call.number);
+
+	waiting->ts = bpf_ktime_get_ns();
+	waiting->object = call.object;
+	waiting->arg = call.arg;
+	waiting->tid = task->pid;
+	waiting->pid = task->tgid;
+	waiting->call = call.number;
+	waiting->left = left;
+	waiting->ip = REGS_IP(regs);
+	waiting->sp = REGS_SP(regs);
+	waiting->fp = REGS_FRAME_POINTER(regs);
+	waiting->link = call.number == CALL_VFORK ? REGS_ARG0(regs) : 0;
+#if defined(__TARGET_ARCH_x86)
+	waiting->thread_pointer = task->thread.fsbase;
+#endif
+	waiting->kernel_count = 0;
+	if (blocks && take_stacks && (left == LEFT_UNINTERRUPTIBLE || !tells_the_wait(&call))) {
+		long bytes = bpf_get_task_stack(task, waiting->kernel, sizeof(waiting->kernel), 0);
+
+		if (bytes > 0)
+			waiting->kernel_count = (u32)bytes / sizeof(u64);
+	}
+	bpf_seq_write(ctx->meta->seq, waiting, sizeof(*waiting));
+	return 0;
+}

@@ -1,0 +1,243 @@
+//! Threads that wait already: what the recording did not see begin.
+//!
+//! A pass over all threads (`bpf/waiting.h`) tells of each that is off its CPU what its switch would
+//! have told, and stops none. Their user stacks are copied from outside and walked like the copies
+//! that the kernel side sends. A thread may go on between the look at it and the copy: then what
+//! was copied leads nowhere, and the stack ends early.
+
+use std::fs;
+use std::mem::size_of;
+
+use hangdog_trace::ids::NO_CPU;
+use hangdog_trace::words::StackEnd;
+
+use crate::records::{CpuEvent, Definition, Event, StackCopy, What, event_kind};
+
+const KERNEL_FRAMES: usize = 64;
+/// So much of a stack is copied: twice what most programs ever have there.
+const STACK_BYTES: usize = 64 << 10;
+/// Memory is read in pieces of this size, of which the last may not be there.
+const PAGE: u64 = 4096;
+
+/// `struct waiting_thread` of `bpf/records.h`.
+#[derive(Clone, Copy)]
+#[repr(C)]
+pub(crate) struct RawWaiting {
+    ts: u64,
+    object: u64,
+    arg: u64,
+    tid: u32,
+    pid: u32,
+    call: i16,
+    left: u8,
+    padding: u8,
+    kernel_count: u32,
+    ip: u64,
+    sp: u64,
+    fp: u64,
+    link: u64,
+    thread_pointer: u64,
+    kernel: [u64; KERNEL_FRAMES],
+}
+
+/// What was found: an event for each thread, and what these refer to.
+#[derive(Default)]
+pub(crate) struct Found {
+    pub events: Vec<CpuEvent>,
+    pub definitions: Vec<Definition>,
+}
+
+impl Found {
+    /// Reads what the pass wrote. `next_stack` gives numbers that no other stack has; where there
+    /// are none, no stacks are wanted.
+    pub(crate) fn parse(bytes: &[u8], mut next_stack: Option<impl FnMut() -> u32>) -> Found {
+        let mut found = Found::default();
+        let mut locks = None;
+        for record in bytes.chunks_exact(size_of::<RawWaiting>()) {
+            // SAFETY: the record has the size of `RawWaiting`, which holds plain numbers; it is read
+            // wherever it lies.
+            let raw: RawWaiting = unsafe { record.as_ptr().cast::<RawWaiting>().read_unaligned() };
+            let (mut user_stack, mut kernel_stack) = (0, 0);
+            if let Some(next_stack) = &mut next_stack {
+                user_stack = found.user_stack(&raw, next_stack);
+                kernel_stack = found.kernel_stack(&raw, next_stack);
+            }
+            let holder = match i64::from(raw.call) {
+                libc::SYS_fcntl | libc::SYS_flock => locks
+                    .get_or_insert_with(FileLocks::read)
+                    .holder_for(raw.pid),
+                _ => 0,
+            };
+            found.events.push(CpuEvent {
+                cpu: NO_CPU,
+                event: Event {
+                    ts: raw.ts,
+                    tid: raw.tid,
+                    kind: event_kind::WAITING,
+                    flags: raw.left,
+                    a: 0,
+                    b: user_stack,
+                    c: kernel_stack,
+                    call: raw.call,
+                    object: raw.object,
+                    arg: match holder {
+                        0 => raw.arg,
+                        holder => u64::from(holder) << 32 | raw.arg & 0xffff_ffff,
+                    },
+                    ..Event::default()
+                },
+            });
+        }
+        found
+    }
+
+    fn user_stack(&mut self, raw: &RawWaiting, next_stack: &mut impl FnMut() -> u32) -> u32 {
+        let bytes = stack_of(raw.pid, raw.sp);
+        if bytes.is_empty() {
+            return 0;
+        }
+        let id = next_stack();
+        self.definitions.push(Definition {
+            ts: raw.ts,
+            what: What::StackCopy(StackCopy {
+                id,
+                pid: raw.pid,
+                frames: vec![raw.ip],
+                sp: raw.sp,
+                fp: raw.fp,
+                exact: true,
+                link: raw.link,
+                bytes,
+            }),
+        });
+        id
+    }
+
+    fn kernel_stack(&mut self, raw: &RawWaiting, next_stack: &mut impl FnMut() -> u32) -> u32 {
+        let count = KERNEL_FRAMES.min(raw.kernel_count as usize);
+        if count == 0 {
+            return 0;
+        }
+        let id = next_stack();
+        self.definitions.push(Definition {
+            ts: raw.ts,
+            what: What::Stack {
+                id,
+                pid: 0,
+                frames: raw.kernel[..count].to_vec(),
+                end: StackEnd::Root,
+            },
+        });
+        id
+    }
+}
+
+/// What lies on the stack of a thread of process `pid` from `sp` on; nothing where it cannot be
+/// read.
+fn stack_of(pid: u32, sp: u64) -> Vec<u8> {
+    let mut bytes = vec![0u8; STACK_BYTES];
+    let mut remote = Vec::new();
+    let end = sp.saturating_add(STACK_BYTES as u64);
+    let mut at = sp;
+    while at < end {
+        let next = ((at / PAGE + 1).saturating_mul(PAGE)).min(end);
+        remote.push(libc::iovec {
+            iov_base: at as *mut libc::c_void,
+            iov_len: (next - at) as usize,
+        });
+        at = next;
+    }
+    let local = libc::iovec {
+        iov_base: bytes.as_mut_ptr().cast(),
+        iov_len: bytes.len(),
+    };
+    // SAFETY: `local` is a buffer of that size that lives on; `remote` names memory of another
+    // process, which the kernel checks.
+    let read = unsafe {
+        libc::process_vm_readv(
+            pid as libc::pid_t,
+            &local,
+            1,
+            remote.as_ptr(),
+            remote.len() as libc::c_ulong,
+            0,
+        )
+    };
+    bytes.truncate(usize::try_from(read).unwrap_or(0));
+    bytes
+}
+
+/// The locks of files that somebody waits for, by /proc/locks.
+struct FileLocks(Vec<(u32, u32)>);
+
+impl FileLocks {
+    fn read() -> FileLocks {
+        FileLocks::parse(&fs::read_to_string("/proc/locks").unwrap_or_default())
+    }
+
+    /// A line names a lock, and those below it with an arrow who waits for it:
+    /// `1: FLOCK  ADVISORY  WRITE 4711 fe:01:42 0 EOF`, `1: -> FLOCK  ADVISORY  WRITE 4712 ...`.
+    fn parse(text: &str) -> FileLocks {
+        let mut waiters = Vec::new();
+        let mut holder = None;
+        for line in text.lines() {
+            let mut words = line.split_whitespace().skip(1).peekable();
+            let waits = words.next_if_eq(&"->").is_some();
+            let pid = words.nth(3).and_then(|pid| pid.parse().ok());
+            match (waits, pid, holder) {
+                (false, pid, _) => holder = pid,
+                (true, Some(pid), Some(holder)) => waiters.push((pid, holder)),
+                _ => {}
+            }
+        }
+        FileLocks(waiters)
+    }
+
+    /// The process whose lock a process waits for; 0 for none. A process that waits for two at once
+    /// is not told which of its threads waits for which: the first.
+    fn holder_for(&self, pid: u32) -> u32 {
+        let found = self.0.iter().find(|(waiter, _)| *waiter == pid);
+        found.map_or(0, |&(_, holder)| holder)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::session::skeleton::types;
+
+    /// The mirror has the size that the C compiler chose.
+    #[test]
+    fn the_mirror_has_the_size_of_the_original() {
+        assert_eq!(size_of::<RawWaiting>(), size_of::<types::waiting_thread>());
+    }
+
+    /// Who waits for a lock is told with the process that has it.
+    #[test]
+    fn waiters_are_told_with_the_holder() {
+        let locks = FileLocks::parse(
+            "1: POSIX  ADVISORY  WRITE 700 fe:01:99 0 EOF\n\
+             2: FLOCK  ADVISORY  WRITE 4711 fe:01:42 0 EOF\n\
+             2: -> FLOCK  ADVISORY  WRITE 4712 fe:01:42 0 EOF\n\
+             2: -> FLOCK  ADVISORY  READ  4713 fe:01:42 0 EOF\n\
+             3: OFDLCK ADVISORY  WRITE -1 fe:01:43 0 EOF\n\
+             3: -> POSIX  ADVISORY  WRITE 4714 fe:01:43 0 EOF\n\
+             nonsense\n",
+        );
+        assert_eq!(locks.holder_for(4712), 4711);
+        assert_eq!(locks.holder_for(4713), 4711);
+        assert_eq!(locks.holder_for(4714), 0, "nobody's by number");
+        assert_eq!(locks.holder_for(700), 0);
+    }
+
+    /// Of a stack that ends, what is there is read; of none, nothing.
+    #[test]
+    fn a_stack_is_read_as_far_as_it_goes() {
+        let here = 0x1122_3344_5566_7788_u64;
+        let at = (&raw const here) as u64;
+        let bytes = stack_of(std::process::id(), at);
+        assert!(bytes.len() >= 8);
+        assert_eq!(bytes[..8], here.to_ne_bytes());
+        assert!(stack_of(std::process::id(), 0).is_empty());
+    }
+}
