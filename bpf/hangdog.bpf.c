@@ -4,6 +4,7 @@
 #include "kernel.h"
 
 #include "block.h"
+#include "descriptors.h"
 #include "fault.h"
 #include "file_lock.h"
 #include "interrupt.h"

@@ -34,6 +34,7 @@ typedef __s64 s64;
 #define AF_UNIX 1
 #define AF_INET 2
 #define AF_INET6 10
+#define IPPROTO_TCP 6
 
 #pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
 
@@ -64,6 +65,7 @@ struct super_block {
 
 struct inode {
 	unsigned short i_mode;
+	unsigned int i_rdev;
 	unsigned long i_ino;
 	struct super_block *i_sb;
 	struct file_lock_context *i_flctx;
@@ -124,7 +126,13 @@ struct io_kiocb {
 	struct io_ring_ctx *ctx;
 };
 
+struct pipe_inode_info {
+	unsigned int head;
+	unsigned int tail;
+};
+
 struct file {
+	unsigned int f_mode;
 	struct inode *f_inode;
 	struct path f_path;
 	void *private_data;
@@ -185,10 +193,31 @@ struct pid {
 	struct upid numbers[1];
 };
 
+struct sk_buff_head {
+	u32 qlen;
+};
+
 struct sock {
 	struct sock_common __sk_common;
+	struct sk_buff_head sk_receive_queue;
+	u16 sk_protocol;
+	u32 sk_ack_backlog;
 	struct socket *sk_socket;
 	struct pid *sk_peer_pid;
+};
+
+struct inet_connection_sock {
+	struct {
+		u32 lrcvtime;
+	} icsk_ack;
+};
+
+struct tcp_sock {
+	u64 bytes_sent;
+	u64 bytes_received;
+	u32 lsndtime;
+	u32 rcv_nxt;
+	u32 copied_seq;
 };
 
 struct sockaddr_un {
@@ -246,6 +275,13 @@ struct seq_file;
 
 struct bpf_iter_meta {
 	struct seq_file *seq;
+};
+
+struct bpf_iter__task_file {
+	struct bpf_iter_meta *meta;
+	struct task_struct *task;
+	u32 fd;
+	struct file *file;
 };
 
 struct bpf_iter__task {

@@ -112,6 +112,31 @@ struct waiting_thread {
 	u64 kernel[WAITING_FRAMES];
 };
 
+enum descriptor_kind {
+	DESCRIPTOR_STREAM = 0,
+	DESCRIPTOR_LISTENER = 1,
+	DESCRIPTOR_FILE_SYSTEM = 2, // by which a program serves one
+};
+
+enum last_transfer {
+	LAST_UNKNOWN = 0,
+	LAST_SENT = 1,
+	LAST_RECEIVED = 2,
+};
+
+// A pipe or socket that a process has open; `unread` in bytes (TCP), messages, buffers (pipe) or
+// connections (listener).
+struct open_descriptor {
+	u64 ts;
+	u64 object;
+	u32 pid;
+	u32 unread;
+	u8 access;
+	u8 kind;
+	u8 last;
+	u8 padding[5];
+};
+
 #define COPY_BYTES 4096
 #define COPY_PIECE 512
 

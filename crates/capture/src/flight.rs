@@ -221,6 +221,10 @@ struct Flight {
     losses: Losses,
     /// Who waited when it began.
     waiting: Vec<CpuEvent>,
+    /// What was open then, and when the last snapshot was made.
+    open: Vec<Definition>,
+    /// When that first look was over.
+    looked: u64,
     snapshots: u64,
     savers: Vec<JoinHandle<()>>,
     namer: Arc<Mutex<Namer>>,
@@ -232,7 +236,7 @@ impl Flight {
         let mut session = Session::start(options)?;
         let population = procfs::population();
         session.adopt(&population, Duration::ZERO);
-        let waiting = session.waiting();
+        let waiting = session.look_around();
         Ok(Flight {
             options: options.clone(),
             session,
@@ -245,6 +249,8 @@ impl Flight {
             forgotten_at: 0,
             losses: Losses::default(),
             waiting,
+            open: Vec::new(),
+            looked: monotonic_ns(),
             snapshots: 0,
             savers: Vec::new(),
             namer: Arc::default(),
@@ -286,6 +292,7 @@ impl Flight {
                     let functions = self.functions.entry(pid).or_default();
                     functions.push(Definition { ts, what });
                 }
+                What::Open(_) => self.open.push(Definition { ts, what }),
                 What::Socket(ref socket) => {
                     self.sockets.insert(socket.object, Definition { ts, what });
                 }
@@ -358,8 +365,10 @@ impl Flight {
     ) -> Result<impl FnOnce() -> Result<Snapshot> + Send + 'static> {
         // Before the rings are copied: whoever waits now and has no event in them has waited since
         // they begin.
+        let looked = self.looked;
+        self.open.retain(|open| open.ts <= looked);
         let mut pending = Pending {
-            events: self.session.waiting(),
+            events: self.session.look_around(),
             ..Pending::default()
         };
         pending.events.extend_from_slice(&self.waiting);
@@ -395,6 +404,7 @@ impl Flight {
         let functions = self.functions.values().flatten();
         pending.definitions.extend(functions.cloned());
         pending.definitions.extend(self.sockets.values().cloned());
+        pending.definitions.extend(self.open.iter().cloned());
         for (&pid, stacks) in &self.stacks {
             pending
                 .definitions

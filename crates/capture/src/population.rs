@@ -93,7 +93,11 @@ impl Population {
             }
             What::ClearMappings { pid } => self.process(*pid).mappings.clear(),
             What::Map { pid, mapping } => self.process(*pid).map(mapping.clone()),
-            What::Stack { .. } | What::StackCopy(_) | What::Python { .. } | What::Socket(_) => {}
+            What::Stack { .. }
+            | What::StackCopy(_)
+            | What::Python { .. }
+            | What::Socket(_)
+            | What::Open(_) => {}
             #[cfg(test)]
             What::StackProof(_) => {}
         }

@@ -244,7 +244,7 @@ impl<'a> Recording<'a> {
             .collect();
         meta.command_tid = command.as_ref().map(|command| command.pid);
         let pending = Pending {
-            events: session.waiting(),
+            events: session.look_around(),
             ..Pending::default()
         };
         meta.hooks.clone_from(&session.hooks);
@@ -333,6 +333,7 @@ impl<'a> Recording<'a> {
 
     fn finish(mut self, progress: &mut impl FnMut(Progress)) -> Result<Outcome> {
         let end = monotonic_ns();
+        self.session.look_at_descriptors();
         self.session.detach();
         self.read(u64::MAX)?;
         self.losses

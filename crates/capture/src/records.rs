@@ -7,6 +7,7 @@ use hangdog_trace::words::StackEnd;
 
 use crate::python;
 use crate::sockets::Description;
+use crate::waiting::Open;
 
 /// Kinds of [`Event`].
 pub(crate) mod event_kind {
@@ -91,6 +92,8 @@ pub(crate) enum What {
     },
     /// A socket, as far as it is known now.
     Socket(Description),
+    /// A pipe or socket that a process has open.
+    Open(Open),
     /// `parent` (a tid of `parent_pid`) created a thread.
     Fork {
         tid: u32,
@@ -136,6 +139,7 @@ impl What {
             | What::StackCopy(_)
             | What::Python { .. }
             | What::Socket(_)
+            | What::Open(_)
             | What::Rename { .. } => false,
             #[cfg(test)]
             What::StackProof(_) => false,

@@ -12,7 +12,7 @@ use hangdog_trace::meta::{Hook, Unwinding};
 use libbpf_rs::btf::types::{Func, Typedef};
 use libbpf_rs::btf::Btf;
 use libbpf_rs::skel::{OpenSkel, Skel, SkelBuilder};
-use libbpf_rs::{Iter, Link, MapCore, OpenObject, RingBuffer, RingBufferBuilder};
+use libbpf_rs::{Iter, Link, MapCore, OpenObject, ProgramMut, RingBuffer, RingBufferBuilder};
 
 use crate::bounded::BoundedHooks;
 use crate::counters::{self, Counters, KINDS};
@@ -23,7 +23,7 @@ use crate::records::{CpuEvent, CpuState, Definition, Event, What};
 use crate::ring::Rings;
 use crate::system::monotonic_ns;
 use crate::unwind::{Arrays, Unwinder};
-use crate::waiting::Found;
+use crate::waiting::{Found, parse_descriptors};
 
 /// What libbpf-cargo generates from `bpf/`.
 #[allow(
@@ -93,9 +93,15 @@ const DEFINITIONS_LEAST: u32 = 8 << 20;
 const COPY_SIZE: u32 = 5184;
 const SECTION: &str = "tp_btf/";
 /// The pass over all threads, which is run when it is asked for.
-const PASS: &str = "iter.s/task";
-/// What it reads other threads' memory by, since Linux 5.18; sleeping passes came with 6.0.
-const PASS_NEEDS: &str = "bpf_copy_from_user_task";
+const WAITING_PASS: &str = "iter.s/task";
+/// What it reads other threads' memory by, since Linux 5.18.
+const WAITING_PASS_NEEDS: &str = "bpf_copy_from_user_task";
+/// The same over all open files.
+const DESCRIPTORS_PASS: &str = "iter/task_file";
+/// By which the kernel has it, since Linux 5.8.
+const DESCRIPTORS_PASS_NEEDS: &str = "bpf_iter_task_file";
+/// What all passes have.
+const PASS: &str = "iter";
 
 /// Whether the running kernel has the tracepoint with type information.
 fn has_tracepoint(btf: &Btf<'_>, name: &str) -> bool {
@@ -121,6 +127,10 @@ pub(crate) fn tracepoints() -> Result<Vec<(String, bool)>> {
             Some((name, there))
         })
         .collect())
+}
+
+fn has_function(btf: &Btf<'_>, name: &str) -> bool {
+    btf.type_by_name::<Func<'_>>(name).is_some()
 }
 
 fn kernel_types() -> Result<Btf<'static>> {
@@ -250,7 +260,8 @@ impl Session {
             let section = program.section().to_string_lossy().into_owned();
             let Some(name) = section.strip_prefix(SECTION) else {
                 program.set_autoload(match section.as_str() {
-                    PASS => btf.type_by_name::<Func<'_>>(PASS_NEEDS).is_some(),
+                    WAITING_PASS => has_function(&btf, WAITING_PASS_NEEDS),
+                    DESCRIPTORS_PASS => has_function(&btf, DESCRIPTORS_PASS_NEEDS),
                     _ => options.sample_hz > 0,
                 });
                 continue;
@@ -346,11 +357,11 @@ impl Session {
         let mut links = Vec::new();
         let mut absent = Vec::new();
         for program in self.skeleton.object_mut().progs_mut() {
-            if !program.autoload() || program.section() == PASS {
-                continue;
-            }
             let doing = "attach the BPF programs";
             let section = program.section().to_string_lossy().into_owned();
+            if !program.autoload() || section.starts_with(PASS) {
+                continue;
+            }
             if let Some(name) = section.strip_prefix(SECTION) {
                 match program.attach_trace() {
                     Ok(link) if self.transfers.has(name) => self.transfers.add(link),
@@ -406,46 +417,12 @@ impl Session {
         }
     }
 
-    /// The threads that are off their CPUs now, as events; what these refer to comes with the next
-    /// definitions. Stops nobody. None where the kernel does not tell, which is then said among
-    /// the hooks.
-    pub(crate) fn waiting(&mut self) -> Vec<CpuEvent> {
-        let reason = match self.pass() {
-            Ok(Some(found)) => {
-                let mut defined = self.defined.lock().unwrap_or_else(PoisonError::into_inner);
-                defined.extend(found.definitions);
-                return found.events;
-            }
-            Ok(None) => "this kernel does not have it".to_owned(),
-            Err(why) => why.to_string(),
-        };
-        if !self.hooks.iter().any(|hook| hook.name == PASS) {
-            self.hooks.push(Hook {
-                name: PASS.to_owned(),
-                attached: false,
-                reason,
-            });
-        }
-        Vec::new()
-    }
-
-    fn pass(&mut self) -> Result<Option<Found>> {
-        let failed = |source| Error::Bpf {
-            doing: "look at the threads that wait",
-            source,
-        };
-        let mut programs = self.skeleton.object_mut().progs_mut();
-        let Some(pass) = programs.find(|program| program.autoload() && program.section() == PASS)
-        else {
-            return Ok(None);
-        };
-        let link = pass.attach().map_err(failed)?;
-        drop(programs);
-        let mut bytes = Vec::new();
-        Iter::new(&link)
-            .map_err(failed)?
-            .read_to_end(&mut bytes)
-            .map_err(|source| Error::system("look at the threads that wait", source))?;
+    /// What cannot be seen begin: the threads that are off their CPUs now, as events. What these
+    /// refer to, and what processes have open, comes with the next definitions. Stops nobody. What
+    /// the kernel does not tell is said among the hooks.
+    pub(crate) fn look_around(&mut self) -> Vec<CpuEvent> {
+        self.look_at_descriptors();
+        let bytes = self.pass(WAITING_PASS);
         let last_stack: *mut u32 = &raw mut self
             .skeleton
             .maps
@@ -458,7 +435,55 @@ impl Session {
             // lives, and is aligned; the kernel side uses it by atomic operations, as is done here.
             unsafe { AtomicU32::from_ptr(last_stack) }.fetch_add(1, Ordering::Relaxed) + 1
         };
-        Ok(Some(Found::parse(&bytes, self.stacks.then_some(next_stack))))
+        let found = Found::parse(&bytes, self.stacks.then_some(next_stack));
+        self.define(found.definitions);
+        found.events
+    }
+
+    /// What lies in the pipes and sockets that processes have open now: it comes with the next
+    /// definitions.
+    pub(crate) fn look_at_descriptors(&mut self) {
+        let bytes = self.pass(DESCRIPTORS_PASS);
+        self.define(parse_descriptors(&bytes));
+    }
+
+    fn define(&self, definitions: Vec<Definition>) {
+        let mut defined = self.defined.lock().unwrap_or_else(PoisonError::into_inner);
+        defined.extend(definitions);
+    }
+
+    /// What a pass over all threads or files writes; nothing where there is none.
+    fn pass(&mut self, section: &str) -> Vec<u8> {
+        let reason = match self.run_pass(section) {
+            Ok(Some(bytes)) => return bytes,
+            Ok(None) => "this kernel does not have it".to_owned(),
+            Err(why) => why.to_string(),
+        };
+        if !self.hooks.iter().any(|hook| hook.name == section) {
+            self.hooks.push(Hook {
+                name: section.to_owned(),
+                attached: false,
+                reason,
+            });
+        }
+        Vec::new()
+    }
+
+    fn run_pass(&mut self, section: &str) -> Result<Option<Vec<u8>>> {
+        let doing = "look at all threads and files";
+        let failed = |source| Error::Bpf { doing, source };
+        let mut programs = self.skeleton.object_mut().progs_mut();
+        let is_pass = |program: &ProgramMut<'_>| program.autoload() && program.section() == section;
+        let Some(pass) = programs.find(is_pass) else {
+            return Ok(None);
+        };
+        let link = pass.attach().map_err(failed)?;
+        let mut bytes = Vec::new();
+        Iter::new(&link)
+            .map_err(failed)?
+            .read_to_end(&mut bytes)
+            .map_err(|source| Error::system(doing, source))?;
+        Ok(Some(bytes))
     }
 
     /// Takes the definitions that have come since the last time. With `last`, what still waits for

@@ -211,7 +211,8 @@ impl Unwinder {
             | What::Stack { .. }
             | What::StackCopy(_)
             | What::Python { .. }
-            | What::Socket(_) => {}
+            | What::Socket(_)
+            | What::Open(_) => {}
             #[cfg(test)]
             What::StackProof(_) => {}
         }

@@ -1,10 +1,12 @@
-//! Threads that wait already: what the recording did not see begin.
+//! What the recording did not see begin: threads that wait already, and what lies in the pipes and
+//! sockets that processes have open.
 //!
 //! A pass over all threads (`bpf/waiting.h`) tells of each that is off its CPU what its switch would
 //! have told, and stops none. Their user stacks are copied from outside and walked like the copies
 //! that the kernel side sends. A thread may go on between the look at it and the copy: then what
 //! was copied leads nowhere, and the stack ends early.
 
+use std::collections::HashMap;
 use std::fs;
 use std::mem::size_of;
 
@@ -38,6 +40,64 @@ pub(crate) struct RawWaiting {
     link: u64,
     thread_pointer: u64,
     kernel: [u64; KERNEL_FRAMES],
+}
+
+/// `struct open_descriptor` of `bpf/records.h`.
+#[derive(Clone, Copy)]
+#[repr(C)]
+pub(crate) struct RawDescriptor {
+    ts: u64,
+    object: u64,
+    pid: u32,
+    unread: u32,
+    access: u8,
+    kind: u8,
+    last: u8,
+    padding: [u8; 5],
+}
+
+/// What a process has open.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Open {
+    pub pid: u32,
+    pub object: u64,
+    pub unread: u32,
+    pub access: u8,
+    pub kind: u8,
+    pub last: u8,
+}
+
+/// Reads what the pass over all open files wrote. Of several descriptors of a process for one thing
+/// one is told of, with all that may be done by them.
+pub(crate) fn parse_descriptors(bytes: &[u8]) -> Vec<Definition> {
+    let mut seen: HashMap<(u32, u64), usize> = HashMap::new();
+    let mut found: Vec<(u64, Open)> = Vec::new();
+    for record in bytes.chunks_exact(size_of::<RawDescriptor>()) {
+        // SAFETY: the record has the size of `RawDescriptor`, which holds plain numbers; it is read
+        // wherever it lies.
+        let raw: RawDescriptor =
+            unsafe { record.as_ptr().cast::<RawDescriptor>().read_unaligned() };
+        let at = *seen.entry((raw.pid, raw.object)).or_insert(found.len());
+        match found.get_mut(at) {
+            Some((_, open)) => open.access |= raw.access,
+            None => found.push((
+                raw.ts,
+                Open {
+                    pid: raw.pid,
+                    object: raw.object,
+                    unread: raw.unread,
+                    access: raw.access,
+                    kind: raw.kind,
+                    last: raw.last,
+                },
+            )),
+        }
+    }
+    let definition = |(ts, open)| Definition {
+        ts,
+        what: What::Open(open),
+    };
+    found.into_iter().map(definition).collect()
 }
 
 /// What was found: an event for each thread, and what these refer to.
@@ -210,6 +270,43 @@ mod tests {
     #[test]
     fn the_mirror_has_the_size_of_the_original() {
         assert_eq!(size_of::<RawWaiting>(), size_of::<types::waiting_thread>());
+        assert_eq!(
+            size_of::<RawDescriptor>(),
+            size_of::<types::open_descriptor>()
+        );
+    }
+
+    /// Two descriptors of a process for one pipe are one, with both kinds of access.
+    #[test]
+    fn descriptors_of_one_thing_are_one() {
+        let raw = |pid, access| RawDescriptor {
+            ts: 7,
+            object: 2 << 56 | 5,
+            pid,
+            unread: 3,
+            access,
+            kind: 0,
+            last: 0,
+            padding: [0; 5],
+        };
+        let mut bytes = Vec::new();
+        for one in [raw(1, 1), raw(2, 2), raw(1, 2)] {
+            bytes.extend_from_slice(&one.ts.to_ne_bytes());
+            bytes.extend_from_slice(&one.object.to_ne_bytes());
+            bytes.extend_from_slice(&one.pid.to_ne_bytes());
+            bytes.extend_from_slice(&one.unread.to_ne_bytes());
+            bytes.extend_from_slice(&[one.access, one.kind, one.last, 0, 0, 0, 0, 0]);
+        }
+        // A record that was cut off is left out.
+        bytes.extend_from_slice(&[1; 9]);
+        let found: Vec<_> = parse_descriptors(&bytes)
+            .into_iter()
+            .map(|definition| match definition.what {
+                What::Open(open) => (open.pid, open.access, open.unread),
+                other => panic!("{other:?}"),
+            })
+            .collect();
+        assert_eq!(found, [(1, 3, 3), (2, 2, 3)]);
     }
 
     /// Who waits for a lock is told with the process that has it.

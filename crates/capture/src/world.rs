@@ -9,7 +9,7 @@ mod handoffs;
 use hangdog_trace::Tables;
 use hangdog_trace::ids::{IDLE, KERNEL_PROCESS, NO_STACK, NONE, StackId, Upid, Utid};
 use hangdog_trace::tables::{
-    Count, Interrupt, Io, LifecycleEvent, Sample, Socket, Switch, Transfer, Wake,
+    Count, Descriptor, Interrupt, Io, LifecycleEvent, Sample, Socket, Switch, Transfer, Wake,
 };
 use hangdog_trace::words::{IoOperation, LifecycleKind};
 use std::collections::HashMap;
@@ -331,6 +331,19 @@ impl World {
                     remote: socket.remote,
                 };
                 self.tables.sockets.push(row);
+            }
+            What::Open(open) => {
+                if let Some(&process) = self.by_pid.get(&open.pid) {
+                    self.tables.descriptors.push(Descriptor {
+                        ts: self.since_start(ts),
+                        process,
+                        object: open.object,
+                        kind: open.kind,
+                        access: open.access,
+                        unread: open.unread,
+                        last: open.last,
+                    });
+                }
             }
             What::Map { pid, mapping } => self.map(ts, pid, &mapping),
             // It comes back as a stack when it has been walked.

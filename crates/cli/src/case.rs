@@ -26,7 +26,7 @@ impl Links {
         Ok(Links {
             transfers: trace.read()?,
             handoffs: trace.read()?,
-            sockets: SocketTable::new(trace.read()?),
+            sockets: SocketTable::new(trace.read()?, &trace.read()?),
         })
     }
 }

@@ -24,7 +24,7 @@ thread server server 300
 fn messages(text: &str) -> (Recording, Messages) {
     let recording = Recording::of(&format!("{PEOPLE}{text}"));
     let tables = &recording.trace.tables;
-    let sockets = SocketTable::new(tables.sockets.clone());
+    let sockets = SocketTable::new(tables.sockets.clone(), &tables.descriptors);
     let messages = Messages::new(&recording.evidence(), &tables.losses, &sockets);
     (recording, messages)
 }

@@ -53,6 +53,8 @@ all_tables! {
     handoffs: Handoffs,
     /// Sockets and their other ends.
     sockets: Sockets,
+    /// What processes had open.
+    descriptors: Descriptors,
     /// What CPUs were running when sampled.
     samples: Samples,
     /// What threads ran by the hardware's counters.

@@ -1,18 +1,54 @@
-//! Which two sockets are the ends of one connection.
+//! Which two sockets are the ends of one connection, and who has pipes and sockets open.
 //!
 //! Of a unix socket the kernel knows the other end. Of an internet connection each end has both
 //! addresses: where one's local is the other's remote and the reverse, they belong together, also
 //! across network namespaces of one machine, unless addresses are translated on the way.
+//!
+//! A connection has a server's end: the one whose address somebody listens at. The other end's
+//! process is the client, which asks.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use crate::ids::Upid;
 use crate::object::{Object, ObjectKind};
-use crate::tables::Sockets;
+use crate::tables::{Descriptors, Sockets};
+use crate::words::{DescriptorKind, LastTransfer};
 
-/// The sockets of a trace, by object.
+/// Which end of a connection a socket is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Role {
+    /// Its process was connected to, and is asked.
+    Server,
+    /// Its process connected, and asks.
+    Client,
+}
+
+/// A process that had a pipe or socket open when somebody looked.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Holder {
+    /// When, ns since the trace's start.
+    pub ts: u64,
+    /// The process.
+    pub process: Upid,
+    /// Whether it may read.
+    pub reads: bool,
+    /// Whether it may write.
+    pub writes: bool,
+    /// What lay there unread, as `descriptors` counts it.
+    pub unread: u32,
+    /// Which way the last bytes went, of a TCP connection.
+    pub last: LastTransfer,
+}
+
+/// The sockets and pipes of a trace, by object.
 #[derive(Clone, Debug, Default)]
 pub struct SocketTable {
+    /// Who has what open, in the order of time.
+    holders: HashMap<u64, Vec<Holder>>,
+    /// Addresses at which somebody listens, and by which sockets.
+    listeners: HashMap<String, Vec<u64>>,
+    /// Processes that serve a file system.
+    file_systems: Vec<Upid>,
     sockets: Sockets,
     /// The row that says most; the last of several.
     rows: HashMap<u64, usize>,
@@ -21,8 +57,8 @@ pub struct SocketTable {
 }
 
 impl SocketTable {
-    /// Finds the ends that belong together.
-    pub fn new(sockets: Sockets) -> SocketTable {
+    /// Finds the ends that belong together, and who has them.
+    pub fn new(sockets: Sockets, descriptors: &Descriptors) -> SocketTable {
         let rows: HashMap<u64, usize> =
             (0..sockets.len()).map(|i| (sockets.object[i], i)).collect();
         let mut peers = HashMap::new();
@@ -46,11 +82,107 @@ impl SocketTable {
                 peers.insert(*object, *peer);
             }
         }
-        SocketTable {
+        let mut table = SocketTable {
             sockets,
             rows,
             peers,
+            ..SocketTable::default()
+        };
+        table.open(descriptors);
+        table
+    }
+
+    fn open(&mut self, descriptors: &Descriptors) {
+        let mut listening: HashSet<u64> = HashSet::new();
+        for row in 0..descriptors.len() {
+            let (object, process) = (descriptors.object[row], descriptors.process[row]);
+            match DescriptorKind::from(descriptors.kind[row]) {
+                DescriptorKind::FileSystem => {
+                    if !self.file_systems.contains(&process) {
+                        self.file_systems.push(process);
+                    }
+                    continue;
+                }
+                DescriptorKind::Listener => {
+                    listening.insert(object);
+                }
+                DescriptorKind::Stream | DescriptorKind::Unknown => {}
+            }
+            self.holders.entry(object).or_default().push(Holder {
+                ts: descriptors.ts[row],
+                process,
+                reads: descriptors.access[row] & 1 != 0,
+                writes: descriptors.access[row] & 2 != 0,
+                unread: descriptors.unread[row],
+                last: descriptors.last[row].into(),
+            });
         }
+        for row in 0..self.sockets.len() {
+            let object = self.sockets.object[row];
+            let (local, remote) = (&self.sockets.local[row], &self.sockets.remote[row]);
+            let is_bound = remote.is_empty() && !local.is_empty();
+            // A datagram socket that is connected to nobody takes what anybody sends.
+            if is_bound && (listening.contains(&object) || self.sockets.peer[row] == 0) {
+                let all = self.listeners.entry(local.clone()).or_default();
+                if !all.contains(&object) {
+                    all.push(object);
+                }
+            }
+        }
+    }
+
+    /// Who had a pipe or socket open, in the order in which it was looked.
+    pub fn holders(&self, object: Object) -> &[Holder] {
+        self.holders.get(&object.0).map_or(&[], Vec::as_slice)
+    }
+
+    /// The sockets that listen where this one's other end is.
+    pub fn listeners(&self, object: Object) -> impl Iterator<Item = Object> + '_ {
+        let remote = self.addresses(object).map_or("", |(_, remote)| remote);
+        self.at(remote).map(Object)
+    }
+
+    /// The sockets that listen at an address, or at its port of every address.
+    fn at<'a>(&'a self, address: &'a str) -> impl Iterator<Item = u64> + 'a {
+        let port = address.rsplit_once(':').map(|(_, port)| port);
+        let any = port.into_iter().flat_map(|port| {
+            ["0.0.0.0", "[::]"].map(|any| self.listeners.get(&format!("{any}:{port}")))
+        });
+        let here = (!address.is_empty()).then(|| self.listeners.get(address));
+        let found = here.into_iter().chain(any).flatten();
+        found.flatten().copied()
+    }
+
+    /// Which end of its connection a socket is, where that is known.
+    pub fn role(&self, object: Object) -> Option<Role> {
+        let (local, remote) = self.addresses(object)?;
+        if remote.is_empty() && self.peer(object).is_none() {
+            return None;
+        }
+        let is_unix = object.kind() == ObjectKind::Unix;
+        match (local.is_empty(), remote.is_empty()) {
+            // Of a unix connection the end that was connected to has the name.
+            (false, true) if is_unix => Some(Role::Server),
+            (true, false) if is_unix => Some(Role::Client),
+            _ if self.at(local).next().is_some() => Some(Role::Server),
+            _ if self.at(remote).next().is_some() => Some(Role::Client),
+            _ => None,
+        }
+    }
+
+    /// The connections of a process of which it is the client.
+    pub fn asks(&self, process: Upid) -> impl Iterator<Item = Object> + '_ {
+        let is_of = move |holders: &[Holder]| holders.iter().any(|it| it.process == process);
+        self.holders
+            .iter()
+            .filter(move |(_, holders)| is_of(holders))
+            .map(|(&object, _)| Object(object))
+            .filter(|&object| self.role(object) == Some(Role::Client))
+    }
+
+    /// Processes that serve a file system.
+    pub fn file_systems(&self) -> &[Upid] {
+        &self.file_systems
     }
 
     /// The other end of a socket, if it was seen.
@@ -95,7 +227,38 @@ mod tests {
 
     fn table(lines: &str) -> SocketTable {
         let cast = "process a 100\nthread a a 100\nprocess b 200\nthread b b 200\n";
-        SocketTable::new(parse(&format!("{cast}{lines}")).unwrap().tables.sockets)
+        let tables = parse(&format!("{cast}{lines}")).unwrap().tables;
+        SocketTable::new(tables.sockets, &tables.descriptors)
+    }
+
+    /// The end whose address somebody listens at is the server's, also where it listens at every
+    /// address; who holds what is told with what lies there.
+    #[test]
+    fn the_server_is_who_was_connected_to() {
+        let table = table(
+            "1ms socket a object=inet:1 local=127.0.0.1:5000 remote=127.0.0.1:80
+             1ms socket b object=inet:2 local=127.0.0.1:80 remote=127.0.0.1:5000
+             1ms socket b object=inet:3 local=0.0.0.0:80
+             1ms socket a object=unix:5 peer=unix:6 remote=/run/x
+             1ms socket b object=unix:6 peer=unix:5 local=/run/x
+             1ms socket a object=unix:7 peer=unix:8
+             1ms open a object=inet:1 last=sent
+             1ms open b object=inet:2 unread=12
+             1ms open b object=inet:3 kind=listener unread=1
+             2ms open b object=pipe:9 access=write",
+        );
+        assert_eq!(table.role(inet(1)), Some(Role::Client));
+        assert_eq!(table.role(inet(2)), Some(Role::Server));
+        assert_eq!(table.role(unix(5)), Some(Role::Client));
+        assert_eq!(table.role(unix(6)), Some(Role::Server));
+        assert_eq!(table.role(unix(7)), None);
+        assert_eq!(table.listeners(inet(1)).collect::<Vec<_>>(), [inet(3)]);
+        assert_eq!(table.asks(1).collect::<Vec<_>>(), [inet(1)]);
+        assert_eq!(table.asks(2).next(), None);
+        let [server] = table.holders(inet(2)) else { panic!() };
+        assert_eq!((server.process, server.unread), (2, 12));
+        let pipe = table.holders(Object::new(ObjectKind::Pipe, 9));
+        assert!(pipe[0].writes && !pipe[0].reads);
     }
 
     /// Two sockets with each other's addresses are ends of one connection; a listener, which has no

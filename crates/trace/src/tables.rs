@@ -359,6 +359,24 @@ tables! {
         remote: String,
     }
 
+    /// A pipe or socket that a process had open when somebody looked, and what lay in it: when the recording began, and when it ended.
+    Descriptors of Descriptor as "descriptors" {
+        /// When, ns since the trace's start; ascending.
+        ts: u64,
+        /// The process (upid).
+        process: u32,
+        /// The pipe, this end of the socket, or the device by which the process serves a file system: object::Object.
+        object: u64,
+        /// What it is: words::DescriptorKind.
+        kind: u8,
+        /// What the process may do with it: 1 read, 2 write, 3 both.
+        access: u8,
+        /// What lay there unread: bytes (TCP), messages (other sockets), buffers (pipes), connections not yet accepted (listeners).
+        unread: u32,
+        /// Which way the last bytes of a TCP connection went: words::LastTransfer.
+        last: u8,
+    }
+
     /// What a CPU was running when the sampling clock fired.
     Samples of Sample as "samples" {
         /// When, ns since the trace's start; ascending.

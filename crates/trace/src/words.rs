@@ -158,6 +158,28 @@ word! {
 }
 
 word! {
+    /// What a process has open by which others can keep it waiting.
+    DescriptorKind {
+        /// A pipe or a connection.
+        Stream = 0 "stream",
+        /// A socket that accepts connections.
+        Listener = 1 "listener",
+        /// The device by which the process serves a file system (FUSE).
+        FileSystem = 2 "file system",
+    }
+}
+
+word! {
+    /// Which way the last bytes of a connection went.
+    LastTransfer {
+        /// Out: it may wait for what comes back.
+        Sent = 1 "sent",
+        /// In.
+        Received = 2 "received",
+    }
+}
+
+word! {
     /// A step in a thread's life.
     LifecycleKind {
         /// It was there when recording began, or its start was not seen.

@@ -176,8 +176,12 @@ def _ready_ns(folder):
 
 
 def _threads_of(pids):
-    """The folders of their threads in /proc."""
-    return [folder for pid in pids for folder in pathlib.Path(f"/proc/{pid}/task").iterdir()]
+    """The folders of their threads in /proc; none of a process that has ended."""
+    found = []
+    for pid in pids:
+        with contextlib.suppress(FileNotFoundError):
+            found += pathlib.Path(f"/proc/{pid}/task").iterdir()
+    return found
 
 
 def activities(*pids, look_s=LOOK_S):

@@ -34,7 +34,7 @@ pub fn run(args: &GraphArgs) -> Result<()> {
     let recording = &case.recording;
     let losses: Losses = recording.trace.read()?;
     let handoffs: Handoffs = recording.trace.read()?;
-    let sockets = SocketTable::new(recording.trace.read()?);
+    let sockets = SocketTable::new(recording.trace.read()?, &recording.trace.read()?);
     let evidence = case.evidence();
     let loaded = began.elapsed() - recording.timeline_took;
     let began = Instant::now();

@@ -245,7 +245,7 @@ fn connections_know_both_ends() {
     };
     let process = |fact: &Value| live.threads.thread(live.utid(&fact["pid"])).upid;
     let rows: Sockets = live.table();
-    let sockets = SocketTable::new(live.table());
+    let sockets = SocketTable::new(live.table(), &live.table());
     for (kind, object) in [("unix", ObjectKind::Unix), ("tcp", ObjectKind::Inet)] {
         let (client, server) = (end(kind, "client"), end(kind, "server"));
         let near = Object::new(object, number(&client["socket"]));
@@ -294,7 +294,7 @@ fn every_snapshot_describes_the_sockets() {
             .lines()
             .map(|line| serde_json::from_str(line).expect("a fact"));
         let live = Live::open(&machine.path(name), facts.collect());
-        let sockets = SocketTable::new(live.table());
+        let sockets = SocketTable::new(live.table(), &live.table());
         assert_eq!(live.facts.len(), 4);
         for fact in &live.facts {
             let kind = match fact["kind"] == "unix" {

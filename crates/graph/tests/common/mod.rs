@@ -43,7 +43,7 @@ impl Recording {
             tables.symbols.clone(),
         );
         Recording {
-            sockets: SocketTable::new(tables.sockets.clone()),
+            sockets: SocketTable::new(tables.sockets.clone(), &tables.descriptors),
             trace,
             threads,
             timeline,

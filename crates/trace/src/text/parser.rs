@@ -220,6 +220,7 @@ impl Parser {
             }
             "handoff" => self.handoff(ts, on_cpu()?, words),
             "socket" => self.socket(ts, words),
+            "open" => self.open(ts, words),
             "lost" => {
                 let count = words.number("the count")?;
                 let kind = word_of(LossKind::ALL, words.next("what was lost")?)?.into();
@@ -437,6 +438,7 @@ impl Parser {
         tables.transfers.sort();
         tables.handoffs.sort();
         tables.sockets.sort();
+        tables.descriptors.sort();
         tables.samples.sort();
         tables.counters.sort();
         tables.lifecycle.sort();

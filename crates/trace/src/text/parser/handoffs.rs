@@ -1,12 +1,12 @@
-//! The lines of handoffs and sockets.
+//! The lines of handoffs, sockets and what is open.
 
 use super::super::Parsed;
 use super::super::line::Words;
 use super::super::values::{integer, object, word_of};
 use super::Parser;
 use crate::ids::NONE;
-use crate::tables::{Handoff, Socket};
-use crate::words::{Context, HandoffKind, HandoffStep};
+use crate::tables::{Descriptor, Handoff, Socket};
+use crate::words::{Context, DescriptorKind, HandoffKind, HandoffStep, LastTransfer};
 
 impl Parser {
     pub(super) fn handoff(&mut self, ts: u64, cpu: u16, words: &mut Words<'_>) -> Parsed<()> {
@@ -64,6 +64,34 @@ impl Parser {
             namespace: options.get("namespace").map_or(Ok(0), |n| integer(n))?,
             local: text("local"),
             remote: text("remote"),
+        });
+        Ok(())
+    }
+
+    pub(super) fn open(&mut self, ts: u64, words: &mut Words<'_>) -> Parsed<()> {
+        let (process, _) = self.process(words.next("the process")?)?;
+        let options = words.options(&["object", "kind", "access", "unread", "last"])?;
+        let kind = options.get("kind").map_or(Ok(DescriptorKind::Stream), |w| {
+            word_of(DescriptorKind::ALL, w)
+        })?;
+        let last = match options.get("last") {
+            Some(word) => word_of(LastTransfer::ALL, word)?.into(),
+            None => 0,
+        };
+        let access = match options.get("access").copied() {
+            Some("read") => 1,
+            Some("write") => 2,
+            None => 3,
+            Some(other) => return Err(format!("'{other}' should be read or write")),
+        };
+        self.trace.tables.descriptors.push(Descriptor {
+            ts,
+            process,
+            object: object(options.get("object"))?,
+            kind: kind.into(),
+            access,
+            unread: options.get("unread").map_or(Ok(0), |n| integer(n))?,
+            last,
         });
         Ok(())
     }

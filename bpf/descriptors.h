@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+// What each process has open by which others can keep it waiting: pipes, sockets, and the device by
+// which a program serves a file system. One pass over all open files, when somebody looks. It tells
+// what lies unread, and of a TCP connection whether its last bytes went out or came in: so that it
+// is known who owes whom what was asked for before the recording.
+#pragma once
+
+#include <bpf/bpf_tracing.h>
+
+#include "socket.h"
+
+#define FMODE_READ 1
+#define FMODE_WRITE 2
+// Major 10, minor 229.
+#define FUSE_DEVICE (10 << 20 | 229)
+
+static __always_inline void read_tcp(struct sock *sk, struct open_descriptor *open)
+{
+	struct tcp_sock *tcp = (struct tcp_sock *)sk;
+	u64 sent = BPF_CORE_READ(tcp, bytes_sent), received = BPF_CORE_READ(tcp, bytes_received);
+	// In jiffies, which come round.
+	s32 later = BPF_CORE_READ(tcp, lsndtime) -
+		    BPF_CORE_READ((struct inet_connection_sock *)sk, icsk_ack.lrcvtime);
+
+	open->unread = BPF_CORE_READ(tcp, rcv_nxt) - BPF_CORE_READ(tcp, copied_seq);
+	if (sent && (!received || later > 0))
+		open->last = LAST_SENT;
+	else if (received && (!sent || later < 0))
+		open->last = LAST_RECEIVED;
+}
+
+static __always_inline void read_socket(struct sock *sk, struct open_descriptor *open)
+{
+	u8 state = BPF_CORE_READ(sk, __sk_common.skc_state);
+	u32 kind = open->object >> 56;
+
+	open->unread = BPF_CORE_READ(sk, sk_receive_queue.qlen);
+	if (kind == OBJECT_INET && BPF_CORE_READ(sk, sk_protocol) == IPPROTO_TCP) {
+		if (state == STATE_LISTEN)
+			open->unread = BPF_CORE_READ(sk, sk_ack_backlog);
+		else
+			read_tcp(sk, open);
+	}
+	if (state == STATE_LISTEN)
+		open->kind = DESCRIPTOR_LISTENER;
+}
+
+SEC("iter/task_file")
+int look_at_descriptors(struct bpf_iter__task_file *ctx)
+{
+	struct task_struct *task = ctx->task;
+	struct file *file = ctx->file;
+	struct open_descriptor open = {};
+	struct pipe_inode_info *pipe;
+	struct inode *inode;
+	struct socket *socket;
+	struct sock *sk;
+
+	if (!task || !file)
+		return 0;
+	inode = file->f_inode;
+	switch (BPF_CORE_READ(inode, i_mode) & S_IFMT) {
+	case S_IFIFO:
+		open.object = OBJECT(OBJECT_PIPE, BPF_CORE_READ(inode, i_ino));
+		pipe = (struct pipe_inode_info *)file->private_data;
+		// The number of buffers.
+		open.unread = BPF_CORE_READ(pipe, head) - BPF_CORE_READ(pipe, tail);
+		break;
+	case S_IFSOCK:
+		socket = (struct socket *)file->private_data;
+		sk = BPF_CORE_READ(socket, sk);
+		open.object = socket_object(sk);
+		if (!open.object)
+			return 0;
+		note_socket(sk, open.object, task->tgid);
+		read_socket(sk, &open);
+		break;
+	case S_IFCHR:
+		if (BPF_CORE_READ(inode, i_rdev) != FUSE_DEVICE)
+			return 0;
+		open.object = OBJECT(OBJECT_CHAR_DEVICE, BPF_CORE_READ(inode, i_ino));
+		open.kind = DESCRIPTOR_FILE_SYSTEM;
+		break;
+	default:
+		return 0;
+	}
+	open.ts = bpf_ktime_get_ns();
+	open.pid = task->tgid;
+	open.access = file->f_mode & (FMODE_READ | FMODE_WRITE);
+	bpf_seq_write(ctx->meta->seq, &open, sizeof(open));
+	return 0;
+}
