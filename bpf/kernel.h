@@ -61,6 +61,7 @@ struct file_lock_context {
 
 struct super_block {
 	unsigned int s_dev;
+	unsigned long s_magic;
 };
 
 struct inode {

@@ -14,10 +14,20 @@
 	((u64)(a) | (u64)(b) << 8 | (u64)(c) << 16 | (u64)(d) << 24 | (u64)(e) << 32 |             \
 	 (u64)(f) << 40 | (u64)(g) << 48 | (u64)(h) << 56)
 
+#define FUSE_MAGIC 0x65735546
+
+// A regular file or directory, by its inode.
+static __always_inline u64 inode_object(struct inode *inode)
+{
+	bool is_served = BPF_CORE_READ(inode, i_sb, s_magic) == FUSE_MAGIC;
+
+	return OBJECT(is_served ? OBJECT_SERVED_FILE : OBJECT_FILE, BPF_CORE_READ(inode, i_ino));
+}
+
 // Anonymous inodes are shared by all such files; their name tells the kind ("[eventfd]") and the
 // file's address, which `slot` holds, stands for the number. A regular file has no bracket in
 // front.
-static __always_inline u64 file_object(struct file *file, struct file **slot, u64 inode)
+static __always_inline u64 file_object(struct file *file, struct file **slot, struct inode *inode)
 {
 	const unsigned char *text = BPF_CORE_READ(file, f_path.dentry, d_name.name);
 	u64 name = 0, number = 0;
@@ -36,7 +46,7 @@ static __always_inline u64 file_object(struct file *file, struct file **slot, u6
 		return OBJECT(OBJECT_IO_URING, BPF_CORE_READ(file, private_data));
 	if ((u8)name == '[')
 		return OBJECT(OBJECT_ANONYMOUS, number);
-	return OBJECT(OBJECT_FILE, inode);
+	return inode_object(inode);
 }
 
 // Since 6.2 a pointer that was read from memory can be given its type back; fields then cost a

@@ -300,6 +300,7 @@ enum object_kind {
 	OBJECT_BLOCK_DEVICE = 12,
 	OBJECT_KERNEL_LOCK = 13,
 	OBJECT_IO_URING = 14,
+	OBJECT_SERVED_FILE = 15,
 };
 
 enum kernel_lock {

@@ -154,5 +154,5 @@ static __always_inline u64 descriptor_object(struct task_struct *task, u32 fd)
 	case S_IFBLK:
 		return OBJECT(OBJECT_BLOCK_DEVICE, FIELD(struct inode, inode, i_ino));
 	}
-	return file_object(file, table->fd + fd, FIELD(struct inode, inode, i_ino));
+	return file_object(file, table->fd + fd, inode);
 }

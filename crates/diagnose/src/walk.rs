@@ -425,6 +425,8 @@ fn own_kind(edge: &Edge, wait: &Wait) -> BlameKind {
     match (edge.source, wait.kind) {
         (_, WaitKind::Paging) => BlameKind::Paging,
         (_, WaitKind::Stopped) => BlameKind::Stopped,
+        // It was stopped, though it was not seen when.
+        (Source::Nobody, _) if edge.kind == EdgeKind::Kill => BlameKind::Stopped,
         (Source::Timer, _) => BlameKind::Timer,
         (Source::Disk, _) => BlameKind::Disk,
         (Source::Network, _) => BlameKind::Network,

@@ -85,12 +85,6 @@ pub fn beliefs(
             None => all.push((ASKED, asked)),
         }
     }
-    if woken_by.is_none()
-        && !history.tells()
-        && let Some(peer) = owed::reply(evidence, wait)
-    {
-        all.push((OWED, peer));
-    }
     all.push((own_weight(&edge, wait, in_vain, &history), edge));
     // Who had woken it in vain so often may have done so once more, while what it waited for came
     // from one whom no wake shows.
@@ -164,8 +158,6 @@ const IN_VAIN: f64 = 0.3;
 const UNSEEN: f64 = 0.3;
 /// The weight of one that was woken right before the wait.
 const ASKED: f64 = 1.0;
-/// The weight of one that was asked and did not reply, where there is no history.
-const OWED: f64 = 4.0;
 /// What was seen counts as so many earlier ends.
 const SEEN: usize = 2;
 

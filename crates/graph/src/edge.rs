@@ -6,6 +6,7 @@
 //! to the thread that the wait's own evidence names: the holder of the lock, the thread or child
 //! that should have ended. What else it may have been, [`belief`](crate::belief) weighs.
 
+use hangdog_trace::Thread;
 use hangdog_trace::calls::Call;
 use hangdog_trace::ids::Utid;
 use hangdog_trace::words::Context;
@@ -13,6 +14,7 @@ use hangdog_trace::words::Context;
 use crate::classify::classify;
 use crate::evidence::Evidence;
 use crate::marks::Mark;
+use crate::owed;
 use crate::wait::{Wait, WaitKind};
 
 /// How a cause reaches its effect.
@@ -163,7 +165,8 @@ const DEATH_NS: u64 = 5_000_000;
 pub fn ended_by(evidence: &Evidence<'_>, wait: &Wait, wake: Option<usize>) -> Edge {
     // Waits whose object tells the source, whoever was on the CPU that finished them.
     match wait.kind {
-        WaitKind::Disk => {
+        // What looks like a device may be a program that serves the file system.
+        WaitKind::Disk if wake.is_none_or(|row| !evidence.is_served_by_waker(row)) => {
             return Edge::new(
                 Kind::Disk,
                 Strong,
@@ -171,7 +174,7 @@ pub fn ended_by(evidence: &Evidence<'_>, wait: &Wait, wake: Option<usize>) -> Ed
                 "its kernel stack waits for a block device",
             );
         }
-        WaitKind::Paging => {
+        WaitKind::Paging if wake.is_none_or(|row| !evidence.is_served_by_waker(row)) => {
             let reason = "it was in no system call: a page fault that had to wait";
             return Edge::new(Kind::Disk, Strong, Source::Disk, reason);
         }
@@ -184,13 +187,19 @@ pub fn ended_by(evidence: &Evidence<'_>, wait: &Wait, wake: Option<usize>) -> Ed
         }
         _ => {}
     }
-    match wake {
-        Some(row) if !was_death(evidence, wait, row) => {
+    match wake.map(|row| (row, answer(evidence, wait, row))) {
+        Some((row, Answer::Yes)) => {
             let mut edge = woken(evidence, wait, row);
             edge.wake = Some(row);
             edge
         }
-        _ => expected(evidence, wait).unwrap_or_else(|| {
+        Some((_, Answer::GoOn)) => {
+            let reason = "it was stopped; whoever lets it go on is not the cause";
+            Edge::new(Kind::Kill, Strong, Source::Nobody, reason)
+        }
+        Some((_, Answer::No(reason))) => expected(evidence, wait)
+            .unwrap_or_else(|| Edge::new(Kind::Unknown, Weak, Source::Nobody, reason)),
+        None => expected(evidence, wait).unwrap_or_else(|| {
             Edge::new(
                 Kind::Unknown,
                 Weak,
@@ -200,6 +209,35 @@ pub fn ended_by(evidence: &Evidence<'_>, wait: &Wait, wake: Option<usize>) -> Ed
         }),
     }
 }
+
+/// Whether a wake brought what was waited for.
+enum Answer {
+    Yes,
+    /// It lets a thread that was stopped go on.
+    GoOn,
+    /// It ended the wait and brought nothing, and why.
+    No(&'static str),
+}
+
+fn answer(evidence: &Evidence<'_>, wait: &Wait, wake: usize) -> Answer {
+    if was_death(evidence, wait, wake) {
+        return Answer::No("it was ended, and nothing names whom it waited for");
+    }
+    let wakes = evidence.wakes;
+    if Context::from(wakes.context[wake]) != Context::Task {
+        return Answer::Yes;
+    }
+    match evidence.call(wakes.call[wake]) {
+        Call::Kill if wait.kind == WaitKind::Signal => Answer::Yes,
+        Call::Kill if wakes.arg[wake] == SIGCONT && wait.row.is_none() => Answer::GoOn,
+        Call::Kill => Answer::No("a signal ended the wait, which brought nothing"),
+        Call::Trace => Answer::No("a tracer ended the wait, which brought nothing"),
+        _ => Answer::Yes,
+    }
+}
+
+/// The same number on all machines that hangdog knows.
+const SIGCONT: u64 = 18;
 
 /// Whether the wake only made the thread die.
 fn was_death(evidence: &Evidence<'_>, wait: &Wait, wake: usize) -> bool {
@@ -313,28 +351,29 @@ fn expected(evidence: &Evidence<'_>, wait: &Wait) -> Option<Edge> {
             reason,
         ));
     }
-    None
+    owed::debtor(evidence, wait)
 }
 
 /// The child that is waited for: the one whose pid was asked for, or the only one alive.
 fn child(evidence: &Evidence<'_>, wait: &Wait) -> Option<Utid> {
     let asked = wait.row.map(|row| evidence.switches.arg[row])?;
     let process = evidence.threads.thread(wait.thread).upid;
-    let mut alive = evidence.threads.iter().filter(|thread| {
+    let children = evidence.threads.iter().filter(|thread| {
         thread.is_main()
             && !thread.is_kernel()
-            && thread.start <= wait.start
-            && thread.end.is_none_or(|end| end >= wait.end)
             && evidence
                 .threads
                 .known(thread.parent)
                 .is_some_and(|parent| parent.upid == process)
     });
     if asked != u64::MAX {
-        return alive
-            .find(|thread| u64::from(thread.pid) == asked)
-            .map(|thread| thread.utid);
+        // A pid is used again: the last one that had it.
+        let is_asked = |thread: &&Thread| u64::from(thread.pid) == asked;
+        return children.filter(is_asked).last().map(|thread| thread.utid);
     }
+    let mut alive = children.filter(|thread| {
+        thread.start <= wait.start && thread.end.is_none_or(|end| end >= wait.end)
+    });
     let first = alive.next()?;
     alive.next().is_none().then_some(first.utid)
 }

@@ -149,6 +149,12 @@ impl<'a> Evidence<'a> {
         is_own(&self.tables, &self.marks, row)
     }
 
+    /// Whether a row of `wakes` is the answer of a program that serves a file system.
+    pub fn is_served_by_waker(&self, row: usize) -> bool {
+        Context::from(self.wakes.context[row]) == Context::Task
+            && self.shows(self.wakes.kernel_stack[row], Mark::ServedFile)
+    }
+
     /// Rows of `wakes` that are `waker`'s own doing, in order.
     pub fn own_wakes(&self, waker: Utid) -> &[u32] {
         self.wakers.rows(waker)

@@ -79,6 +79,32 @@ pub const DISK_WAIT: &[&str] = &[
     "btrfs_wait_ordered_range",
 ];
 
+/// Kernel code of files that a program serves (FUSE).
+pub const SERVED_FILE: &[&str] = &[
+    "request_wait_answer",
+    "fuse_simple_request",
+    "__fuse_simple_request",
+    "fuse_file_read_iter",
+    "fuse_cache_read_iter",
+    "fuse_file_write_iter",
+    "fuse_perform_write",
+    "fuse_readahead",
+    "fuse_read_folio",
+    "fuse_page_mkwrite",
+    "fuse_flush",
+    "fuse_fsync",
+    "fuse_do_getattr",
+    "fuse_lookup",
+    "fuse_lookup_name",
+    "fuse_dentry_revalidate",
+    "fuse_permission",
+    "fuse_statfs",
+    "fuse_open",
+    "fuse_create_open",
+    "fuse_readdir",
+    "fuse_dev_do_write",
+];
+
 /// Kernel code that completes block I/O.
 pub const DISK_WAKE: &[&str] = &[
     "bio_endio",

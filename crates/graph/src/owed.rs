@@ -1,14 +1,17 @@
-//! Who owes a thread what it waits for, where no wake and no habit tells.
+//! Who owes a thread what it waits for, where no wake brought it.
 //!
-//! - A thread that sent over a connection and waits for what comes back waits for the process at
-//!   the other end.
+//! - Who waits for a pipe or connection waits for the process at the other end; who waits for
+//!   anything, for the one that its process asked and that did not answer. A process that is stopped,
+//!   or has left unread what it was handed, is more surely the one than another.
 //! - A thread that woke another before it waited may have asked it for what it waits for.
 //! - One that was refused a file's lock, or waits for it, waits for the process that has the lock.
 
 use hangdog_timeline::{Interval, State};
 use hangdog_trace::ids::{NONE, Upid, Utid};
-use hangdog_trace::object::ObjectKind;
-use hangdog_trace::words::HandoffStep;
+use hangdog_trace::calls::Call;
+use hangdog_trace::object::{Object, ObjectKind};
+use hangdog_trace::sockets::Role;
+use hangdog_trace::words::{HandoffStep, LastTransfer};
 
 use crate::edge::{Edge, EdgeKind, Source, Strength};
 use crate::evidence::Evidence;
@@ -16,48 +19,239 @@ use crate::file_locks::{self, File};
 use crate::marks::Mark;
 use crate::wait::{Wait, WaitKind};
 
-/// So many rows back it is looked for what a thread sent last.
+/// So many rows back it is looked for who used a socket last.
 const MEMORY: usize = 1_000_000;
 
-/// Who owes the reply that a thread waits for.
-pub(crate) fn reply(evidence: &Evidence<'_>, wait: &Wait) -> Option<Edge> {
+/// The one who owes a thread what it waits for, by what the wait itself is about: who has the other
+/// end of its pipe or connection, who serves its file system, and of a process that waits for
+/// anything the one that it asked and that has not answered.
+pub(crate) fn debtor(evidence: &Evidence<'_>, wait: &Wait) -> Option<Edge> {
+    if wait.is_for_served_file(evidence) {
+        return server_of_files(evidence, wait);
+    }
     let object = wait.object(evidence);
-    if !matches!(wait.kind, WaitKind::Message | WaitKind::Poll)
-        || !matches!(object.kind(), ObjectKind::Unix | ObjectKind::Inet)
-    {
+    match (wait.kind, object.kind()) {
+        (WaitKind::Message | WaitKind::Poll, ObjectKind::Pipe) => other_end(evidence, wait, object),
+        (
+            WaitKind::Message | WaitKind::Poll | WaitKind::Kernel,
+            ObjectKind::Unix | ObjectKind::Inet,
+        ) => peer(evidence, wait, object),
+        (WaitKind::Poll, ObjectKind::None | ObjectKind::Epoll) => asked_process(evidence, wait),
+        _ => None,
+    }
+}
+
+/// The program that serves the file that a thread waits for, where there is but one that serves
+/// any, or one of them that does not go on.
+fn server_of_files(evidence: &Evidence<'_>, wait: &Wait) -> Option<Edge> {
+    let servers = evidence.sockets.file_systems();
+    let stopped = |&&process: &&Upid| stopped_thread(evidence, process, wait.end).is_some();
+    let server = match servers {
+        [only] => *only,
+        _ => *servers.iter().find(stopped)?,
+    };
+    let thread = thread_that_serves(evidence, server, Object::NONE, wait)?;
+    let reason = format!("{} serves the file system", evidence.name(thread));
+    Some(owes(thread, Strength::Strong, reason))
+}
+
+/// Who has the other end of a pipe.
+fn other_end(evidence: &Evidence<'_>, wait: &Wait, pipe: Object) -> Option<Edge> {
+    let writes = wait
+        .row
+        .is_some_and(|row| evidence.call(evidence.switches.call[row]) == Call::Write);
+    let own = evidence.threads.thread(wait.thread).upid;
+    let mut others: Vec<Upid> = Vec::new();
+    for holder in evidence.sockets.holders(pipe) {
+        let is_other_end = if writes { holder.reads } else { holder.writes };
+        let has_both = holder.reads && holder.writes && others.contains(&holder.process);
+        if is_other_end && !has_both && !others.contains(&holder.process) && holder.process != own {
+            others.push(holder.process);
+        }
+    }
+    let stopped = |&process: &Upid| stopped_thread(evidence, process, wait.end).is_some();
+    let chosen = match others[..] {
+        [] => return None,
+        [only] => only,
+        _ => others.iter().copied().find(stopped).or(others.last().copied())?,
+    };
+    let thread = thread_that_serves(evidence, chosen, pipe, wait)?;
+    let name = evidence.name(thread);
+    let (reason, strength) = match (others.len(), writes) {
+        (1, false) => (format!("only {name} can write to {pipe}"), Strength::Strong),
+        (1, true) => (format!("only {name} can read from {pipe}"), Strength::Strong),
+        (count, _) => (
+            format!("{name} has the other end of {pipe}, as {} others do", count - 1),
+            Strength::Weak,
+        ),
+    };
+    Some(owes(thread, strength, reason))
+}
+
+/// Who has the other end of a connection, or listens where it should lead.
+fn peer(evidence: &Evidence<'_>, wait: &Wait, object: Object) -> Option<Edge> {
+    let sockets = evidence.sockets;
+    let end = sockets.peer(object);
+    let holder = |object: Object| sockets.holders(object).last().map(|holder| holder.process);
+    // Who used the other end last is more surely the one than whoever made it.
+    let user = end.and_then(|end| last_user(evidence, end, wait.end));
+    let process = user
+        .map(|thread| evidence.threads.thread(thread).upid)
+        .or_else(|| holder(end?))
+        .or_else(|| sockets.listeners(object).find_map(holder))
+        .or_else(|| sockets.peer_process(object))?;
+    let thread = match user {
+        Some(user) if is_there(evidence, user, wait.end) => user,
+        _ => thread_that_serves(evidence, process, end.unwrap_or(Object::NONE), wait)?,
+    };
+    if thread == wait.thread {
         return None;
     }
-    let transfers = evidence.transfers;
-    let until = transfers.ts.partition_point(|&ts| ts < wait.end);
-    let last = (until.saturating_sub(MEMORY)..until)
-        .rev()
-        .find(|&row| transfers.object[row] == object.0 && transfers.thread[row] == wait.thread)?;
-    if !transfers.sent[last] {
-        return None;
-    }
-    let peer = evidence.sockets.peer(object);
-    // Whoever used the other end last is more surely the one than whoever made it.
-    let user = peer.and_then(|peer| {
-        (until.saturating_sub(MEMORY)..until)
-            .rev()
-            .find(|&row| transfers.object[row] == peer.0)
-            .map(|row| transfers.thread[row])
+    let name = evidence.name(thread);
+    let unread = end
+        .into_iter()
+        .chain(sockets.listeners(object))
+        .filter_map(|end| sockets.holders(end).last())
+        .map(|holder| holder.unread)
+        .max()
+        .unwrap_or(0);
+    Some(match (sockets.role(object), unread) {
+        (Some(Role::Client), 1..) => {
+            let reason = format!("it asked {name} over {object}, where that lies unread");
+            owes(thread, Strength::Strong, reason)
+        }
+        (Some(Role::Client), 0) => {
+            let reason = format!("it asked {name} over {object}, and no answer has come");
+            owes(thread, Strength::Strong, reason)
+        }
+        _ => {
+            let reason = format!("{name} is at the other end of {object}");
+            owes(thread, Strength::Weak, reason)
+        }
+    })
+}
+
+/// Of the connections of a process that waits for any of them, the one that it asked by and that did
+/// not answer.
+fn asked_process(evidence: &Evidence<'_>, wait: &Wait) -> Option<Edge> {
+    open_request(evidence, wait).and_then(|object| peer(evidence, wait, object))
+}
+
+/// The connection by which the process of a thread asked for something that it had not got when the
+/// wait ended, where there is one such.
+pub fn open_request(evidence: &Evidence<'_>, wait: &Wait) -> Option<Object> {
+    let sockets = evidence.sockets;
+    let process = evidence.threads.thread(wait.thread).upid;
+    let mut open = sockets.asks(process).filter(|&object| {
+        match last_transfer(evidence, object, wait.end) {
+            Some(row) => {
+                let transfers = evidence.transfers;
+                // What was sent long before the wait was not what it is for.
+                transfers.sent[row]
+            }
+            None => {
+                let unread = sockets
+                    .peer(object)
+                    .into_iter()
+                    .chain(sockets.listeners(object))
+                    .filter_map(|end| sockets.holders(end).last())
+                    .any(|end| end.unread > 0);
+                let last = sockets.holders(object).first().map(|holder| holder.last);
+                unread || last == Some(LastTransfer::Sent)
+            }
+        }
     });
-    let owner = || thread_of(evidence, evidence.sockets.peer_process(object)?);
-    let thread = user
-        .or_else(owner)
-        .filter(|&thread| thread != wait.thread)?;
-    let reason = format!(
-        "it sent {} bytes over {object} and waits for what comes back; {} is at the other end",
-        transfers.bytes[last],
-        evidence.name(thread)
-    );
-    Some(Edge::new(
-        EdgeKind::Peer,
-        Strength::Weak,
-        Source::Thread(thread),
-        reason,
-    ))
+    let first = open.next()?;
+    Some(match open.next() {
+        None => first,
+        // Of several, one whose answerer does not go on.
+        Some(second) => {
+            let is_stuck = |object: &Object| {
+                let end = sockets.peer(*object);
+                let holder = end.and_then(|end| sockets.holders(end).last());
+                holder.is_some_and(|holder| {
+                    holder.unread > 0 || stopped_thread(evidence, holder.process, wait.end).is_some()
+                })
+            };
+            [first, second].into_iter().chain(open).find(is_stuck)?
+        }
+    })
+}
+
+fn owes(thread: Utid, strength: Strength, reason: String) -> Edge {
+    Edge::new(EdgeKind::Peer, strength, Source::Thread(thread), reason)
+}
+
+/// The row of `transfers` that used a socket last before `until`.
+fn last_transfer(evidence: &Evidence<'_>, object: Object, until: u64) -> Option<usize> {
+    let transfers = evidence.transfers;
+    let until = transfers.ts.partition_point(|&ts| ts < until);
+    (until.saturating_sub(MEMORY)..until)
+        .rev()
+        .find(|&row| transfers.object[row] == object.0)
+}
+
+fn last_user(evidence: &Evidence<'_>, object: Object, until: u64) -> Option<Utid> {
+    last_transfer(evidence, object, until).map(|row| evidence.transfers.thread[row])
+}
+
+/// Whether a thread lives at a moment.
+fn is_there(evidence: &Evidence<'_>, thread: Utid, ts: u64) -> bool {
+    let life = evidence.timeline.life(thread);
+    life.start < ts && ts <= life.end
+}
+
+/// A thread of a process that is stopped right before a moment.
+fn stopped_thread(evidence: &Evidence<'_>, process: Upid, ts: u64) -> Option<Utid> {
+    let threads = &evidence.threads.process(process).threads;
+    let is_stopped = |&&thread: &&Utid| {
+        wait_at(evidence, thread, ts).is_some_and(|wait| wait.kind == WaitKind::Stopped)
+    };
+    threads.iter().find(is_stopped).copied()
+}
+
+/// The wait that a thread is in right before a moment.
+fn wait_at(evidence: &Evidence<'_>, thread: Utid, ts: u64) -> Option<Wait> {
+    let intervals = evidence.timeline.intervals(thread);
+    let at = intervals.index_at(ts.saturating_sub(1))?;
+    let interval = intervals.get(at)?;
+    (interval.state == State::Blocked).then(|| Wait::new(evidence, thread, &interval))
+}
+
+/// The thread of a process that should answer: one that is stopped; else one that waits for what
+/// lies at `object`; else one that is busy with something, which may be this; else the first.
+fn thread_that_serves(
+    evidence: &Evidence<'_>,
+    process: Upid,
+    object: Object,
+    wait: &Wait,
+) -> Option<Utid> {
+    if let Some(stopped) = stopped_thread(evidence, process, wait.end) {
+        return Some(stopped);
+    }
+    let alive = || {
+        let threads = &evidence.threads.process(process).threads;
+        (threads.iter().copied()).filter(|&thread| is_there(evidence, thread, wait.end))
+    };
+    let reads = |&thread: &Utid| {
+        let there = wait_at(evidence, thread, wait.end);
+        !object.is_none() && there.is_some_and(|there| there.object(evidence) == object)
+    };
+    let is_busy = |&thread: &Utid| {
+        wait_at(evidence, thread, wait.end).is_none_or(|there| {
+            !matches!(
+                there.kind,
+                WaitKind::Poll | WaitKind::Condition | WaitKind::Signal | WaitKind::Unknown
+            )
+        })
+    };
+    let is_main = |&thread: &Utid| evidence.threads.thread(thread).is_main();
+    alive()
+        .find(reads)
+        .or_else(|| alive().find(|thread| is_main(thread) && is_busy(thread)))
+        .or_else(|| alive().find(is_busy))
+        .or_else(|| alive().find(is_main))
+        .or_else(|| alive().next())
 }
 
 /// Whom a thread woke before it waited, the last first: not by giving back a lock, and not longer
@@ -170,11 +364,4 @@ pub fn file_lock(evidence: &Evidence<'_>, wait: &Wait, until: u64) -> Option<Edg
         Source::Thread(holder),
         reason,
     ))
-}
-
-/// The thread that stands for a process: the one that there is, or its first.
-fn thread_of(evidence: &Evidence<'_>, process: Upid) -> Option<Utid> {
-    let threads = &evidence.threads.process(process).threads;
-    let is_main = |&&thread: &&Utid| evidence.threads.thread(thread).is_main();
-    threads.iter().find(is_main).or(threads.first()).copied()
 }

@@ -16,7 +16,8 @@ pub enum WaitKind {
     Lock,
     /// For a condition, a semaphore, a barrier, the end of a thread: a futex that is no lock.
     Condition,
-    /// For bytes, or room for them, in a pipe, socket or eventfd.
+    /// For bytes, or room for them, in a pipe, socket or eventfd; or for the program that serves a
+    /// file system.
     Message,
     /// For one of several descriptors.
     Poll,
@@ -128,6 +129,9 @@ impl Wait {
                 Some(joined) => format!("waited for {} to end", evidence.name(joined)),
                 None => "waited for a condition".to_owned(),
             },
+            WaitKind::Message if self.is_for_served_file(evidence) => {
+                format!("waited in {call} for the program that serves the file system")
+            }
             WaitKind::Message => format!("waited in {call} of {object}"),
             WaitKind::Poll if object.is_none() => format!("waited in {call}"),
             WaitKind::Poll => format!("waited in {call} of {object}"),
@@ -150,6 +154,12 @@ impl Wait {
         }
     }
 
+    /// Whether it waits for the program that serves a file system.
+    pub fn is_for_served_file(&self, evidence: &Evidence<'_>) -> bool {
+        self.kind == WaitKind::Message
+            && is_served(evidence, self.object(evidence), self.kernel_stack(evidence))
+    }
+
     fn kernel_function(&self, evidence: &Evidence<'_>) -> Option<String> {
         const SCHEDULER: [&str; 6] = [
             "schedule",
@@ -168,6 +178,10 @@ impl Wait {
     }
 }
 
+fn is_served(evidence: &Evidence<'_>, object: Object, kernel_stack: StackId) -> bool {
+    object.kind() == ObjectKind::ServedFile || evidence.shows(kernel_stack, Mark::ServedFile)
+}
+
 const FUTEX_PRIVATE: u64 = 128;
 
 /// A duration in milliseconds, for phrases.
@@ -184,13 +198,21 @@ fn kind(evidence: &Evidence<'_>, row: usize, holder: Option<Utid>) -> WaitKind {
     if left == Left::Stopped {
         return WaitKind::Stopped;
     }
+    if uninterruptible && is_served(evidence, object, kernel) {
+        return WaitKind::Message;
+    }
     let on_disk = uninterruptible && evidence.shows(kernel, Mark::DiskWait);
     if object.kind() == ObjectKind::KernelLock {
         return WaitKind::Lock;
     }
     match evidence.call(switches.call[row]) {
         // fcntl and flock: who has the file's lock is known.
-        Call::Other if holder.is_some() && object.kind() == ObjectKind::File => WaitKind::Lock,
+        Call::Other
+            if holder.is_some()
+                && matches!(object.kind(), ObjectKind::File | ObjectKind::ServedFile) =>
+        {
+            WaitKind::Lock
+        }
         Call::None if on_disk || uninterruptible && kernel == 0 => WaitKind::Paging,
         Call::Futex => match FutexOp::of(switches.arg[row]) {
             FutexOp::LockPi | FutexOp::LockPi2 => WaitKind::Lock,

@@ -53,6 +53,8 @@ pub enum Call {
     Exec,
     /// Ends a thread or process.
     Exit,
+    /// Watches or controls another process: ptrace.
+    Trace,
     /// Anything else.
     Other,
 }
@@ -183,6 +185,7 @@ fn kind(name: &str) -> Call {
         "fork" | "vfork" | "clone" | "clone3" => Call::Fork,
         "execve" | "execveat" => Call::Exec,
         "exit" | "exit_group" => Call::Exit,
+        "ptrace" => Call::Trace,
         _ => Call::Other,
     }
 }

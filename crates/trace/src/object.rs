@@ -45,6 +45,8 @@ pub enum ObjectKind {
     /// An io_uring; the value is the address of the kernel's state of the ring, which the requests
     /// in it name too.
     IoUring = 14,
+    /// A file or directory that a program serves (FUSE); the value is the inode number.
+    ServedFile = 15,
 }
 
 const VALUE_BITS: u32 = 56;
@@ -76,6 +78,7 @@ impl Object {
             12 => BlockDevice,
             13 => KernelLock,
             14 => IoUring,
+            15 => ServedFile,
             _ => None,
         }
     }
@@ -109,6 +112,7 @@ impl fmt::Display for Object {
             ObjectKind::BlockDevice => "block device",
             ObjectKind::KernelLock => return write!(f, "kernel lock {:#x}", self.value()),
             ObjectKind::IoUring => return f.write_str("io_uring"),
+            ObjectKind::ServedFile => "served file",
         };
         write!(f, "{name} {}", self.value())
     }

@@ -88,6 +88,7 @@ pub(super) fn object(text: Option<&&str>) -> Parsed<u64> {
         "block" => ObjectKind::BlockDevice,
         "kernel-lock" => ObjectKind::KernelLock,
         "io-uring" => ObjectKind::IoUring,
+        "served-file" => ObjectKind::ServedFile,
         other => return Err(format!("there is no kind of object '{other}'")),
     };
     Ok(Object::new(kind, integer(value)?).0)
