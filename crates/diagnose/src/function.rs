@@ -5,7 +5,7 @@ use hangdog_trace::ids::StackId;
 use hangdog_trace::stacks::ResolvedFrame;
 use hangdog_trace::words::StackEnd;
 
-use crate::origin::Origin;
+use crate::origin::nearest;
 
 /// A function with where it is.
 #[derive(Clone, Debug, PartialEq)]
@@ -40,17 +40,10 @@ pub(crate) fn with_holders<'a>(
     frames
 }
 
-/// The function that speaks for a stack: of those that are the program's own the innermost, or,
-/// where there are none, of those that are nearest to it.
+/// The function that speaks for a stack.
 pub(crate) fn own(evidence: &Evidence<'_>, stack: StackId) -> Option<Function> {
     let frames = with_holders(evidence, stack);
-    let best = frames
-        .iter()
-        .filter_map(|(frame, _)| Origin::of(frame))
-        .max()?;
-    let (frame, inlined_into) = frames
-        .iter()
-        .find(|(frame, _)| Origin::of(frame) == Some(best))?;
+    let (frame, inlined_into) = &frames[nearest(frames.iter().map(|(frame, _)| frame))?];
     let place = match frame.source {
         "" => frame.module.unwrap_or("?"),
         source => source,

@@ -1,6 +1,6 @@
 //! The verdict in one sentence that a person can act on.
 
-use hangdog_graph::Evidence;
+use hangdog_graph::{Evidence, Mark};
 use hangdog_trace::ids::Utid;
 
 use crate::blame::{BlameKind, Knot};
@@ -105,6 +105,7 @@ fn reason(facts: &Facts<'_, '_>) -> String {
         },
         BlameKind::Runnable => "wanted a CPU".to_owned(),
         BlameKind::Interrupt => "was interrupted".to_owned(),
+        BlameKind::Lock if is_idle(facts) => "had no goroutine to run".to_owned(),
         BlameKind::Lock => format!("waited for a lock{within}"),
         BlameKind::Message => format!("waited for a message from outside{within}"),
         BlameKind::Disk => format!("waited for the disk{within}"),
@@ -114,6 +115,12 @@ fn reason(facts: &Facts<'_, '_>) -> String {
         BlameKind::Paging => format!("waited for memory to be brought in{within}"),
         BlameKind::Unknown => "was not seen".to_owned(),
     }
+}
+
+/// Whether the wait is that of a thread which the language's scheduler had nothing for.
+fn is_idle(facts: &Facts<'_, '_>) -> bool {
+    let stack = facts.function.map(|function| function.stack);
+    stack.is_some_and(|stack| facts.evidence.shows(stack, Mark::Idle))
 }
 
 /// A source line or module without its folders.

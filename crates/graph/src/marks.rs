@@ -28,6 +28,8 @@ pub enum Mark {
     DiskWake = 32,
     /// The kernel delivers what the thread itself just sent.
     Sending = 64,
+    /// The language's scheduler has nothing for the thread to do.
+    Idle = 128,
 }
 
 /// Marks that one of the innermost few frames shows, by a part of its function's name.
@@ -41,7 +43,8 @@ const INNERMOST: [(Mark, &[&str]); 4] = [
 const FEW: usize = 4;
 
 /// Marks that any frame shows, by its function's name.
-const ANYWHERE: [(Mark, &[&str]); 3] = [
+const ANYWHERE: [(Mark, &[&str]); 4] = [
+    (Mark::Idle, names::IDLE),
     (Mark::DiskWait, names::DISK_WAIT),
     (Mark::DiskWake, names::DISK_WAKE),
     (Mark::Sending, names::SENDING),

@@ -125,6 +125,9 @@ impl Wait {
                 }
             }
             WaitKind::Condition => match self.holder {
+                _ if evidence.shows(self.user_stack(evidence), Mark::Idle) => {
+                    "had no goroutine to run".to_owned()
+                }
                 Some(joined) => format!("waited for {} to end", evidence.name(joined)),
                 None => "waited for a condition".to_owned(),
             },
@@ -194,6 +197,8 @@ fn kind(evidence: &Evidence<'_>, row: usize, holder: Option<Utid>) -> WaitKind {
         Call::None if on_disk || uninterruptible && kernel == 0 => WaitKind::Paging,
         Call::Futex => match FutexOp::of(switches.arg[row]) {
             FutexOp::LockPi | FutexOp::LockPi2 => WaitKind::Lock,
+            // Whatever the scheduler keeps in its futex, it is not the program's lock.
+            _ if evidence.shows(user, Mark::Idle) => WaitKind::Condition,
             _ if evidence.shows(user, Mark::LockWait) => WaitKind::Lock,
             // A join names its thread as well, but by a futex that the kernel shares.
             _ if holder.is_some() && switches.arg[row] & FUTEX_PRIVATE != 0 => WaitKind::Lock,

@@ -275,7 +275,13 @@ fn kernel_modules_are_told() {
     let table = StackTable::new(story.stacks, story.frames, story.modules, story.symbols);
     let frames: Vec<_> = table
         .stack(stack)
-        .map(|frame| (frame.function.unwrap(), frame.module.unwrap(), frame.is_kernel()))
+        .map(|frame| {
+            (
+                frame.function.unwrap(),
+                frame.module.unwrap(),
+                frame.is_kernel(),
+            )
+        })
         .collect();
     let expected = [("draw", "[gpu]", true), ("schedule", "[kernel]", true)];
     assert_eq!(frames, expected);
