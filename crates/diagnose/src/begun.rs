@@ -75,6 +75,7 @@ fn begins_work(evidence: &Evidence<'_>, wait: &Wait, is_within: impl Fn(StackId)
         WaitKind::Lock | WaitKind::Disk | WaitKind::Paging | WaitKind::Stopped => false,
         WaitKind::Message
         | WaitKind::Poll
+        | WaitKind::Idle
         | WaitKind::Child
         | WaitKind::Signal
         | WaitKind::Timer

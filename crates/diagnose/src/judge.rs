@@ -10,6 +10,7 @@ use crate::answers::Answers;
 use crate::baseline;
 use crate::blame::{Blame, BlameKind, Piece, Step};
 use crate::function::{early_end, frames};
+use crate::origin::{Machine, unnamed};
 use crate::problem::Problem;
 use crate::question::questions;
 use crate::replay;
@@ -332,6 +333,7 @@ impl Judge<'_, '_> {
         if self.setting.lost {
             hints.push(self.lost());
         }
+        hints.extend(self.unnamed(suspect));
         if suspect.class != Class::RepeatedYield {
             return hints;
         }
@@ -350,6 +352,36 @@ impl Judge<'_, '_> {
                 .to_owned(),
         });
         hints
+    }
+
+    /// What is missing where a compiler at run time alone knows the names of functions.
+    fn unnamed(&self, suspect: &Suspect) -> Option<Hint> {
+        let stack = suspect.function.as_ref()?.stack;
+        let pid = self.evidence.threads.thread(suspect.culprit()).pid;
+        let frames: Vec<_> = self.evidence.stacks.stack(stack).collect();
+        let (language, how) = match unnamed(&frames)? {
+            Machine::Java => (
+                "Java",
+                format!(
+                    "before the recording ends, of JDK 17 or later: jcmd {pid} Compiler.perfmap; \
+                     -XX:+PreserveFramePointer shows more of the stacks"
+                ),
+            ),
+            Machine::Node => (
+                "JavaScript",
+                "start it with: node --perf-basic-prof-only-functions \
+                 --interpreted-frames-native-stack"
+                    .to_owned(),
+            ),
+            _ => return None,
+        };
+        Some(Hint {
+            text: format!(
+                "{}'s functions in {language} have no names: its compiler keeps them to itself.",
+                self.evidence.name(suspect.culprit())
+            ),
+            how,
+        })
     }
 
     /// What lost events keep from being known.

@@ -13,6 +13,7 @@ pub mod blame;
 pub mod explain;
 mod function;
 pub mod judge;
+mod origin;
 pub mod problem;
 mod profile;
 mod question;

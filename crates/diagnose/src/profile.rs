@@ -17,8 +17,9 @@ use hangdog_trace::ids::{NO_STACK, StackId, Utid};
 use hangdog_trace::words::StackEnd;
 
 use crate::begun;
-use crate::function::{Function, Origin, with_holders};
+use crate::function::{Function, with_holders};
 use crate::judge::who;
+use crate::origin::Origin;
 use crate::verdict::{Common, EarlyEnds, FunctionShare, Hot, Ran};
 
 /// A function must be on this share of the samples for all of the time to be named after it: then
@@ -97,7 +98,7 @@ impl<'a> Profile<'a> {
                 self.unknown += if depth == 0 { count } else { 0 };
                 continue;
             };
-            let identity = (name, frame.module, frame.kernel);
+            let identity = (name, frame.module, frame.is_kernel());
             let tally = self.tallies.entry(identity).or_default();
             tally.own += if depth == 0 { count } else { 0 };
             if functions.contains(&identity) {

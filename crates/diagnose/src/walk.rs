@@ -448,6 +448,8 @@ fn kind_of(kind: WaitKind) -> BlameKind {
         WaitKind::Disk => BlameKind::Disk,
         WaitKind::Paging => BlameKind::Paging,
         WaitKind::Stopped => BlameKind::Stopped,
-        WaitKind::Child | WaitKind::Kernel | WaitKind::Unknown => BlameKind::Unknown,
+        WaitKind::Child | WaitKind::Idle | WaitKind::Kernel | WaitKind::Unknown => {
+            BlameKind::Unknown
+        }
     }
 }

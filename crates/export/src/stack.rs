@@ -69,7 +69,7 @@ impl<'a> Entry<'a> {
             (None, Some(module)) => Cow::Owned(format!("[{module}]")),
             (None, None) => Cow::Borrowed("[unknown]"),
         };
-        let kind = match (frame.kernel, frame.inlined) {
+        let kind = match (frame.is_kernel(), frame.inlined) {
             (true, _) => Kind::Kernel,
             (false, true) => Kind::Inlined,
             (false, false) => Kind::User,

@@ -113,6 +113,7 @@ fn is_certain(edge: &Edge, wait: &Wait, in_vain: InVain) -> bool {
         WaitKind::Condition
             | WaitKind::Message
             | WaitKind::Poll
+            | WaitKind::Idle
             | WaitKind::Signal
             | WaitKind::Lock
             | WaitKind::Unknown

@@ -2,7 +2,7 @@
 //!
 //! Whether a stack waits for a lock or gives one back is asked at every wait and every wake, of
 //! which there are millions, while there are some ten thousand stacks: so each is looked through
-//! for the functions of [`names`](crate::names) once, and is a byte from then on.
+//! for the functions of [`names`](crate::names) once, and is a number from then on.
 
 use hangdog_trace::ids::StackId;
 use hangdog_trace::stacks::StackTable;
@@ -12,7 +12,7 @@ use crate::names;
 
 /// Something that the functions on a stack tell.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-#[repr(u8)]
+#[repr(u16)]
 pub enum Mark {
     /// A lock is waited for.
     LockWait = 1,
@@ -28,8 +28,10 @@ pub enum Mark {
     DiskWake = 32,
     /// The kernel delivers what the thread itself just sent.
     Sending = 64,
+    /// The language's scheduler has nothing for the thread to do.
+    Idle = 128,
     /// The kernel waits for the program that serves a file system, or takes its answer.
-    ServedFile = 128,
+    ServedFile = 256,
 }
 
 /// Marks that one of the innermost few frames shows, by a part of its function's name.
@@ -43,7 +45,8 @@ const INNERMOST: [(Mark, &[&str]); 4] = [
 const FEW: usize = 4;
 
 /// Marks that any frame shows, by its function's name.
-const ANYWHERE: [(Mark, &[&str]); 4] = [
+const ANYWHERE: [(Mark, &[&str]); 5] = [
+    (Mark::Idle, names::IDLE),
     (Mark::DiskWait, names::DISK_WAIT),
     (Mark::DiskWake, names::DISK_WAKE),
     (Mark::Sending, names::SENDING),
@@ -52,7 +55,7 @@ const ANYWHERE: [(Mark, &[&str]); 4] = [
 
 /// The marks of all stacks, by their rows.
 pub(crate) struct Marks {
-    marks: Vec<u8>,
+    marks: Vec<u16>,
     /// The first stack of the same frames.
     same: Vec<StackId>,
     /// The first stack of the same innermost frames.
@@ -64,7 +67,7 @@ const NEAR: usize = 3;
 
 impl Marks {
     pub(crate) fn new(stacks: &StackTable) -> Marks {
-        let mut by_function: HashMap<&str, (u8, u8)> = HashMap::new();
+        let mut by_function: HashMap<&str, (u16, u16)> = HashMap::new();
         let mut first: HashMap<&[u32], StackId> = HashMap::new();
         let mut first_near: HashMap<&[u32], StackId> = HashMap::new();
         let (mut marks, mut same, mut near) = (Vec::new(), Vec::new(), Vec::new());
@@ -91,7 +94,7 @@ impl Marks {
     pub(crate) fn shows(&self, stacks: &StackTable, stack: StackId, mark: Mark) -> bool {
         stacks
             .row(stack)
-            .is_some_and(|row| self.marks[row] & mark as u8 != 0)
+            .is_some_and(|row| self.marks[row] & mark as u16 != 0)
     }
 
     pub(crate) fn near(&self, stacks: &StackTable, stack: StackId) -> StackId {
@@ -104,14 +107,14 @@ impl Marks {
 }
 
 /// What a function shows among the innermost few, and what anywhere.
-fn marks_of(function: &str) -> (u8, u8) {
+fn marks_of(function: &str) -> (u16, u16) {
     let innermost = INNERMOST
         .iter()
         .filter(|(_, parts)| parts.iter().any(|&part| function.contains(part)))
-        .fold(0, |marks, (mark, _)| marks | *mark as u8);
+        .fold(0, |marks, (mark, _)| marks | *mark as u16);
     let anywhere = ANYWHERE
         .iter()
         .filter(|(_, names)| names.contains(&function))
-        .fold(0, |marks, (mark, _)| marks | *mark as u8);
+        .fold(0, |marks, (mark, _)| marks | *mark as u16);
     (innermost, anywhere)
 }

@@ -57,6 +57,15 @@ pub const SIGNAL: &[&str] = &[
     "pthread_barrier_wait",
 ];
 
+/// The scheduler of goroutines has none for a thread, which waits for whatever comes next.
+pub const IDLE: &[&str] = &[
+    "runtime.findRunnable",
+    "runtime.findrunnable",
+    "runtime.stopm",
+    "runtime.stoplockedm",
+    "runtime.sysmon",
+];
+
 /// Kernel code that waits for a block device, or for a file system that waits for one.
 pub const DISK_WAIT: &[&str] = &[
     "io_schedule",

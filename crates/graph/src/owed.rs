@@ -36,7 +36,9 @@ pub(crate) fn debtor(evidence: &Evidence<'_>, wait: &Wait) -> Option<Edge> {
             WaitKind::Message | WaitKind::Poll | WaitKind::Kernel,
             ObjectKind::Unix | ObjectKind::Inet,
         ) => peer(evidence, wait, object),
-        (WaitKind::Poll, ObjectKind::None | ObjectKind::Epoll) => asked_process(evidence, wait),
+        (WaitKind::Poll, ObjectKind::None | ObjectKind::Epoll) | (WaitKind::Idle, _) => {
+            asked_process(evidence, wait)
+        }
         _ => None,
     }
 }

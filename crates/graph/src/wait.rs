@@ -19,6 +19,8 @@ pub enum WaitKind {
     /// For bytes, or room for them, in a pipe, socket or eventfd; or for the program that serves a
     /// file system.
     Message,
+    /// For the language's own scheduler to have something to run.
+    Idle,
     /// For one of several descriptors.
     Poll,
     /// For a child's end.
@@ -129,6 +131,7 @@ impl Wait {
                 Some(joined) => format!("waited for {} to end", evidence.name(joined)),
                 None => "waited for a condition".to_owned(),
             },
+            WaitKind::Idle => "had no goroutine to run".to_owned(),
             WaitKind::Message if self.is_for_served_file(evidence) => {
                 format!("waited in {call} for the program that serves the file system")
             }
@@ -216,6 +219,8 @@ fn kind(evidence: &Evidence<'_>, row: usize, holder: Option<Utid>) -> WaitKind {
         Call::None if on_disk || uninterruptible && kernel == 0 => WaitKind::Paging,
         Call::Futex => match FutexOp::of(switches.arg[row]) {
             FutexOp::LockPi | FutexOp::LockPi2 => WaitKind::Lock,
+            // Whatever the scheduler keeps in its futex, it is not the program's lock.
+            _ if evidence.shows(user, Mark::Idle) => WaitKind::Idle,
             _ if evidence.shows(user, Mark::LockWait) => WaitKind::Lock,
             // A join names its thread as well, but by a futex that the kernel shares.
             _ if holder.is_some() && switches.arg[row] & FUTEX_PRIVATE != 0 => WaitKind::Lock,

@@ -33,6 +33,13 @@ fn futexes() {
             "op=wait stack=pthread_cond_wait;await".to_owned(),
             Condition,
         ),
+        // A thread of Go's that has nothing to do, whatever its futex holds.
+        (
+            format!(
+                "{PRIVATE_WAIT} holder=worker stack=runtime.futex;runtime.notesleep;runtime.stopm"
+            ),
+            Condition,
+        ),
         // A function that takes locks, but too far out to be where it waits.
         (
             "op=wait stack=a;b;c;d;pthread_mutex_lock".to_owned(),

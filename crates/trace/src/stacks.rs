@@ -28,12 +28,19 @@ pub struct ResolvedFrame<'a> {
     /// File name of the module, without its folders, or the kernel module's name in brackets; none
     /// if no mapping is known.
     pub module: Option<&'a str>,
-    /// Whether it is the kernel's code.
-    pub kernel: bool,
+    /// What its code was mapped from; unknown if no mapping is known.
+    pub kind: ModuleKind,
     /// Offset in the module, or the bare address where there is none.
     pub offset: u64,
     /// Source as file:line; empty if not known.
     pub source: &'a str,
+}
+
+impl ResolvedFrame<'_> {
+    /// Whether it is the kernel's code.
+    pub fn is_kernel(&self) -> bool {
+        self.kind == ModuleKind::Kernel
+    }
 }
 
 /// The function's name, or `module+0xoffset`, or the bare address.
@@ -136,8 +143,7 @@ impl StackTable {
             module: module
                 .map(|row| self.modules.path[row].as_str())
                 .map(|path| path.rsplit('/').next().unwrap_or(path)),
-            kernel: module
-                .is_some_and(|row| ModuleKind::from(self.modules.kind[row]) == ModuleKind::Kernel),
+            kind: module.map_or(ModuleKind::Unknown, |row| self.modules.kind[row].into()),
             offset: row.map_or(0, |row| self.frames.offset[row]),
             source: "",
         };

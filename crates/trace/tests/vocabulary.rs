@@ -216,7 +216,7 @@ fn stacks() {
     assert_eq!((frames[0].source, frames[1].source), ("lock.c:7", ""));
     assert_eq!((frames[0].module, frames[3].module), (Some("app"), None));
     let kernel: Vec<_> = table.stack(switch.kernel_stack).collect();
-    assert!(kernel.len() == 1 && kernel[0].kernel && !frames[0].kernel);
+    assert!(kernel.len() == 1 && kernel[0].is_kernel() && !frames[0].is_kernel());
     assert_eq!(kernel[0].function, Some("pipe_read"));
     assert_eq!(table.stack(0).count(), 0, "no stack was taken");
     assert_eq!(table.stack(999).count(), 0);
@@ -275,7 +275,13 @@ fn kernel_modules_are_told() {
     let table = StackTable::new(story.stacks, story.frames, story.modules, story.symbols);
     let frames: Vec<_> = table
         .stack(stack)
-        .map(|frame| (frame.function.unwrap(), frame.module.unwrap(), frame.kernel))
+        .map(|frame| {
+            (
+                frame.function.unwrap(),
+                frame.module.unwrap(),
+                frame.is_kernel(),
+            )
+        })
         .collect();
     let expected = [("draw", "[gpu]", true), ("schedule", "[kernel]", true)];
     assert_eq!(frames, expected);

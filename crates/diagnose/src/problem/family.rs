@@ -121,6 +121,7 @@ impl Family {
             doing,
             Doing::Waiting(
                 WaitKind::Poll
+                    | WaitKind::Idle
                     | WaitKind::Device
                     | WaitKind::Sleep
                     | WaitKind::Timer

@@ -169,7 +169,7 @@ impl Thread<'_> {
         let last = frames.len().saturating_sub(1);
         for (i, &frame) in frames.iter().enumerate() {
             depth = if frame.inlined { depth + 1 } else { 0 };
-            let own = match frame.kernel {
+            let own = match frame.is_kernel() {
                 true => Category::Kernel,
                 false => Category::User,
             };
