@@ -144,7 +144,7 @@ def must_wait_in(pid, names):
     """A witness: the process waits in one of these functions of the kernel. Some looks, for it may
     be between two waits. Gives the function."""
     place = []
-    for _ in range(20):
+    for _ in range(80):
         place = kernel_place(pid)
         for name in place:
             if name in names:
