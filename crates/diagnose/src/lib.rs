@@ -14,6 +14,7 @@ pub mod explain;
 mod function;
 pub mod judge;
 mod origin;
+mod owed;
 pub mod problem;
 mod profile;
 mod question;

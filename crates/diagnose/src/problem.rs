@@ -6,13 +6,15 @@
 //! is searched ([`finder`]): a wait can take long, a computation, the want of a CPU, and many small
 //! waits for the same thing that add up. What a stretch of its kind usually takes, at the same
 //! place of the same thread, is subtracted: a loop that sleeps 10 ms every time has no problem when
-//! it sleeps 10 ms. What remains is weighted by how likely it is that somebody waited for it
-//! ([`family`]).
+//! it sleeps 10 ms. What remains is weighted by how likely it is that something was owed to the
+//! thread ([`owed`](crate::owed)) and that somebody felt it ([`family`]). A freeze that is found at several
+//! threads is one problem ([`merge`]).
 
 mod family;
 mod finder;
 mod input;
 mod kept_out;
+mod merge;
 mod request;
 
 use hangdog_graph::{Evidence, WaitKind};
@@ -23,7 +25,8 @@ use std::collections::HashSet;
 use std::ops::Range;
 
 use crate::stretch::{Stretch, each_stretch};
-use family::{Family, Habits, seen_life, unattended};
+use crate::owed;
+use family::Family;
 use finder::Finder;
 
 /// What makes a stretch a problem.
@@ -66,7 +69,10 @@ pub struct Problem {
     pub window: Range<u64>,
     /// What makes it one.
     pub kind: ProblemKind,
-    /// How much longer than usual, ns, weighted by whether somebody waited for it.
+    /// How surely something was owed and somebody felt it: 1 for a thread that a server did not
+    /// answer, more before somebody's eyes, 0.01 where nothing is known to have been owed.
+    pub felt: f64,
+    /// How bad it is: how much longer than usual it took, ns, by how much it was felt.
     pub score: f64,
 }
 
@@ -77,6 +83,7 @@ impl Problem {
             thread,
             window,
             kind: ProblemKind::Picked,
+            felt: 1.0,
             score: 0.0,
         }
     }
@@ -156,15 +163,21 @@ pub fn find_of(
             .then(a.window.start.cmp(&b.window.start))
             .then(a.thread.cmp(&b.thread))
     });
-    // One stretch is one problem, whichever way it was found.
-    let mut chosen: Vec<Problem> = Vec::new();
-    for problem in problems {
-        let is_told = |other: &Problem| other.thread == problem.thread && other.overlaps(&problem);
-        if chosen.len() < MOST && !chosen.iter().any(is_told) {
-            chosen.push(problem);
-        }
-    }
+    let mut chosen = merge::merge(evidence, problems);
+    chosen.truncate(MOST);
     chosen
+}
+
+/// What was so when the recording began and when it ended may be as it should be.
+const ALL_ALONG: f64 = 0.3;
+
+/// What so many ns are worth: of seconds the number counts less than what they were for.
+fn worth(ns: f64) -> f64 {
+    const LONG_NS: f64 = 1e9;
+    match ns > LONG_NS {
+        true => LONG_NS * (1.0 + (ns / LONG_NS).ln()),
+        false => ns,
+    }
 }
 
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -174,9 +187,9 @@ enum Doing {
 }
 
 fn of_thread(evidence: &Evidence<'_>, family: &Family, thread: Utid) -> Vec<Problem> {
-    let life = seen_life(evidence, thread);
+    let life = evidence.timeline.life(thread);
     let mut finder = Finder::default();
-    each_stretch(evidence, thread, life.clone(), |stretch| match stretch {
+    each_stretch(evidence, thread, life, |stretch| match stretch {
         Stretch::Waiting(waiting) => finder.wait(evidence, &waiting),
         Stretch::Busy(interval) => finder.busy(evidence, thread, &interval),
     });
@@ -199,13 +212,14 @@ fn of_thread(evidence: &Evidence<'_>, family: &Family, thread: Utid) -> Vec<Prob
                 .unwrap_or(0);
             let excess = length.saturating_sub(usual) as f64;
             let is_often = often.contains(&candidate.window.start);
-            let habits = Habits {
-                takes_turns,
-                is_often,
+            let weight = match candidate.wait {
+                Some(wait) => {
+                    let owed = owed::owed(evidence, &wait, is_often);
+                    let is_usual = owed::lasts_all_along(evidence, &wait);
+                    family.felt_wait(evidence, &wait, owed) * if is_usual { ALL_ALONG } else { 1.0 }
+                }
+                None => family.felt(evidence, thread, candidate.doing, takes_turns),
             };
-            let mut weight = family.weight(evidence, thread, candidate.doing, habits);
-            let is_first = family.first.contains(&thread);
-            weight *= (candidate.wait).map_or(1.0, |wait| unattended(&wait, &life, is_first));
             let kind = match candidate.doing {
                 Doing::Waiting(_) => ProblemKind::Wait,
                 Doing::Busy if takes_turns => ProblemKind::Turn,
@@ -215,7 +229,8 @@ fn of_thread(evidence: &Evidence<'_>, family: &Family, thread: Utid) -> Vec<Prob
                 thread,
                 kind,
                 window: candidate.window,
-                score: excess * weight,
+                felt: weight,
+                score: worth(excess) * weight,
             }
         })
         .filter(|problem| problem.score >= SHORTEST_NS as f64 * 0.02)

@@ -11,7 +11,7 @@
 //! already on the way down, waiting, closes a circle, which is reported as a knot.
 
 use hangdog_graph::belief::{Belief, InVain, beliefs};
-use hangdog_graph::edge::ended_by;
+use hangdog_graph::edge::{ended_by, made_by};
 use hangdog_graph::owed::file_lock;
 use hangdog_graph::{Edge, EdgeKind, Evidence, Source, Strength, Wait, WaitKind};
 use hangdog_timeline::{Cause, State};
@@ -25,6 +25,7 @@ use crate::answers::Answer;
 use crate::baseline;
 use crate::blame::{Blame, BlameKind, Doubt, Knot, Piece, Step};
 use crate::judge::Setting;
+use crate::owed::is_home;
 use crate::shape::{NOBODY, Shape, source_of};
 use crate::stretch::{Stretch, Waiting, each_stretch};
 
@@ -54,6 +55,7 @@ impl Blame {
             blame: Blame::default(),
             finest: (window.end - window.start) / RESOLUTION,
             way: Vec::new(),
+            step: 0,
             sums: HashMap::new(),
         };
         walk.look(thread, window, None);
@@ -69,6 +71,8 @@ struct Walk<'a, 'e> {
     weighty: u64,
     /// The threads whose waits are being explained, outermost first.
     way: Vec<Utid>,
+    /// The step of the last of them.
+    step: usize,
     /// Pieces that are sums, by what their parts have in common.
     sums: HashMap<(usize, Utid, BlameKind, Option<Left>), usize>,
 }
@@ -97,6 +101,10 @@ impl Walk<'_, '_> {
         });
         self.way.push(thread);
         let mut seen = window.start;
+        let birth = self.evidence.timeline.life(thread).start.min(window.end);
+        if window.start < birth && self.before_birth(step, thread, window.start..birth) {
+            seen = birth;
+        }
         each_stretch(
             self.evidence,
             thread,
@@ -147,6 +155,33 @@ impl Walk<'_, '_> {
         self.way.pop();
     }
 
+    /// Lays the time before a thread was made to the one that made it. Gives whether that is known.
+    fn before_birth(&mut self, step: usize, thread: Utid, window: Range<u64>) -> bool {
+        let Some(edge) = made_by(self.evidence, thread) else {
+            return false;
+        };
+        let Source::Thread(parent) = edge.source else {
+            return false;
+        };
+        if self.way.contains(&parent) || self.way.len() >= DEEPEST {
+            return false;
+        }
+        let waiting = Waiting {
+            from: window.start,
+            to: window.end,
+            wait: Wait::unborn(thread, window.start, window.end),
+            wake: None,
+            parts: 1,
+            cried_wolf: 0,
+        };
+        let belief = Belief {
+            edge,
+            probability: 1.0,
+        };
+        self.look(parent, window, Some((step, waiting, belief)));
+        true
+    }
+
     fn piece(&mut self, piece: Piece) {
         if piece.ns == 0 {
             return;
@@ -184,6 +219,7 @@ impl Walk<'_, '_> {
     }
 
     fn explain(&mut self, step: usize, thread: Utid, waiting: Waiting) {
+        self.step = step;
         let (from, to) = (waiting.from, waiting.to);
         if to - from < self.finest {
             return self.piece(Piece {
@@ -213,7 +249,10 @@ impl Walk<'_, '_> {
                 let belief = Belief { edge, probability };
                 return self.look(next, from..to, Some((step, waiting, belief)));
             };
-            if self.is_circle(&edge, to) && !self.is_idle(&waiting, next) {
+            if self.is_circle(&edge, to)
+                && !self.is_idle(&waiting, next)
+                && !self.is_anybody_home(at, &waiting)
+            {
                 let threads = self.way[at..].to_vec();
                 self.blame.knots.push(Knot {
                     threads,
@@ -354,6 +393,20 @@ impl Walk<'_, '_> {
         }
     }
 
+    /// Whether one of those on the way from `at` on, or the one that waits now, waits as a server
+    /// that nobody asks for anything: it keeps the others waiting, and they do not keep it.
+    fn is_anybody_home(&self, at: usize, last: &Waiting) -> bool {
+        // Each step on the way was reached by the wait of the one before.
+        let steps = std::iter::successors(Some(self.step), |&step| self.blame.steps[step].above);
+        let above = steps
+            .take(self.way.len() - 1 - at)
+            .filter_map(|step| self.blame.steps[step].reached.as_ref());
+        above
+            .map(|(waiting, _)| waiting)
+            .chain([last])
+            .any(|waiting| is_home(self.evidence, &waiting.wait))
+    }
+
     /// Whether a thread waits for `other` without having asked it for anything, though it usually
     /// does before such a wait: one that serves `other` and did not answer this time is not kept
     /// waiting by it.
@@ -448,7 +501,11 @@ fn kind_of(kind: WaitKind) -> BlameKind {
         WaitKind::Disk => BlameKind::Disk,
         WaitKind::Paging => BlameKind::Paging,
         WaitKind::Stopped => BlameKind::Stopped,
-        WaitKind::Child | WaitKind::Idle | WaitKind::Kernel | WaitKind::Unknown => {
+        WaitKind::Child
+        | WaitKind::Idle
+        | WaitKind::Kernel
+        | WaitKind::Birth
+        | WaitKind::Unknown => {
             BlameKind::Unknown
         }
     }

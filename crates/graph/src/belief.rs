@@ -121,12 +121,21 @@ fn is_certain(edge: &Edge, wait: &Wait, in_vain: InVain) -> bool {
     // Who gives a lock back need not have had it all the time, but its own waits then lead on.
     let by_lock = matches!(edge.kind, EdgeKind::Unlock | EdgeKind::Holder);
     let timed_out = edge.kind == EdgeKind::Timer;
-    match edge.strength {
+    // Whoever woke it so that it went on is the one; a habit says less. But of one that had woken it
+    // in vain, again and again, this may have been once more.
+    let is_wolf = match wait.kind {
+        WaitKind::Condition | WaitKind::Lock => in_vain.by_last > 0,
+        _ => in_vain.by_last >= OFTEN,
+    };
+    match edge.source {
         _ if !waits_for_somebody || by_lock => true,
-        Strength::Strong => in_vain.by_last == 0 && !timed_out,
-        Strength::Weak => false,
+        Source::Thread(_) => !is_wolf,
+        _ => edge.strength == Strength::Strong && !timed_out && !is_wolf,
     }
 }
+
+/// So many wakes in vain by one make it hard to believe.
+const OFTEN: usize = 3;
 
 /// The weight of what was seen to end the wait, beside the counts of earlier ends.
 fn own_weight(edge: &Edge, wait: &Wait, in_vain: InVain, history: &History) -> f64 {

@@ -67,6 +67,9 @@ fn by_thread(evidence: &Evidence<'_>, wait: &Wait, row: usize) -> (Kind, Strengt
         return (Kind::Unknown, Weak, Source::Nobody);
     }
     let sure_if = |sure| if sure { Strong } else { Weak };
+    if evidence.shows(wakes.kernel_stack[row], Mark::Terminal) {
+        return (Kind::Input, Strong, Source::Nobody);
+    }
     let stack = wakes.user_stack[row];
     let (kind, strength) = match evidence.call(wakes.call[row]) {
         _ if wakes.new[row] => (Kind::Fork, Strong),

@@ -54,6 +54,8 @@ pub enum EdgeKind {
     Habit,
     /// The same thread went on, perhaps with other work.
     Next,
+    /// Something was typed, or came by a terminal otherwise.
+    Input,
     /// Woken in a way that the evidence does not name.
     Wake,
     /// Nothing is known.
@@ -81,6 +83,7 @@ impl EdgeKind {
             EdgeKind::Asked => "asked",
             EdgeKind::Habit => "habit",
             EdgeKind::Next => "next",
+            EdgeKind::Input => "input",
             EdgeKind::Wake => "wake",
             EdgeKind::Unknown => "unknown",
         }
@@ -210,6 +213,14 @@ pub fn ended_by(evidence: &Evidence<'_>, wait: &Wait, wake: Option<usize>) -> Ed
     }
 }
 
+/// Who made a thread, before which it could do nothing.
+pub fn made_by(evidence: &Evidence<'_>, thread: Utid) -> Option<Edge> {
+    let parent = evidence.threads.thread(thread).parent;
+    evidence.threads.known(parent)?;
+    let reason = format!("{} made it", evidence.name(parent));
+    Some(Edge::new(Kind::Fork, Strong, Source::Thread(parent), reason))
+}
+
 /// Whether a wake brought what was waited for.
 enum Answer {
     Yes,
@@ -227,17 +238,21 @@ fn answer(evidence: &Evidence<'_>, wait: &Wait, wake: usize) -> Answer {
     if Context::from(wakes.context[wake]) != Context::Task {
         return Answer::Yes;
     }
-    match evidence.call(wakes.call[wake]) {
-        Call::Kill if wait.kind == WaitKind::Signal => Answer::Yes,
-        Call::Kill if wakes.arg[wake] == SIGCONT && wait.row.is_none() => Answer::GoOn,
-        Call::Kill => Answer::No("a signal ended the wait, which brought nothing"),
-        Call::Trace => Answer::No("a tracer ended the wait, which brought nothing"),
+    // Programs wake each other by signals; but those that stop and let go on say nothing.
+    match (evidence.call(wakes.call[wake]), wakes.arg[wake]) {
+        (Call::Kill, SIGCONT) if wait.row.is_none() => Answer::GoOn,
+        (Call::Kill, SIGCONT | SIGSTOP | SIGTSTP) => {
+            Answer::No("a signal that stops or lets go on ended the wait, and brought nothing")
+        }
+        (Call::Trace, _) => Answer::No("a tracer ended the wait, and brought nothing"),
         _ => Answer::Yes,
     }
 }
 
-/// The same number on all machines that hangdog knows.
+// The same numbers on all machines that hangdog knows.
 const SIGCONT: u64 = 18;
+const SIGSTOP: u64 = 19;
+const SIGTSTP: u64 = 20;
 
 /// Whether the wake only made the thread die.
 fn was_death(evidence: &Evidence<'_>, wait: &Wait, wake: usize) -> bool {
@@ -271,6 +286,7 @@ fn by_no_thread(evidence: &Evidence<'_>, wait: &Wait, row: usize, kind: EdgeKind
     let context = Context::from(evidence.wakes.context[row]);
     let reason = match kind {
         Kind::Disk => "a block device finished",
+        Kind::Input => "something came in by its terminal",
         Kind::Network => "a packet arrived",
         Kind::Timer if context == Context::Softirq => "a kernel timer fired",
         Kind::Timer if wait.kind == WaitKind::Timer => "the timer that it waited for fired",

@@ -3,11 +3,13 @@
 use hangdog_timeline::Timeline;
 use hangdog_trace::Threads;
 use hangdog_trace::calls::{Call, Calls};
-use hangdog_trace::ids::{StackId, Utid};
+use hangdog_trace::ids::{StackId, Upid, Utid};
+use hangdog_trace::object::Object;
 use hangdog_trace::sockets::SocketTable;
 use hangdog_trace::stacks::StackTable;
 use hangdog_trace::tables::{Handoffs, Samples, Switches, Transfers, Wakes};
 use hangdog_trace::words::{Context, StackEnd};
+use std::collections::HashMap;
 use std::ops::Deref;
 
 use crate::file_locks::{File, FileLocks};
@@ -47,6 +49,8 @@ pub struct Evidence<'a> {
     wakers: Wakers,
     sampling: Sampling,
     file_locks: FileLocks,
+    /// Rows of `transfers` by object, in order.
+    uses: HashMap<u64, Vec<u32>>,
 }
 
 impl<'a> Deref for Evidence<'a> {
@@ -67,7 +71,12 @@ impl<'a> Evidence<'a> {
         let marks = Marks::new(tables.stacks);
         let wakers = Wakers::new(tables.wakes, |row| is_own(&tables, &marks, row));
         let threads = tables.timeline.threads().end as usize;
+        let mut uses: HashMap<u64, Vec<u32>> = HashMap::new();
+        for (row, &object) in tables.transfers.object.iter().enumerate() {
+            uses.entry(object).or_default().push(row as u32);
+        }
         Evidence {
+            uses,
             sampling: Sampling::new(tables.samples),
             file_locks: FileLocks::new(tables.handoffs, tables.threads, threads),
             tables,
@@ -128,6 +137,13 @@ impl<'a> Evidence<'a> {
         }
     }
 
+    /// Whether a process passes on what others send: a display server or a message bus. What comes
+    /// back from it need not be an answer.
+    pub fn passes_on(&self, process: Upid) -> bool {
+        let name = &self.threads.process(process).name;
+        names::PASSES_ON.iter().any(|start| name.starts_with(start))
+    }
+
     /// Whether a stack shows this.
     pub fn shows(&self, stack: StackId, mark: Mark) -> bool {
         self.marks.shows(self.stacks, stack, mark)
@@ -147,6 +163,13 @@ impl<'a> Evidence<'a> {
     /// or a device's, but perhaps the softirq that delivers what the thread itself just sent.
     pub fn is_own(&self, row: usize) -> bool {
         is_own(&self.tables, &self.marks, row)
+    }
+
+    /// Rows of `transfers` by an end of a connection before a moment, the last first.
+    pub(crate) fn uses_before(&self, object: Object, ts: u64) -> impl Iterator<Item = usize> + '_ {
+        let rows = self.uses.get(&object.0).map_or(&[][..], Vec::as_slice);
+        let until = rows.partition_point(|&row| self.transfers.ts[row as usize] < ts);
+        rows[..until].iter().rev().map(|&row| row as usize)
     }
 
     /// Whether a row of `wakes` is the answer of a program that serves a file system.

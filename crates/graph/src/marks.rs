@@ -32,6 +32,8 @@ pub enum Mark {
     Idle = 128,
     /// The kernel waits for the program that serves a file system, or takes its answer.
     ServedFile = 256,
+    /// The kernel hands on what came in by a terminal.
+    Terminal = 512,
 }
 
 /// Marks that one of the innermost few frames shows, by a part of its function's name.
@@ -45,12 +47,13 @@ const INNERMOST: [(Mark, &[&str]); 4] = [
 const FEW: usize = 4;
 
 /// Marks that any frame shows, by its function's name.
-const ANYWHERE: [(Mark, &[&str]); 5] = [
+const ANYWHERE: [(Mark, &[&str]); 6] = [
     (Mark::Idle, names::IDLE),
     (Mark::DiskWait, names::DISK_WAIT),
     (Mark::DiskWake, names::DISK_WAKE),
     (Mark::Sending, names::SENDING),
     (Mark::ServedFile, names::SERVED_FILE),
+    (Mark::Terminal, names::TERMINAL),
 ];
 
 /// The marks of all stacks, by their rows.

@@ -88,6 +88,36 @@ pub const DISK_WAIT: &[&str] = &[
     "btrfs_wait_ordered_range",
 ];
 
+/// Programs over whose connections come events, and not only answers: display servers, message
+/// buses, sound; by the start of their names.
+pub const PASSES_ON: &[&str] = &[
+    "Xorg",
+    "Xvfb",
+    "Xwayland",
+    "Xephyr",
+    "Xtigervnc",
+    "Xvnc",
+    "gnome-shell",
+    "kwin_",
+    "sway",
+    "weston",
+    "mutter",
+    "labwc",
+    "dbus-daemon",
+    "dbus-broker",
+    "pulseaudio",
+    "pipewire",
+    "ibus-daemon",
+    "at-spi",
+];
+
+/// Kernel code that hands on what came in by a terminal.
+pub const TERMINAL: &[&str] = &[
+    "flush_to_ldisc",
+    "tty_ldisc_receive_buf",
+    "n_tty_receive_buf_common",
+];
+
 /// Kernel code of files that a program serves (FUSE).
 pub const SERVED_FILE: &[&str] = &[
     "request_wait_answer",

@@ -10,7 +10,7 @@ use hangdog_timeline::{Interval, State};
 use hangdog_trace::ids::{NONE, Upid, Utid};
 use hangdog_trace::calls::Call;
 use hangdog_trace::object::{Object, ObjectKind};
-use hangdog_trace::sockets::Role;
+use hangdog_trace::sockets::{Holder, Role};
 use hangdog_trace::words::{HandoffStep, LastTransfer};
 
 use crate::edge::{Edge, EdgeKind, Source, Strength};
@@ -18,9 +18,6 @@ use crate::evidence::Evidence;
 use crate::file_locks::{self, File};
 use crate::marks::Mark;
 use crate::wait::{Wait, WaitKind};
-
-/// So many rows back it is looked for who used a socket last.
-const MEMORY: usize = 1_000_000;
 
 /// The one who owes a thread what it waits for, by what the wait itself is about: who has the other
 /// end of its pipe or connection, who serves its file system, and of a process that waits for
@@ -36,7 +33,8 @@ pub(crate) fn debtor(evidence: &Evidence<'_>, wait: &Wait) -> Option<Edge> {
             WaitKind::Message | WaitKind::Poll | WaitKind::Kernel,
             ObjectKind::Unix | ObjectKind::Inet,
         ) => peer(evidence, wait, object),
-        (WaitKind::Poll, ObjectKind::None | ObjectKind::Epoll) | (WaitKind::Idle, _) => {
+        (WaitKind::Poll, ObjectKind::None | ObjectKind::Epoll | ObjectKind::Eventfd)
+        | (WaitKind::Idle, _) => {
             asked_process(evidence, wait)
         }
         _ => None,
@@ -52,7 +50,7 @@ fn server_of_files(evidence: &Evidence<'_>, wait: &Wait) -> Option<Edge> {
         [only] => *only,
         _ => *servers.iter().find(stopped)?,
     };
-    let thread = thread_that_serves(evidence, server, Object::NONE, wait)?;
+    let thread = thread_of(evidence, server, Object::NONE, wait.end)?;
     let reason = format!("{} serves the file system", evidence.name(thread));
     Some(owes(thread, Strength::Strong, reason))
 }
@@ -77,7 +75,7 @@ fn other_end(evidence: &Evidence<'_>, wait: &Wait, pipe: Object) -> Option<Edge>
         [only] => only,
         _ => others.iter().copied().find(stopped).or(others.last().copied())?,
     };
-    let thread = thread_that_serves(evidence, chosen, pipe, wait)?;
+    let thread = thread_of(evidence, chosen, pipe, wait.end)?;
     let name = evidence.name(thread);
     let (reason, strength) = match (others.len(), writes) {
         (1, false) => (format!("only {name} can write to {pipe}"), Strength::Strong),
@@ -88,6 +86,16 @@ fn other_end(evidence: &Evidence<'_>, wait: &Wait, pipe: Object) -> Option<Edge>
         ),
     };
     Some(owes(thread, strength, reason))
+}
+
+/// Whether a wait is for what the parent of its process writes: orders, which may come at any time.
+pub fn parent_writes(evidence: &Evidence<'_>, wait: &Wait) -> bool {
+    let pipe = wait.object(evidence);
+    let process = evidence.threads.thread(wait.thread).upid;
+    let parent = evidence.threads.process(process).parent;
+    let holders = evidence.sockets.holders(pipe);
+    let mut writers = holders.iter().filter(|holder| holder.writes);
+    writers.any(|holder| holder.process == parent)
 }
 
 /// Who has the other end of a connection, or listens where it should lead.
@@ -104,8 +112,18 @@ fn peer(evidence: &Evidence<'_>, wait: &Wait, object: Object) -> Option<Edge> {
         .or_else(|| sockets.peer_process(object))?;
     let thread = match user {
         Some(user) if is_there(evidence, user, wait.end) => user,
-        _ => thread_that_serves(evidence, process, end.unwrap_or(Object::NONE), wait)?,
+        _ => thread_of(evidence, process, end.unwrap_or(Object::NONE), wait.end)?,
     };
+    // The debt moved on with what was asked.
+    if let Some(end) = end
+        && evidence.passes_on(process)
+        && let Some(handed) = handed_to(evidence, end, wait.end)
+        && evidence.threads.thread(handed).upid != evidence.threads.thread(wait.thread).upid
+    {
+        let (by, to) = (evidence.name(thread), evidence.name(handed));
+        let reason = format!("{by} passed on to {to} what it asked for, and that has not answered");
+        return Some(owes(handed, Strength::Strong, reason));
+    }
     if thread == wait.thread {
         return None;
     }
@@ -142,42 +160,102 @@ fn asked_process(evidence: &Evidence<'_>, wait: &Wait) -> Option<Edge> {
 /// The connection by which the process of a thread asked for something that it had not got when the
 /// wait ended, where there is one such.
 pub fn open_request(evidence: &Evidence<'_>, wait: &Wait) -> Option<Object> {
-    let sockets = evidence.sockets;
     let process = evidence.threads.thread(wait.thread).upid;
-    let mut open = sockets.asks(process).filter(|&object| {
-        match last_transfer(evidence, object, wait.end) {
-            Some(row) => {
-                let transfers = evidence.transfers;
-                // What was sent long before the wait was not what it is for.
-                transfers.sent[row]
-            }
-            None => {
-                let unread = sockets
-                    .peer(object)
-                    .into_iter()
-                    .chain(sockets.listeners(object))
-                    .filter_map(|end| sockets.holders(end).last())
-                    .any(|end| end.unread > 0);
-                let last = sockets.holders(object).first().map(|holder| holder.last);
-                unread || last == Some(LastTransfer::Sent)
-            }
-        }
-    });
+    let until = wait.end;
+    let asks = evidence.sockets.asks(process);
+    let mut open = asks.filter(|&object| is_open(evidence, object, until));
+    // One that certainly was not answered, rather than one that may need no answer.
     let first = open.next()?;
-    Some(match open.next() {
-        None => first,
-        // Of several, one whose answerer does not go on.
-        Some(second) => {
-            let is_stuck = |object: &Object| {
-                let end = sockets.peer(*object);
-                let holder = end.and_then(|end| sockets.holders(end).last());
-                holder.is_some_and(|holder| {
-                    holder.unread > 0 || stopped_thread(evidence, holder.process, wait.end).is_some()
-                })
-            };
-            [first, second].into_iter().chain(open).find(is_stuck)?
+    let is_stuck = |object: &Object| {
+        let end = other_end_of(evidence, *object);
+        end.is_some_and(|end| end.unread > 0 || stopped_thread(evidence, end.process, until).is_some())
+    };
+    Some([first].into_iter().chain(open).find(is_stuck).unwrap_or(first))
+}
+
+/// To whom a process that passes messages on handed the one that came last by `end`, its end of a
+/// connection: by the bytes that it sent next over another, or, where that was not seen, by what
+/// lies unread at one of those that it is connected to. None if that one has answered since.
+fn handed_to(evidence: &Evidence<'_>, end: Object, until: u64) -> Option<Utid> {
+    let transfers = evidence.transfers;
+    let sockets = evidence.sockets;
+    let Some(came) = last_received(evidence, end, until) else {
+        return left_unread(evidence, end, until);
+    };
+    let relay = transfers.thread[came];
+    let until_row = transfers.ts.partition_point(|&ts| ts < until);
+    let sent = (came + 1..until_row.min(came + PASSED_WITHIN))
+        .take_while(|&row| transfers.thread[row] != relay || transfers.sent[row])
+        .find(|&row| transfers.thread[row] == relay && transfers.object[row] != end.0)?;
+    let far = sockets.peer(Object(transfers.object[sent]))?;
+    let process = (sockets.holders(far).last().map(|holder| holder.process))
+        .or_else(|| sockets.peer_process(Object(transfers.object[sent])))?;
+    let answered = evidence
+        .uses_before(far, until)
+        .any(|row| row > sent && transfers.sent[row]);
+    (!answered).then(|| thread_of(evidence, process, far, until))?
+}
+
+/// A message is passed on within so many transfers of all.
+const PASSED_WITHIN: usize = 100_000;
+
+/// One that is connected to the process of `end` and has not read what that sent.
+fn left_unread(evidence: &Evidence<'_>, end: Object, until: u64) -> Option<Utid> {
+    let sockets = evidence.sockets;
+    let relay = sockets.holders(end).last()?.process;
+    let own = sockets.peer(end);
+    let mut unread = sockets
+        .served_by(relay)
+        .filter_map(|near| sockets.peer(near))
+        .filter(|far| Some(*far) != own)
+        .filter_map(|far| Some((far, sockets.holders(far).last()?)))
+        .filter(|(_, holder)| holder.unread > 0 && holder.process != relay);
+    let (far, holder) = unread.next()?;
+    thread_of(evidence, holder.process, far, until)
+}
+
+fn last_received(evidence: &Evidence<'_>, object: Object, until: u64) -> Option<usize> {
+    let mut uses = evidence.uses_before(object, until);
+    uses.find(|&row| !evidence.transfers.sent[row])
+}
+
+/// Who holds the other end of a connection, or listens where it leads.
+fn other_end_of(evidence: &Evidence<'_>, object: Object) -> Option<Holder> {
+    let sockets = evidence.sockets;
+    let ends = sockets.peer(object).into_iter().chain(sockets.listeners(object));
+    let mut holders = ends.filter_map(|end| sockets.holders(end).last());
+    holders.next().copied()
+}
+
+/// Whether what was asked for by a connection is owed at a moment: it was sent, and nothing came back;
+/// through one that passes on, if whoever was handed it did not answer.
+pub fn is_open(evidence: &Evidence<'_>, object: Object, until: u64) -> bool {
+    let end = other_end_of(evidence, object);
+    if end.is_some_and(|end| end.unread > 0) {
+        return true;
+    }
+    let sent = match last_transfer(evidence, object, until) {
+        Some(row) => evidence.transfers.sent[row],
+        None => {
+            let own = evidence.sockets.holders(object).first();
+            own.is_some_and(|own| own.last == LastTransfer::Sent)
         }
-    })
+    };
+    match end {
+        Some(end) if evidence.passes_on(end.process) => {
+            let far = evidence.sockets.peer(object);
+            sent && far.is_some_and(|far| handed_to(evidence, far, until).is_some())
+        }
+        _ => sent,
+    }
+}
+
+/// Whether a thread waits as one that has nothing to do.
+fn is_home(wait: &Wait) -> bool {
+    matches!(
+        wait.kind,
+        WaitKind::Poll | WaitKind::Condition | WaitKind::Idle | WaitKind::Signal | WaitKind::Unknown
+    )
 }
 
 fn owes(thread: Utid, strength: Strength, reason: String) -> Edge {
@@ -186,11 +264,7 @@ fn owes(thread: Utid, strength: Strength, reason: String) -> Edge {
 
 /// The row of `transfers` that used a socket last before `until`.
 fn last_transfer(evidence: &Evidence<'_>, object: Object, until: u64) -> Option<usize> {
-    let transfers = evidence.transfers;
-    let until = transfers.ts.partition_point(|&ts| ts < until);
-    (until.saturating_sub(MEMORY)..until)
-        .rev()
-        .find(|&row| transfers.object[row] == object.0)
+    evidence.uses_before(object, until).next()
 }
 
 fn last_user(evidence: &Evidence<'_>, object: Object, until: u64) -> Option<Utid> {
@@ -222,30 +296,20 @@ fn wait_at(evidence: &Evidence<'_>, thread: Utid, ts: u64) -> Option<Wait> {
 
 /// The thread of a process that should answer: one that is stopped; else one that waits for what
 /// lies at `object`; else one that is busy with something, which may be this; else the first.
-fn thread_that_serves(
-    evidence: &Evidence<'_>,
-    process: Upid,
-    object: Object,
-    wait: &Wait,
-) -> Option<Utid> {
-    if let Some(stopped) = stopped_thread(evidence, process, wait.end) {
+fn thread_of(evidence: &Evidence<'_>, process: Upid, object: Object, until: u64) -> Option<Utid> {
+    if let Some(stopped) = stopped_thread(evidence, process, until) {
         return Some(stopped);
     }
     let alive = || {
         let threads = &evidence.threads.process(process).threads;
-        (threads.iter().copied()).filter(|&thread| is_there(evidence, thread, wait.end))
+        (threads.iter().copied()).filter(|&thread| is_there(evidence, thread, until))
     };
     let reads = |&thread: &Utid| {
-        let there = wait_at(evidence, thread, wait.end);
+        let there = wait_at(evidence, thread, until);
         !object.is_none() && there.is_some_and(|there| there.object(evidence) == object)
     };
     let is_busy = |&thread: &Utid| {
-        wait_at(evidence, thread, wait.end).is_none_or(|there| {
-            !matches!(
-                there.kind,
-                WaitKind::Poll | WaitKind::Condition | WaitKind::Signal | WaitKind::Unknown
-            )
-        })
+        wait_at(evidence, thread, until).is_none_or(|there| !is_home(&there))
     };
     let is_main = |&thread: &Utid| evidence.threads.thread(thread).is_main();
     alive()

@@ -172,12 +172,21 @@ impl SocketTable {
 
     /// The connections of a process of which it is the client.
     pub fn asks(&self, process: Upid) -> impl Iterator<Item = Object> + '_ {
+        self.of(process, Role::Client)
+    }
+
+    /// The connections of a process of which it is the server.
+    pub fn served_by(&self, process: Upid) -> impl Iterator<Item = Object> + '_ {
+        self.of(process, Role::Server)
+    }
+
+    fn of(&self, process: Upid, role: Role) -> impl Iterator<Item = Object> + '_ {
         let is_of = move |holders: &[Holder]| holders.iter().any(|it| it.process == process);
         self.holders
             .iter()
             .filter(move |(_, holders)| is_of(holders))
             .map(|(&object, _)| Object(object))
-            .filter(|&object| self.role(object) == Some(Role::Client))
+            .filter(move |&object| self.role(object) == Some(role))
     }
 
     /// Processes that serve a file system.

@@ -14,15 +14,6 @@ use std::ops::Range;
 
 use super::{Doing, input};
 
-/// What a thread usually does.
-#[derive(Clone, Copy)]
-pub(super) struct Habits {
-    /// It takes turns in an event loop.
-    pub(super) takes_turns: bool,
-    /// It waits often at the place that is looked at.
-    pub(super) is_often: bool,
-}
-
 /// The processes that a recorded command consists of.
 pub(super) struct Family {
     /// The main threads that stand for the user: the command's, and, where that does nothing but
@@ -90,61 +81,59 @@ impl Family {
         }
     }
 
-    /// How likely it is that somebody waits for what this thread does.
-    pub(super) fn weight(
+    /// How much a wait of which so much is owed is felt.
+    pub(super) fn felt_wait(&self, evidence: &Evidence<'_>, wait: &Wait, owed: f64) -> f64 {
+        let known = evidence.threads.thread(wait.thread);
+        if self.first.is_empty() {
+            return owed;
+        }
+        match (
+            self.first.contains(&wait.thread),
+            self.members.contains(&known.upid),
+        ) {
+            // Whoever recorded a command asks where its time went, also where that was as it wished;
+            // an event loop that waits for its user is not known from one that does not.
+            (true, _) => match wait.kind {
+                WaitKind::Poll | WaitKind::Device | WaitKind::Idle => owed.max(0.05),
+                WaitKind::Sleep | WaitKind::Child => owed.max(0.3),
+                _ => owed.max(0.1),
+            },
+            (_, true) if known.is_main() => owed * 0.5,
+            (_, true) => owed * 0.3,
+            _ => owed * 0.1,
+        }
+    }
+
+    /// How much what a thread computes is felt, or a series of small waits; `takes_turns` says that
+    /// it does so in an event loop.
+    pub(super) fn felt(
         &self,
         evidence: &Evidence<'_>,
         thread: Utid,
         doing: Doing,
-        habits: Habits,
+        takes_turns: bool,
     ) -> f64 {
         let known = evidence.threads.thread(thread);
-        let waiting = matches!(doing, Doing::Waiting(_));
         if !self.first.is_empty() {
             return match (
                 self.first.contains(&thread),
                 self.members.contains(&known.upid),
             ) {
-                (true, _) if self.first.first() != Some(&thread) => 0.9,
-                (true, _) => match doing {
-                    // An event loop that waits for its user is not known from one that does not.
-                    Doing::Waiting(WaitKind::Poll | WaitKind::Device) => 0.5,
-                    _ => 1.0,
-                },
-                (_, true) if waiting && known.is_main() => 0.1,
-                (_, true) if waiting => 0.05,
+                (true, _) => 0.9,
                 (_, true) => 0.3,
                 _ => 0.02,
             };
         }
-        let habitual = matches!(
-            doing,
-            Doing::Waiting(
-                WaitKind::Poll
-                    | WaitKind::Idle
-                    | WaitKind::Device
-                    | WaitKind::Sleep
-                    | WaitKind::Timer
-                    | WaitKind::Child
-                    | WaitKind::Signal
-                    | WaitKind::Message
-                    | WaitKind::Unknown
-                    | WaitKind::Stopped
-            )
-        );
-        match (known.is_main(), habitual, doing) {
-            (_, true, _) => 0.05,
-            // A batch job: nobody is known to wait for a part of it.
-            (true, _, Doing::Busy) if !habits.takes_turns => 0.3,
-            // Where a thread often waits for a condition, it waits for work.
-            (true, _, Doing::Waiting(WaitKind::Condition)) if habits.is_often => 0.05,
-            (true, _, Doing::Waiting(WaitKind::Condition)) if !habits.takes_turns => 0.1,
-            (true, ..) => 1.0,
-            (false, _, Doing::Waiting(WaitKind::Condition)) => 0.05,
-            (false, ..) => 0.3,
+        match doing {
+            Doing::Busy if !takes_turns => BATCH,
+            Doing::Waiting(WaitKind::Sleep) => BATCH,
+            _ => 0.3,
         }
     }
 }
+
+/// Nobody is known to wait for a part of what a batch job does.
+const BATCH: f64 = 0.05;
 
 /// A thread's life without a wait in front of it of which the trace saw no beginning: that of a
 /// command for its recording to begin, or of a thread that was there before.
@@ -177,17 +166,4 @@ fn only_waits_for_children(evidence: &Evidence<'_>, thread: Utid) -> bool {
         .map(|interval| interval.duration())
         .max();
     longest.is_some_and(|longest| longest as f64 >= NEARLY_ALL * (life.end - life.start) as f64)
-}
-
-/// Less for waits that are nearly all of a thread's life: a shell that waits for its command, a
-/// worker for which there was no work; and for those of which the trace saw no beginning. Unless
-/// it names who keeps it waiting, or is what the user's command did with its life.
-pub(super) fn unattended(wait: &Wait, life: &Range<u64>, is_first: bool) -> f64 {
-    let whole_life = wait.duration() as f64 >= 0.9 * (life.end - life.start) as f64;
-    let of_command = is_first && wait.kind != WaitKind::Child;
-    let unseen = wait.row.is_none();
-    match whole_life && !of_command || unseen {
-        true if wait.holder.is_none() => 0.05,
-        _ => 1.0,
-    }
 }

@@ -11,12 +11,17 @@ use std::ops::Range;
 use super::{Doing, SHORTEST_NS};
 use crate::stretch::Waiting;
 
+/// From so many looks in vain on a thread looks now and then, and is not kept waiting.
+const LOOKS: usize = 3;
+
 pub(super) struct Candidate {
     pub(super) window: Range<u64>,
     pub(super) doing: Doing,
     /// Where waits of the same kind are counted.
     pub(super) site: Option<Site>,
     pub(super) wait: Option<Wait>,
+    /// It looked again and again whether something had come.
+    pub(super) looks: bool,
 }
 
 #[derive(Default)]
@@ -123,6 +128,7 @@ impl Finder {
                 doing: Doing::Waiting(asked_for(evidence, &waiting.wait)),
                 site,
                 wait: Some(waiting.wait),
+                looks: waiting.parts > LOOKS,
             });
             self.shrink();
         }
@@ -199,6 +205,7 @@ impl Finder {
                 doing: Doing::Waiting(series.kind),
                 site: Some(site),
                 wait: None,
+                looks: false,
             });
             self.shrink();
         }
@@ -238,6 +245,7 @@ impl Finder {
                 doing: Doing::Busy,
                 site: None,
                 wait: None,
+                looks: false,
             });
             self.shrink();
         }
@@ -264,6 +272,9 @@ impl Finder {
     /// Whether the thread waited often where this candidate is.
     pub(super) fn is_often(&self, candidate: &Candidate) -> bool {
         const OFTEN: u32 = 3;
+        if candidate.looks {
+            return true;
+        }
         let times = candidate.site.and_then(|site| self.lengths.get(&site));
         times.is_some_and(|&at| self.counts[at].iter().sum::<u32>() >= OFTEN)
     }

@@ -10,7 +10,7 @@ use hangdog_trace::ids::{Upid, Utid};
 use std::collections::{HashMap, HashSet};
 
 use super::family::Family;
-use super::{Problem, ProblemKind};
+use super::{Problem, ProblemKind, worth};
 
 /// Programs that draw what others show, by the start of their names.
 const SERVERS: [&str; 12] = [
@@ -76,11 +76,18 @@ pub(super) fn find(evidence: &Evidence<'_>, family: &Family) -> Vec<Problem> {
             let reader = connection.reader;
             connection.long.into_iter().filter_map(move |(from, to)| {
                 let thread = reader?;
+                // What is never read, because its reader has ended, keeps nobody waiting.
+                let to = to.min(evidence.timeline.life(thread).end);
+                if to.saturating_sub(from) <= UNREAD_NS {
+                    return None;
+                }
+                let felt = WEIGHT * family.share(evidence, thread);
                 Some(Problem {
                     thread,
                     window: turn_before(evidence, thread, from)..to,
                     kind: ProblemKind::Input,
-                    score: (to - from) as f64 * WEIGHT * family.share(evidence, thread),
+                    felt,
+                    score: worth((to - from) as f64) * felt,
                 })
             })
         })

@@ -6,7 +6,7 @@ use hangdog_trace::words::{HandoffKind, HandoffStep};
 use std::collections::HashMap;
 
 use super::family::Family;
-use super::{Problem, ProblemKind};
+use super::{Problem, ProblemKind, worth};
 
 /// Who is refused and does not ask again for so long has given up.
 const GIVES_UP_NS: u64 = 2_000_000_000;
@@ -20,11 +20,13 @@ pub(super) fn find(evidence: &Evidence<'_>, family: &Family) -> Vec<Problem> {
     let mut problems = Vec::new();
     let mut end = |thread: Utid, from: u64, to: u64| {
         if to.saturating_sub(from) >= SHORTEST_NS {
+            let felt = family.share(evidence, thread);
             problems.push(Problem {
                 thread,
                 window: from..to,
                 kind: ProblemKind::Wait,
-                score: (to - from) as f64 * family.share(evidence, thread),
+                felt,
+                score: worth((to - from) as f64) * felt,
             });
         }
     };

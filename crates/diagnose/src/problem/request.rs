@@ -8,10 +8,12 @@ use hangdog_graph::Evidence;
 use hangdog_graph::role::role;
 use hangdog_timeline::State;
 use hangdog_trace::ids::Utid;
+use hangdog_trace::object::Object;
+use hangdog_trace::sockets::Role;
 use std::collections::{HashMap, HashSet};
 
 use super::family::Family;
-use super::{Problem, ProblemKind, input};
+use super::{Problem, ProblemKind, input, worth};
 
 /// A request is an outlier from so many times the median of its like on.
 const TIMES: u64 = 4;
@@ -63,10 +65,19 @@ pub(super) fn find(evidence: &Evidence<'_>, family: &Family) -> Vec<Problem> {
         let is_server = *servers
             .entry(thread)
             .or_insert_with(|| input::serves(evidence, thread));
-        if is_server {
+        if is_server || passes_on(evidence, Object(object)) {
             continue;
         }
         if before.sent == sent || ts <= before.ts {
+            continue;
+        }
+        // Between an answer and the next request nothing is owed.
+        let asks = match evidence.sockets.role(Object(object)) {
+            Some(Role::Client) => !sent,
+            Some(Role::Server) => sent,
+            None => true,
+        };
+        if !asks {
             continue;
         }
         // A server's work for a client that is in the trace is a part of the client's request.
@@ -107,16 +118,25 @@ pub(super) fn find(evidence: &Evidence<'_>, family: &Family) -> Vec<Problem> {
         requests.retain(|request| is_long(request) && (serves || waited(evidence, request)));
         requests.sort_by_key(|request| std::cmp::Reverse(request.to - request.from));
         requests.truncate(MOST);
-        problems.extend(requests.into_iter().map(|request| Problem {
-            thread: request.thread,
-            window: request.from..request.to,
-            kind: ProblemKind::Request,
-            score: (request.to - request.from).saturating_sub(usual) as f64
-                * weight(evidence, request.thread)
-                * family.share(evidence, request.thread),
+        problems.extend(requests.into_iter().map(|request| {
+            let excess = (request.to - request.from).saturating_sub(usual);
+            let felt = weight(evidence, request.thread) * family.share(evidence, request.thread);
+            Problem {
+                thread: request.thread,
+                window: request.from..request.to,
+                kind: ProblemKind::Request,
+                felt,
+                score: worth(excess as f64) * felt,
+            }
         }));
     }
     problems
+}
+
+/// Whether events come over a connection, too.
+fn passes_on(evidence: &Evidence<'_>, object: Object) -> bool {
+    let process = evidence.sockets.peer_process(object);
+    process.is_some_and(|process| evidence.passes_on(process))
 }
 
 /// A program's main thread stands for its user.

@@ -1,0 +1,118 @@
+//! Whether something is owed to a thread that waits.
+//!
+//! A wait is a problem only if somebody owes the waiter what it waits for: the holder of a lock, a
+//! device, a server that was asked. Who waits to be asked, or for time to pass as it wished, is
+//! idle, however long.
+
+use hangdog_graph::owed::{is_open, open_request, parent_writes};
+use hangdog_graph::{Evidence, Wait, WaitKind};
+use hangdog_trace::calls::Call;
+use hangdog_trace::object::{Object, ObjectKind};
+use hangdog_trace::sockets::Role;
+use hangdog_trace::words::Left;
+
+/// How likely it is that a wait is for what somebody owes, 0 to 1; `often` says that the thread
+/// often waits there.
+pub(crate) fn owed(evidence: &Evidence<'_>, wait: &Wait, often: bool) -> f64 {
+    let is_main = evidence.threads.thread(wait.thread).is_main();
+    let object = wait.object(evidence);
+    match wait.kind {
+        WaitKind::Lock | WaitKind::Disk | WaitKind::Paging => 1.0,
+        WaitKind::Condition if wait.holder.is_some() => HOPED,
+        // Where a thread often waits for a condition, or does nothing else, it waits for work.
+        WaitKind::Condition => match is_main && !often && !lasts_all_along(evidence, wait) {
+            true => HOPED,
+            false => IDLE,
+        },
+        WaitKind::Message if wait.is_for_served_file(evidence) => 1.0,
+        WaitKind::Message | WaitKind::Poll => match (object.kind(), evidence.sockets.role(object)) {
+            (_, Some(Role::Client)) if wait.kind == WaitKind::Poll => {
+                let is_open = is_open(evidence, object, wait.end);
+                if is_open { asked_by(evidence, object) } else { IDLE }
+            }
+            (_, Some(Role::Client)) => 1.0,
+            (_, Some(Role::Server)) => IDLE,
+            // A socket that is no end of a connection: it asks for one, or waits for somebody's.
+            (ObjectKind::Inet | ObjectKind::Unix, None) => match call(evidence, wait) {
+                Some(Call::Connect) => 1.0,
+                Some(Call::Accept) => IDLE,
+                _ if evidence.sockets.listeners(object).next().is_some() => 1.0,
+                _ => asked(evidence, wait).max(STREAM),
+            },
+            (ObjectKind::Pipe, _) if parent_writes(evidence, wait) => IDLE,
+            (ObjectKind::Pipe, _) => STREAM,
+            _ => asked(evidence, wait),
+        },
+        WaitKind::Idle => asked(evidence, wait),
+        // What the child does may be as it should be.
+        WaitKind::Child => MAYBE,
+        WaitKind::Kernel => match call(evidence, wait) {
+            _ if is_uninterruptible(evidence, wait) => 1.0,
+            Some(Call::Connect) => 1.0,
+            Some(Call::Read | Call::Receive | Call::Poll) => IDLE,
+            _ => MAYBE,
+        },
+        WaitKind::Signal
+        | WaitKind::Sleep
+        | WaitKind::Timer
+        | WaitKind::Device
+        | WaitKind::Stopped
+        | WaitKind::Birth
+        | WaitKind::Unknown => IDLE,
+    }
+}
+
+/// Whether a wait is as long as the trace.
+pub(crate) fn lasts_all_along(evidence: &Evidence<'_>, wait: &Wait) -> bool {
+    wait.start == 0 && wait.end >= evidence.timeline.end()
+}
+
+/// Of a wait for anything: whether its process asked for something that it has not got.
+fn asked(evidence: &Evidence<'_>, wait: &Wait) -> f64 {
+    // The first thread is who asks; others serve the connections.
+    let is_main = evidence.threads.thread(wait.thread).is_main();
+    match open_request(evidence, wait) {
+        Some(object) if is_main => asked_by(evidence, object),
+        _ => IDLE,
+    }
+}
+
+/// How likely it is that an open request by a connection is owed.
+fn asked_by(evidence: &Evidence<'_>, object: Object) -> f64 {
+    let peer = evidence.sockets.peer_process(object);
+    // What goes through a bus need not be asked for by who is seen to.
+    match peer.is_some_and(|process| evidence.passes_on(process)) {
+        true => BY_BUS,
+        false => ASKED,
+    }
+}
+
+/// Whether a thread waits as a server does that nobody asks for anything.
+pub(crate) fn is_home(evidence: &Evidence<'_>, wait: &Wait) -> bool {
+    match wait.kind {
+        WaitKind::Poll | WaitKind::Message => owed(evidence, wait, false) <= IDLE,
+        WaitKind::Idle => true,
+        _ => false,
+    }
+}
+
+fn call(evidence: &Evidence<'_>, wait: &Wait) -> Option<Call> {
+    let row = wait.row?;
+    Some(evidence.call(evidence.switches.call[row]))
+}
+
+fn is_uninterruptible(evidence: &Evidence<'_>, wait: &Wait) -> bool {
+    wait.row.is_some_and(|row| {
+        Left::from(evidence.switches.left[row]) == Left::Uninterruptible
+    })
+}
+
+/// It may be that a result is awaited.
+const HOPED: f64 = 0.4;
+const MAYBE: f64 = 0.2;
+const ASKED: f64 = 0.9;
+const BY_BUS: f64 = 0.3;
+/// What comes through a pipe comes when it is ready.
+const STREAM: f64 = 0.1;
+/// Nothing is owed, as far as is known.
+pub(crate) const IDLE: f64 = 0.01;

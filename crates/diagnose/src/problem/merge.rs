@@ -1,0 +1,237 @@
+//! Stretches that are one problem: a thread that waits, and those that it waits for.
+//!
+//! A freeze is found once at each thread that it holds up, and where its cause runs. What somebody
+//! feels is at the end of the chain: the one that asked. So of two stretches of which one waits for
+//! the other, that one stays which waits; of several that wait for the same thread, the first.
+//! Whoever only started a program and waits for its end did not ask for a part of what it does:
+//! then the program's own stretch stays.
+
+use hangdog_graph::edge::{ended_by, made_by};
+use hangdog_graph::owed::file_lock;
+use hangdog_graph::{EdgeKind, Evidence, Source, WaitKind};
+use hangdog_trace::ids::{NONE, Upid, Utid};
+use hangdog_trace::object::ObjectKind;
+use std::ops::Range;
+
+use super::{Problem, ProblemKind};
+use crate::owed::owed;
+use crate::stretch::{Stretch, Waiting, each_stretch};
+
+/// So many of the worst are held against each other.
+const MOST: usize = 64;
+/// A wait is what a stretch is about from this share of it on.
+const MAIN_SHARE: f64 = 0.5;
+/// Two stretches are at one time if they share so much of the shorter.
+const SAME_TIME: f64 = 0.8;
+/// What is felt less than this stands for no other: its thread waits for one that it asked for
+/// nothing.
+const LEAST_FELT: f64 = 0.09;
+/// Who asked stands for who was asked if it suffers at least so much of what that does.
+const AS_MUCH: f64 = 0.5;
+/// No chain of waits is followed further.
+const LONGEST: usize = 12;
+
+/// One that the problem's thread waits for, directly or by others.
+struct Link {
+    thread: Utid,
+    window: Range<u64>,
+    /// It was only started by the one before.
+    is_started: bool,
+}
+
+struct Chained {
+    problem: Problem,
+    links: Vec<Link>,
+}
+
+/// How much of what is felt is left where a program only waits for its own work.
+const OWN_WORK: f64 = 0.2;
+
+/// The problems that are left of `problems`, which are sorted, the worst first.
+pub(super) fn merge(evidence: &Evidence<'_>, problems: Vec<Problem>) -> Vec<Problem> {
+    let mut kept: Vec<Chained> = Vec::new();
+    let mut all: Vec<Chained> = problems
+        .into_iter()
+        .take(MOST)
+        .map(|problem| Chained::new(evidence, problem))
+        .collect();
+    all.sort_by(|a, b| b.problem.score.total_cmp(&a.problem.score));
+    for new in all {
+        if kept.iter().any(|old| old.is_same(&new)) {
+            continue;
+        }
+        if let Some(old) = kept.iter_mut().find(|old| old.is_felt() && old.waits_for(&new)) {
+            // A program's own wait says more than that somebody started it.
+            if old.only_started(&new) && !new.links.is_empty() {
+                let score = old.problem.score;
+                *old = new;
+                old.problem.score = score;
+            }
+            continue;
+        }
+        if let Some(old) = kept.iter_mut().find(|old| new.waits_for(old)) {
+            if new.is_felt_like(old) && !new.only_started(old) {
+                let score = old.problem.score;
+                *old = new;
+                old.problem.score = score;
+            }
+            continue;
+        }
+        if !kept.iter().any(|old| old.ends_alike(&new)) {
+            kept.push(new);
+        }
+    }
+    kept.into_iter().map(|chained| chained.problem).collect()
+}
+
+impl Chained {
+    fn new(evidence: &Evidence<'_>, mut problem: Problem) -> Chained {
+        let links = links(evidence, &problem);
+        if is_own_work(evidence, &problem, &links) {
+            problem.felt *= OWN_WORK;
+            problem.score *= OWN_WORK;
+        }
+        Chained { problem, links }
+    }
+
+    fn is_same(&self, other: &Chained) -> bool {
+        self.problem.thread == other.problem.thread && self.problem.overlaps(&other.problem)
+    }
+
+    /// Whether what this one suffers is worth as much as what the other does.
+    fn is_felt_like(&self, other: &Chained) -> bool {
+        self.is_felt() && self.problem.felt >= AS_MUCH * other.problem.felt
+    }
+
+    fn is_felt(&self) -> bool {
+        self.problem.felt >= LEAST_FELT
+    }
+
+    fn waits_for(&self, other: &Chained) -> bool {
+        self.link_to(other).is_some()
+    }
+
+    fn link_to(&self, other: &Chained) -> Option<usize> {
+        self.links.iter().position(|link| {
+            link.thread == other.problem.thread && is_one_time(&link.window, &other.problem.window)
+        })
+    }
+
+    /// Whether nothing but starting programs leads from this problem to the other.
+    fn only_started(&self, other: &Chained) -> bool {
+        let to = self.link_to(other).map_or(0, |at| at + 1);
+        self.links[..to].iter().all(|link| link.is_started)
+    }
+
+    /// Whether both wait for the same thread at the same time.
+    fn ends_alike(&self, other: &Chained) -> bool {
+        match (self.links.last(), other.links.last()) {
+            (Some(a), Some(b)) => a.thread == b.thread && is_one_time(&a.window, &b.window),
+            _ => false,
+        }
+    }
+}
+
+fn is_one_time(a: &Range<u64>, b: &Range<u64>) -> bool {
+    let both = a.end.min(b.end).saturating_sub(a.start.max(b.start));
+    let shorter = (a.end - a.start).min(b.end - b.start);
+    both as f64 >= SAME_TIME * shorter as f64 && both > 0
+}
+
+/// Whom a problem's thread waits for, and so on.
+fn links(evidence: &Evidence<'_>, problem: &Problem) -> Vec<Link> {
+    let mut links: Vec<Link> = Vec::new();
+    let (mut thread, mut window) = (problem.thread, problem.window.clone());
+    while links.len() < LONGEST {
+        let Some(link) = next_link(evidence, thread, window) else {
+            break;
+        };
+        if link.thread == problem.thread || links.iter().any(|known| known.thread == link.thread) {
+            break;
+        }
+        (thread, window) = (link.thread, link.window.clone());
+        links.push(link);
+    }
+    links
+}
+
+/// Whom a thread waits for in most of a window: for one that was not made yet, whoever made it.
+fn next_link(evidence: &Evidence<'_>, thread: Utid, window: Range<u64>) -> Option<Link> {
+    let birth = evidence.timeline.life(thread).start.min(window.end);
+    let unborn = window.start..birth.max(window.start);
+    if is_most(&unborn, &window)
+        && let Source::Thread(parent) = made_by(evidence, thread)?.source
+    {
+        return Some(Link {
+            thread: parent,
+            window: unborn,
+            is_started: false,
+        });
+    }
+    let waiting = main_wait(evidence, thread, window)?;
+    let wait = &waiting.wait;
+    let by_lock = matches!(wait.kind, WaitKind::Sleep | WaitKind::Lock)
+        .then(|| file_lock(evidence, wait, waiting.to))
+        .flatten();
+    let edge = by_lock.unwrap_or_else(|| ended_by(evidence, wait, waiting.wake));
+    let Source::Thread(next) = edge.source else {
+        return None;
+    };
+    let by_pipe = wait.object(evidence).kind() == ObjectKind::Pipe;
+    Some(Link {
+        thread: next,
+        window: waiting.from..waiting.to,
+        is_started: wait.kind == WaitKind::Child
+            || edge.kind == EdgeKind::Exit
+            || by_pipe && is_child(evidence, next, thread),
+    })
+}
+
+fn is_most(part: &Range<u64>, window: &Range<u64>) -> bool {
+    (part.end - part.start) as f64 >= MAIN_SHARE * (window.end - window.start) as f64
+        && !part.is_empty()
+}
+
+/// Whether a program only waits for a part of itself, for what it started, or for what was started
+/// with it, and nobody owes anything to that: a batch job, of which nobody is known to await a part.
+fn is_own_work(evidence: &Evidence<'_>, problem: &Problem, links: &[Link]) -> bool {
+    let Some(last) = links.last() else {
+        return false;
+    };
+    problem.kind == ProblemKind::Wait
+        && is_family(evidence, last.thread, problem.thread)
+        && main_wait(evidence, last.thread, last.window.clone())
+            .is_none_or(|waiting| owed(evidence, &waiting.wait, false) < LEAST_FELT)
+}
+
+/// Whether a thread is of the process of another, of one that this started, or of its siblings.
+fn is_family(evidence: &Evidence<'_>, thread: Utid, of: Utid) -> bool {
+    let process = |thread: Utid| evidence.threads.thread(thread).upid;
+    let parent = |process: Upid| evidence.threads.process(process).parent;
+    let own = process(of);
+    let ancestors = std::iter::successors(Some(process(thread)), |&at| {
+        Some(parent(at)).filter(|&above| above != NONE && above != at)
+    });
+    ancestors
+        .take(LONGEST)
+        .any(|at| at == own || parent(at) == parent(own) && parent(own) != NONE)
+}
+
+/// Whether a thread is of a process that another's made.
+fn is_child(evidence: &Evidence<'_>, thread: Utid, of: Utid) -> bool {
+    let process = |thread: Utid| evidence.threads.thread(thread).upid;
+    evidence.threads.process(process(thread)).parent == process(of)
+}
+
+/// The wait that most of a thread's time in `window` went to.
+fn main_wait(evidence: &Evidence<'_>, thread: Utid, window: Range<u64>) -> Option<Waiting> {
+    let mut longest: Option<Waiting> = None;
+    each_stretch(evidence, thread, window.clone(), |stretch| {
+        if let Stretch::Waiting(waiting) = stretch
+            && longest.is_none_or(|other| waiting.to - waiting.from > other.to - other.from)
+        {
+            longest = Some(waiting);
+        }
+    });
+    longest.filter(|waiting| is_most(&(waiting.from..waiting.to), &window))
+}
