@@ -30,6 +30,9 @@ use crate::stretch::{Stretch, Waiting, each_stretch};
 
 /// Waits shorter than the problem by this factor are not followed: they are laid to their own kind.
 const RESOLUTION: u64 = 50_000;
+/// Of a run as a whole, waits shorter than this are not followed, ns. A long run may consist of
+/// nothing but short waits, for one child after the other.
+const FINEST_OF_RUN_NS: u64 = 10_000;
 /// Of a wait that is at least this part of the problem all that may have ended it is looked at.
 const WEIGHTY: u64 = 20;
 /// Whoever woke a thread in vain so often, and more often than all others, is hard to believe.
@@ -47,12 +50,35 @@ impl Blame {
         window: Range<u64>,
         setting: Setting<'_>,
     ) -> Blame {
+        let finest = (window.end - window.start) / RESOLUTION;
+        Blame::with_finest(evidence, thread, window, setting, finest)
+    }
+
+    /// The same of a run as a whole: short waits are followed too, however long the run.
+    pub(crate) fn of_run(
+        evidence: &Evidence<'_>,
+        thread: Utid,
+        window: Range<u64>,
+        setting: Setting<'_>,
+    ) -> Blame {
+        let finest = ((window.end - window.start) / RESOLUTION).min(FINEST_OF_RUN_NS);
+        Blame::with_finest(evidence, thread, window, setting, finest)
+    }
+
+    /// Of which waits shorter than `finest` ns are not followed.
+    fn with_finest(
+        evidence: &Evidence<'_>,
+        thread: Utid,
+        window: Range<u64>,
+        setting: Setting<'_>,
+        finest: u64,
+    ) -> Blame {
         let mut walk = Walk {
             evidence,
             setting,
             weighty: (window.end - window.start) / WEIGHTY,
             blame: Blame::default(),
-            finest: (window.end - window.start) / RESOLUTION,
+            finest,
             way: Vec::new(),
             sums: HashMap::new(),
         };
