@@ -98,12 +98,15 @@ enum What<'e> {
 }
 
 impl What<'_> {
-    /// In words that follow a program's name.
-    fn text(self, kind: BlameKind) -> String {
+    /// In words that follow the name of `process`.
+    fn text(self, process: &str, kind: BlameKind) -> String {
         let text = match (self, kind) {
             (What::Importing, _) => "importing modules",
             (What::Starting, _) => "starting and ending processes",
-            (What::CpuOf(name), _) => return format!("waiting for a CPU that {name} had"),
+            (What::CpuOf(name), _) => {
+                let another = if name == process { "another " } else { "" };
+                return format!("waiting for a CPU that {another}{name} had");
+            }
             (What::Quota, _) => "held back by the CPU quota of its control group",
             (What::AsKind, BlameKind::Run) => "running",
             (What::AsKind, BlameKind::Runnable) => "waiting for a CPU",
@@ -179,7 +182,7 @@ impl Whole {
                     process: process.to_owned(),
                     processes: sum.processes.len(),
                     kind: kind.text(),
-                    what: what.text(kind),
+                    what: what.text(process, kind),
                     ns: sum.ns,
                     share: sum.ns as f64 / wall,
                     function: function.as_ref().map(|function| function.name.clone()),

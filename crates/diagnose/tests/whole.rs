@@ -1,0 +1,213 @@
+//! A recorded command as a whole: its run, and where its time went.
+
+mod support;
+
+use hangdog_diagnose::whole::{Entry, Whole, run_of, stands_out};
+use hangdog_diagnose::{Answers, Problem, Verdict, diagnose_run};
+use support::*;
+
+/// The verdict on the run of the command with tid 100.
+fn verdict_on(recording: &Recording) -> Verdict {
+    let evidence = recording.evidence();
+    let run = run_of(&evidence, 100).expect("a run");
+    let verdict = diagnose_run(&evidence, &run, setting(false, &Answers::default()));
+    if let Err(what) = check(&verdict, &run) {
+        panic!("{what}\n{verdict:#?}");
+    }
+    verdict
+}
+
+fn whole(verdict: &Verdict) -> &Whole {
+    verdict.whole.as_ref().expect("a run as a whole")
+}
+
+/// Program, words and time in µs.
+fn told(entry: &Entry) -> (&str, &str, u64) {
+    (&entry.process, &entry.what, entry.ns / 1000)
+}
+
+/// sh execs at 1 ms and ends at 61 ms. From 4 ms to 50 ms it waits for cc, which has CPU 0 for
+/// 10 + 4 + 6 ms, loses it to rustc for 6 ms, and waits for the disk for 20 ms. Of the ten samples
+/// of cc five show an import and two its end: of 20 ms that is 10 and 4.
+const BUILD: &str = "
+process sh 100
+thread sh sh 100
+process cc 200
+process rustc 300
+thread rustc rustc 300
+0    cpu0 switch idle -> sh
+1ms  exec sh /bin/sh
+2ms  fork sh -> cc cc 200
+2ms  cpu0 wake sh -> cc fork new
+4ms  cpu0 switch sh -> cc sleeping wait4 arg=200 stack=wait4;run_job
+5ms  cpu0 sample cc stack=parse;_find_and_load;main
+6ms  cpu0 sample cc stack=parse;_find_and_load;main
+7ms  cpu0 sample cc stack=parse;_find_and_load;main
+8ms  cpu0 sample cc stack=parse;_find_and_load;main
+9ms  cpu0 sample cc stack=parse;_find_and_load;main
+14ms cpu0 switch cc -> rustc preempted
+20ms cpu0 switch rustc -> cc preempted
+21ms cpu0 sample cc stack=compile;main
+22ms cpu0 sample cc stack=compile;main
+23ms cpu0 sample cc stack=compile;main
+24ms cpu0 switch cc -> idle uninterruptible fsync object=file:5 stack=read;save
+44ms cpu0 wake idle -> cc in=softirq vector=4
+44ms cpu0 switch idle -> cc
+46ms cpu0 sample cc stack=quit kstack=exit_mmap;do_exit
+47ms cpu0 sample cc stack=quit kstack=exit_mmap;do_exit
+50ms cpu0 wake cc -> sh exit_group
+50ms exit cc 0
+50ms cpu0 switch cc -> sh dead
+61ms exit sh 0
+61ms cpu0 switch sh -> idle dead
+end 70ms";
+
+/// The time goes on to the child, and is told apart by samples and by who had the CPU.
+#[test]
+fn a_command_and_its_child() {
+    let recording = record(BUILD);
+    let verdict = verdict_on(&recording);
+    let entries: Vec<_> = whole(&verdict).entries.iter().map(told).collect();
+    assert_eq!(
+        entries,
+        [
+            ("cc", "waiting for the disk", 20_000),
+            ("sh", "running", 14_000),
+            ("cc", "importing modules", 10_000),
+            ("cc", "running", 6_000),
+            ("cc", "waiting for a CPU that rustc had", 6_000),
+            ("cc", "starting and ending processes", 4_000),
+        ]
+    );
+    assert_eq!(
+        verdict.sentence,
+        "sh took 60.0 ms: 20.0 ms of cc waiting for the disk, 14.0 ms running, \
+         10.0 ms of cc importing modules, 16.0 ms for the rest."
+    );
+    let function = |at: usize| whole(&verdict).entries[at].function.as_deref();
+    assert_eq!(function(0), Some("save"));
+    assert_eq!(function(3), Some("compile"));
+    assert_eq!(whole(&verdict).unknown, 0.0);
+}
+
+/// A run of 20 s in which sh starts 50 children of 100 µs: each is waited for so briefly that a
+/// problem of that length would not look at it, and together they are 5 ms.
+#[test]
+fn short_children_of_a_long_run() {
+    let mut text = String::from(
+        "process sh 100
+        thread sh sh 100\n",
+    );
+    for child in 0..50 {
+        text += &format!("process job{tid} {tid}\n", tid = 200 + child);
+    }
+    text += "0 cpu0 switch idle -> sh\n";
+    for child in 0..50 {
+        let (tid, at) = (200 + child, 1_000 * (child + 1));
+        text += &format!(
+            "{at}us fork sh -> job{tid} job{tid} {tid}
+            {at}us cpu0 wake sh -> job{tid} fork new
+            {at}us rename job{tid} job
+            {at}us cpu0 switch sh -> job{tid} sleeping wait4 arg={tid} stack=wait4;loop
+            {end}us cpu0 wake job{tid} -> sh exit_group
+            {end}us exit job{tid} 0
+            {end}us cpu0 switch job{tid} -> sh dead\n",
+            end = at + 100
+        );
+    }
+    let recording = record(&format!("{text}20s exit sh 0\nend 20s"));
+    let verdict = verdict_on(&recording);
+    let entries = &whole(&verdict).entries;
+    assert_eq!(told(&entries[0]), ("sh", "running", 19_995_000));
+    assert_eq!(told(&entries[1]), ("job", "running", 5_000));
+    assert_eq!((entries[1].processes, entries.len()), (50, 2));
+    // What is too little to be told of is not told of.
+    assert_eq!(verdict.sentence, "sh took 20.0 s: 20.0 s running.");
+}
+
+/// A quota is nobody's CPU; of two processes of one name it is said that it was the other.
+#[test]
+fn wants_of_a_cpu() {
+    let recording = record(
+        "process app 100
+        thread main app 100 name=app
+        process other 200
+        thread other other 200 name=app
+        0 cpu0 switch idle -> main
+        10ms cpu0 switch main -> idle throttled
+        40ms cpu0 switch idle -> main
+        50ms cpu0 switch main -> other preempted
+        60ms cpu0 switch other -> main preempted
+        70ms exit main 0
+        end 80ms",
+    );
+    let verdict = verdict_on(&recording);
+    let entries: Vec<_> = whole(&verdict).entries.iter().map(told).collect();
+    let quota = "held back by the CPU quota of its control group";
+    assert_eq!(
+        entries,
+        [
+            ("app", "running", 30_000),
+            ("app", quota, 30_000),
+            ("app", "waiting for a CPU that another app had", 10_000),
+        ]
+    );
+}
+
+/// What is lost is said to be unknown, and takes the confidence with it.
+#[test]
+fn unknown_time() {
+    let recording = record(
+        "process app 100
+        thread app app 100
+        0 cpu0 switch idle -> app
+        30ms cpu0 switch app -> idle sleeping wait4 arg=none
+        40ms cpu0 switch idle -> app
+        40ms exit app 0
+        end 40ms",
+    );
+    let verdict = verdict_on(&recording);
+    let whole = whole(&verdict);
+    assert_eq!(whole.unknown, 0.25);
+    assert!(whole.confidence <= 0.75, "{}", whole.confidence);
+    let unknown = ("app", "doing what the trace does not tell", 10_000);
+    assert_eq!(told(&whole.entries[1]), unknown);
+}
+
+/// The run begins with the first exec, or, where that is not in the trace, with the thread; a tid
+/// that is used again is the first one's.
+#[test]
+fn the_run() {
+    let run = |text: &str| {
+        let recording = record(text);
+        let run = run_of(&recording.evidence(), 100);
+        run.map(|run| (run.thread, run.window.start / MS, run.window.end / MS))
+    };
+    let app = "process app 100\nthread app app 100\n";
+    let again = "process again 100\n";
+    assert_eq!(
+        run(&format!(
+            "{app}{again}2ms exec app /bin/a\n3ms exec app /bin/b\n5ms exit app 0
+            6ms fork app -> again again 100\nend 9ms"
+        )),
+        Some((1, 2, 5))
+    );
+    assert_eq!(
+        run(&format!("{app}5ms exit app 0\nend 9ms")),
+        Some((1, 0, 5))
+    );
+    assert_eq!(
+        run(&format!("{app}1ms exec app /bin/a\nend 9ms")),
+        Some((1, 1, 9))
+    );
+    assert_eq!(run("process app 101\nthread app app 101\nend 9ms"), None);
+}
+
+/// A fifth of the run is enough.
+#[test]
+fn what_stands_out() {
+    let run = Problem::picked(1, 0..100);
+    assert!(stands_out(&[Problem::picked(2, 50..70)], &run));
+    assert!(!stands_out(&[Problem::picked(1, 0..19)], &run));
+    assert!(!stands_out(&[], &run));
+}
