@@ -26,41 +26,8 @@ fn told(entry: &Entry) -> (&str, &str, u64) {
     (&entry.process, &entry.what, entry.ns / 1000)
 }
 
-/// sh execs at 1 ms and ends at 61 ms. From 4 ms to 50 ms it waits for cc, which has CPU 0 for
-/// 10 + 4 + 6 ms, loses it to rustc for 6 ms, and waits for the disk for 20 ms. Of the ten samples
-/// of cc five show an import and two its end: of 20 ms that is 10 and 4.
-const BUILD: &str = "
-process sh 100
-thread sh sh 100
-process cc 200
-process rustc 300
-thread rustc rustc 300
-0    cpu0 switch idle -> sh
-1ms  exec sh /bin/sh
-2ms  fork sh -> cc cc 200
-2ms  cpu0 wake sh -> cc fork new
-4ms  cpu0 switch sh -> cc sleeping wait4 arg=200 stack=wait4;run_job
-5ms  cpu0 sample cc stack=parse;_find_and_load;main
-6ms  cpu0 sample cc stack=parse;_find_and_load;main
-7ms  cpu0 sample cc stack=parse;_find_and_load;main
-8ms  cpu0 sample cc stack=parse;_find_and_load;main
-9ms  cpu0 sample cc stack=parse;_find_and_load;main
-14ms cpu0 switch cc -> rustc preempted
-20ms cpu0 switch rustc -> cc preempted
-21ms cpu0 sample cc stack=compile;main
-22ms cpu0 sample cc stack=compile;main
-23ms cpu0 sample cc stack=compile;main
-24ms cpu0 switch cc -> idle uninterruptible fsync object=file:5 stack=read;save
-44ms cpu0 wake idle -> cc in=softirq vector=4
-44ms cpu0 switch idle -> cc
-46ms cpu0 sample cc stack=quit kstack=exit_mmap;do_exit
-47ms cpu0 sample cc stack=quit kstack=exit_mmap;do_exit
-50ms cpu0 wake cc -> sh exit_group
-50ms exit cc 0
-50ms cpu0 switch cc -> sh dead
-61ms exit sh 0
-61ms cpu0 switch sh -> idle dead
-end 70ms";
+/// A command and its child; the text tells what takes how long.
+const BUILD: &str = include_str!("../../cli/tests/golden/build.trace");
 
 /// The time goes on to the child, and is told apart by samples and by who had the CPU.
 #[test]
