@@ -62,6 +62,8 @@ pub fn diagnose_run(evidence: &Evidence<'_>, run: &Problem, setting: Setting<'_>
     Verdict {
         sentence: whole.sentence(evidence, run),
         whole: Some(whole),
+        // What is asked would change the root, which is not what is told here.
+        questions: Vec::new(),
         ..judge.verdict()
     }
 }

@@ -50,40 +50,24 @@ impl Blame {
         window: Range<u64>,
         setting: Setting<'_>,
     ) -> Blame {
-        let finest = (window.end - window.start) / RESOLUTION;
-        Blame::with_finest(evidence, thread, window, setting, finest)
+        Walk::new(evidence, &window, setting).down_from(thread, window)
     }
 
-    /// The same of a run as a whole: short waits are followed too, however long the run.
+    /// The same of a run as a whole: short waits are followed too, however long the run; and where
+    /// a thread's wake was seen, the run went on by that, whoever should have come before.
     pub(crate) fn of_run(
         evidence: &Evidence<'_>,
         thread: Utid,
         window: Range<u64>,
         setting: Setting<'_>,
     ) -> Blame {
-        let finest = ((window.end - window.start) / RESOLUTION).min(FINEST_OF_RUN_NS);
-        Blame::with_finest(evidence, thread, window, setting, finest)
-    }
-
-    /// Of which waits shorter than `finest` ns are not followed.
-    fn with_finest(
-        evidence: &Evidence<'_>,
-        thread: Utid,
-        window: Range<u64>,
-        setting: Setting<'_>,
-        finest: u64,
-    ) -> Blame {
-        let mut walk = Walk {
-            evidence,
-            setting,
-            weighty: (window.end - window.start) / WEIGHTY,
-            blame: Blame::default(),
-            finest,
-            way: Vec::new(),
-            sums: HashMap::new(),
+        let walk = Walk::new(evidence, &window, setting);
+        let walk = Walk {
+            finest: walk.finest.min(FINEST_OF_RUN_NS),
+            by_wakes: true,
+            ..walk
         };
-        walk.look(thread, window, None);
-        walk.blame
+        walk.down_from(thread, window)
     }
 }
 
@@ -93,13 +77,34 @@ struct Walk<'a, 'e> {
     blame: Blame,
     finest: u64,
     weighty: u64,
+    /// Whoever woke a thread is believed to have ended its wait.
+    by_wakes: bool,
     /// The threads whose waits are being explained, outermost first.
     way: Vec<Utid>,
     /// Pieces that are sums, by what their parts have in common.
     sums: HashMap<(usize, Utid, BlameKind, Option<Left>), usize>,
 }
 
-impl Walk<'_, '_> {
+impl<'a, 'e> Walk<'a, 'e> {
+    fn new(evidence: &'a Evidence<'e>, window: &Range<u64>, setting: Setting<'a>) -> Walk<'a, 'e> {
+        let duration = window.end - window.start;
+        Walk {
+            evidence,
+            setting,
+            blame: Blame::default(),
+            finest: duration / RESOLUTION,
+            weighty: duration / WEIGHTY,
+            by_wakes: false,
+            way: Vec::new(),
+            sums: HashMap::new(),
+        }
+    }
+
+    fn down_from(mut self, thread: Utid, window: Range<u64>) -> Blame {
+        self.look(thread, window, None);
+        self.blame
+    }
+
     fn look(
         &mut self,
         thread: Utid,
@@ -279,11 +284,16 @@ impl Walk<'_, '_> {
         }
         // Of many small waits, those alone whose waker is hard to believe.
         let is_wolf = waiting.cried_wolf >= OFTEN && waiting.cried_wolf * 2 > waiting.parts;
-        if waiting.to - waiting.from < self.weighty && !is_wolf {
-            return Belief {
-                edge: ended_by(self.evidence, wait, waiting.wake),
-                probability: 1.0,
-            };
+        let is_clear = waiting.to - waiting.from < self.weighty && !is_wolf;
+        if is_clear || self.by_wakes {
+            let edge = ended_by(self.evidence, wait, waiting.wake);
+            let is_by_thread = matches!(edge.source, Source::Thread(_)) && edge.wake.is_some();
+            if is_clear || is_by_thread {
+                return Belief {
+                    edge,
+                    probability: 1.0,
+                };
+            }
         }
         let in_vain = InVain {
             wakes: waiting.parts - 1,
