@@ -53,8 +53,9 @@ impl Blame {
         Walk::new(evidence, &window, setting).down_from(thread, window)
     }
 
-    /// The same of a run as a whole: short waits are followed too, however long the run; and where
-    /// a thread's wake was seen, the run went on by that, whoever should have come before.
+    /// The same of a run as a whole. Short waits are followed too, however long the run. Where a
+    /// wake was seen, the run went on by that, whoever should have come before. And what lies
+    /// before the birth of the one who was waited for is laid to its maker.
     pub(crate) fn of_run(
         evidence: &Evidence<'_>,
         thread: Utid,
@@ -64,7 +65,7 @@ impl Blame {
         let walk = Walk::new(evidence, &window, setting);
         let walk = Walk {
             finest: walk.finest.min(FINEST_OF_RUN_NS),
-            by_wakes: true,
+            is_run: true,
             ..walk
         };
         walk.down_from(thread, window)
@@ -77,8 +78,8 @@ struct Walk<'a, 'e> {
     blame: Blame,
     finest: u64,
     weighty: u64,
-    /// Whoever woke a thread is believed to have ended its wait.
-    by_wakes: bool,
+    /// It is a run as a whole, of which all that led on is followed.
+    is_run: bool,
     /// The threads whose waits are being explained, outermost first.
     way: Vec<Utid>,
     /// Pieces that are sums, by what their parts have in common.
@@ -94,7 +95,7 @@ impl<'a, 'e> Walk<'a, 'e> {
             blame: Blame::default(),
             finest: duration / RESOLUTION,
             weighty: duration / WEIGHTY,
-            by_wakes: false,
+            is_run: false,
             way: Vec::new(),
             sums: HashMap::new(),
         }
@@ -242,7 +243,7 @@ impl<'a, 'e> Walk<'a, 'e> {
         if let Some(next) = follow {
             let Some(at) = self.way.iter().position(|&waiter| waiter == next) else {
                 let belief = Belief { edge, probability };
-                return self.look(next, from..to, Some((step, waiting, belief)));
+                return self.follow(next, from..to, (step, waiting, belief));
             };
             if self.is_circle(&edge, to) && !self.is_idle(&waiting, next) {
                 let threads = self.way[at..].to_vec();
@@ -273,6 +274,39 @@ impl<'a, 'e> Walk<'a, 'e> {
         });
     }
 
+    /// Goes on to the thread that a wait leads to.
+    fn follow(&mut self, next: Utid, window: Range<u64>, reached: (usize, Waiting, Belief)) {
+        let born = self.evidence.timeline.life(next).start;
+        let maker = match self.is_run && window.start < born {
+            true => self.maker(next),
+            false => None,
+        };
+        let Some(maker) = maker else {
+            return self.look(next, window, Some(reached));
+        };
+        let (step, waiting, belief) = &reached;
+        let made = Belief {
+            edge: Edge {
+                kind: EdgeKind::Fork,
+                strength: Strength::Strong,
+                reason: format!("it made {}, which came later", self.evidence.name(next)),
+                source: Source::Thread(maker),
+                wake: None,
+            },
+            probability: belief.probability,
+        };
+        self.follow(maker, window.start..born, (*step, *waiting, made));
+        self.look(next, born..window.end, Some(reached));
+    }
+
+    /// Who made a thread, and did not only wait meanwhile for what is being explained.
+    fn maker(&self, thread: Utid) -> Option<Utid> {
+        let maker = self.evidence.threads.thread(thread).parent;
+        let life = |thread| self.evidence.timeline.life(thread);
+        let is_older = !life(maker).is_empty() && life(maker).start < life(thread).start;
+        (is_older && !self.way.contains(&maker)).then_some(maker)
+    }
+
     /// What ended a wait: the most likely, or what a user said.
     fn believe(&mut self, waiting: &Waiting) -> Belief {
         let wait = &waiting.wait;
@@ -285,10 +319,10 @@ impl<'a, 'e> Walk<'a, 'e> {
         // Of many small waits, those alone whose waker is hard to believe.
         let is_wolf = waiting.cried_wolf >= OFTEN && waiting.cried_wolf * 2 > waiting.parts;
         let is_clear = waiting.to - waiting.from < self.weighty && !is_wolf;
-        if is_clear || self.by_wakes {
+        if is_clear || self.is_run {
             let edge = ended_by(self.evidence, wait, waiting.wake);
-            let is_by_thread = matches!(edge.source, Source::Thread(_)) && edge.wake.is_some();
-            if is_clear || is_by_thread {
+            let is_seen = edge.wake.is_some() && edge.source != Source::Nobody;
+            if is_clear || is_seen {
                 return Belief {
                     edge,
                     probability: 1.0,

@@ -178,3 +178,82 @@ fn what_stands_out() {
     assert!(!stands_out(&[Problem::picked(1, 0..19)], &run));
     assert!(!stands_out(&[], &run));
 }
+
+/// python waits from 2 ms to 30 ms for what comes through a pipe. It comes from ld, which gcc, that
+/// python made, makes only at 20 ms: until then it is gcc's time, and none of it is unknown.
+#[test]
+fn before_the_birth_of_who_was_waited_for() {
+    let recording = record(
+        "process python 100
+        thread python python 100
+        process gcc 200
+        process ld 300
+        0 cpu0 switch idle -> python
+        1ms fork python -> gcc gcc 200
+        1ms cpu0 wake python -> gcc fork new
+        2ms cpu0 switch python -> gcc sleeping read object=pipe:5 stack=read;main
+        20ms fork gcc -> ld ld 300
+        20ms cpu0 wake gcc -> ld fork new
+        20ms cpu0 switch gcc -> ld sleeping wait4 arg=300
+        30ms cpu0 wake ld -> python write object=pipe:5
+        30ms cpu0 switch ld -> python preempted
+        35ms exit python 0
+        end 40ms",
+    );
+    let verdict = verdict_on(&recording);
+    let entries: Vec<_> = whole(&verdict).entries.iter().map(told).collect();
+    assert_eq!(
+        entries,
+        [
+            ("gcc", "running", 18_000),
+            ("ld", "running", 10_000),
+            ("python", "running", 7_000),
+        ]
+    );
+}
+
+/// A server that lets 20 ms pass before it sends goes on by its own time-out, though such waits
+/// were ended by another before: what was seen to lead on counts.
+#[test]
+fn a_time_out_that_led_on() {
+    let mut text = String::from(
+        "process curl 100
+        thread curl curl 100
+        process nginx 200
+        thread nginx nginx 200
+        process app 300
+        thread app app 300
+        0 cpu0 switch idle -> curl
+        0 cpu1 switch idle -> nginx
+        0 cpu2 switch idle -> app\n",
+    );
+    let wait = "sleeping epoll_wait object=epoll:7 stack=epoll_wait;serve";
+    for turn in 1..=5 {
+        text += &format!(
+            "{turn}ms cpu1 switch nginx -> idle {wait}
+            {turn}200us cpu2 wake app -> nginx sendto object=inet:8
+            {turn}200us cpu1 switch idle -> nginx\n",
+        );
+    }
+    let recording = record(&format!(
+        "{text}
+        6ms cpu0 switch curl -> idle sleeping poll object=inet:9 stack=poll;load
+        6ms cpu1 switch nginx -> idle {wait}
+        26ms cpu1 wake idle -> nginx in=timer
+        26ms cpu1 switch idle -> nginx
+        27ms cpu1 wake nginx -> curl sendto object=inet:10
+        27ms cpu0 switch idle -> curl
+        30ms exit curl 0
+        end 40ms"
+    ));
+    let verdict = verdict_on(&recording);
+    let entries: Vec<_> = whole(&verdict).entries.iter().map(told).collect();
+    assert_eq!(
+        entries,
+        [
+            ("nginx", "sleeping or letting a time-out pass", 20_000),
+            ("curl", "running", 9_000),
+            ("nginx", "running", 1_000),
+        ]
+    );
+}
