@@ -5,12 +5,12 @@
 //! that the command waited for, so that each nanosecond is laid to one thread and kind. Here these
 //! are summed up by what a person can act on: which program it was, and what it did or lacked.
 //! Time that a program ran is told apart by samples (importing modules; starting and ending
-//! processes; all else), time that it wanted a CPU by the program that had the CPU.
+//! processes; all else); of time that it wanted a CPU it is told who had the CPU.
 //!
 //! Nothing is left out: the entries' times add up to the run's.
 
 use hangdog_graph::Evidence;
-use hangdog_trace::ids::{StackId, Utid};
+use hangdog_trace::ids::{StackId, Upid, Utid};
 use hangdog_trace::words::Left;
 use serde::Serialize;
 use std::cmp::Reverse;
@@ -26,6 +26,8 @@ use crate::starvation;
 
 /// A problem that took less than this share of the run does not stand out of it.
 const STANDS_OUT: f64 = 0.2;
+/// Who had this share of the time that a program wanted a CPU had it alone.
+const ALONE: f64 = 0.9;
 /// The sentence tells of so many entries.
 const TOLD: usize = 3;
 /// The sentence leaves out what has less than this share.
@@ -84,29 +86,23 @@ pub fn stands_out(problems: &[Problem], run: &Problem) -> bool {
 
 /// What a program did or lacked.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-enum What<'e> {
+enum What {
     /// What the kind of blame says, and no more is known.
     AsKind,
     /// It ran what a module needs to be there: finding, reading, compiling, and its outermost code.
     Importing,
     /// It ran the kernel or the loader for processes to begin and to end.
     Starting,
-    /// It wanted a CPU that a process of this name had.
-    CpuOf(&'e str),
     /// It wanted a CPU, and its control group had used up its quota.
     Quota,
 }
 
-impl What<'_> {
-    /// In words that follow the name of `process`.
-    fn text(self, process: &str, kind: BlameKind) -> String {
-        let text = match (self, kind) {
+impl What {
+    /// In words that follow a program's name.
+    fn text(self, kind: BlameKind) -> &'static str {
+        match (self, kind) {
             (What::Importing, _) => "importing modules",
             (What::Starting, _) => "starting and ending processes",
-            (What::CpuOf(name), _) => {
-                let another = if name == process { "another " } else { "" };
-                return format!("waiting for a CPU that {another}{name} had");
-            }
             (What::Quota, _) => "held back by the CPU quota of its control group",
             (What::AsKind, BlameKind::Run) => "running",
             (What::AsKind, BlameKind::Runnable) => "waiting for a CPU",
@@ -119,12 +115,11 @@ impl What<'_> {
             (What::AsKind, BlameKind::Paging) => "waiting for memory to be brought in",
             (What::AsKind, BlameKind::Stopped) => "stopped by a signal or a debugger",
             (What::AsKind, BlameKind::Unknown) => "doing what the trace does not tell",
-        };
-        text.to_owned()
+        }
     }
 
     /// What the stacks of a sample show a thread to run.
-    fn of_stacks(evidence: &Evidence<'_>, user: StackId, kernel: StackId) -> What<'static> {
+    fn of_stacks(evidence: &Evidence<'_>, user: StackId, kernel: StackId) -> What {
         // The kernel's part of fork, exec and exit.
         const STARTING: [&str; 5] = [
             "kernel_clone",
@@ -152,13 +147,15 @@ impl What<'_> {
 }
 
 /// Whose time, and how it was spent.
-type Key<'e> = (&'e str, BlameKind, What<'e>);
+type Key<'e> = (&'e str, BlameKind, What);
 
 /// What an entry is made of.
 #[derive(Default)]
-struct Sum<'b> {
+struct Sum<'e, 'b> {
     ns: u64,
-    processes: BTreeSet<u32>,
+    processes: BTreeSet<Upid>,
+    /// Of what wanted a CPU, for how long it was had by which programs, ns.
+    had_by: BTreeMap<&'e str, u64>,
     /// Of what ran, rows of the table of samples.
     samples: Vec<usize>,
     /// Of what waited, the longest wait.
@@ -182,7 +179,7 @@ impl Whole {
                     process: process.to_owned(),
                     processes: sum.processes.len(),
                     kind: kind.text(),
-                    what: what.text(process, kind),
+                    what: format!("{}{}", what.text(kind), sum.whose_cpu(process)),
                     ns: sum.ns,
                     share: sum.ns as f64 / wall,
                     function: function.as_ref().map(|function| function.name.clone()),
@@ -236,34 +233,27 @@ fn likelihood(blame: &Blame) -> f64 {
     known.map(|piece| piece.ns as f64 * ways[piece.step]).sum()
 }
 
-fn sums<'e, 'b>(evidence: &'e Evidence<'_>, blame: &'b Blame) -> BTreeMap<Key<'e>, Sum<'b>> {
-    let mut sums: BTreeMap<Key<'e>, Sum<'b>> = BTreeMap::new();
+fn sums<'e, 'b>(evidence: &'e Evidence<'_>, blame: &'b Blame) -> BTreeMap<Key<'e>, Sum<'e, 'b>> {
+    let mut sums: BTreeMap<Key<'e>, Sum<'e, 'b>> = BTreeMap::new();
     for piece in &blame.pieces {
         let process = evidence.threads.process_of(piece.thread);
-        let mut add = |what, ns| {
-            let sum = sums.entry((&process.name, piece.kind, what)).or_default();
-            sum.ns += ns;
-            sum.processes.insert(process.upid);
-            if piece.wait.is_some() && sum.longest.is_none_or(|longest| longest.ns < piece.ns) {
-                sum.longest = Some(piece);
-            }
+        let what = match piece.left {
+            Some(Left::Throttled) => What::Quota,
+            _ => What::AsKind,
         };
-        let mut left = piece.ns;
-        if piece.left == Some(Left::Throttled) {
-            add(What::Quota, piece.ns);
-            continue;
+        let sum = sums.entry((&process.name, piece.kind, what)).or_default();
+        sum.ns += piece.ns;
+        sum.processes.insert(process.upid);
+        if piece.wait.is_some() && sum.longest.is_none_or(|longest| longest.ns < piece.ns) {
+            sum.longest = Some(piece);
         }
-        if piece.kind == BlameKind::Runnable && is_one(piece) {
+        if piece.kind == BlameKind::Runnable && what == What::AsKind && is_one(piece) {
             let window = piece.from..piece.to;
             for (other, ns) in starvation::occupants(evidence, piece.thread, &window) {
-                // A damaged trace may show two on one CPU.
-                let ns = ns.min(left);
-                add(What::CpuOf(&evidence.threads.process_of(other).name), ns);
-                left -= ns;
+                let name = &evidence.threads.process_of(other).name;
+                let had = sum.had_by.entry(name).or_default();
+                *had = had.saturating_add(ns);
             }
-        }
-        if left > 0 {
-            add(What::AsKind, left);
         }
     }
     for (process, samples) in samples(evidence, blame) {
@@ -278,7 +268,7 @@ fn is_one(piece: &Piece) -> bool {
 }
 
 /// Samples, rows of their table, by what they show.
-type Shown = BTreeMap<What<'static>, Vec<usize>>;
+type Shown = BTreeMap<What, Vec<usize>>;
 
 /// The samples of what ran, by program.
 fn samples<'e>(evidence: &'e Evidence<'_>, blame: &Blame) -> BTreeMap<&'e str, Shown> {
@@ -294,7 +284,7 @@ fn samples<'e>(evidence: &'e Evidence<'_>, blame: &Blame) -> BTreeMap<&'e str, S
         (ts < piece.to).then_some(piece.thread)
     };
     let samples = evidence.samples;
-    let mut known: HashMap<(StackId, StackId), What<'static>> = HashMap::new();
+    let mut known: HashMap<(StackId, StackId), What> = HashMap::new();
     let mut by_process: BTreeMap<&str, Shown> = BTreeMap::new();
     for row in 0..samples.len() {
         let thread = samples.thread[row];
@@ -312,7 +302,7 @@ fn samples<'e>(evidence: &'e Evidence<'_>, blame: &Blame) -> BTreeMap<&'e str, S
 }
 
 /// Tells the time that a program ran apart, in proportion to its samples.
-fn split<'e>(sums: &mut BTreeMap<Key<'e>, Sum<'_>>, process: &'e str, shown: Shown) {
+fn split<'e>(sums: &mut BTreeMap<Key<'e>, Sum<'e, '_>>, process: &'e str, shown: Shown) {
     let key = |what| (process, BlameKind::Run, what);
     let Some(ran) = sums.get_mut(&key(What::AsKind)) else {
         return;
@@ -334,7 +324,28 @@ fn split<'e>(sums: &mut BTreeMap<Key<'e>, Sum<'_>>, process: &'e str, shown: Sho
     sums.retain(|_, sum| sum.ns > 0);
 }
 
-impl Sum<'_> {
+impl Sum<'_, '_> {
+    /// Who had the CPU that `process` wanted, in words; empty where that is not known of most.
+    fn whose_cpu(&self, process: &str) -> String {
+        let Some((&name, &most)) = self.had_by.iter().max_by_key(|&(_, ns)| ns) else {
+            return String::new();
+        };
+        let known = self
+            .had_by
+            .values()
+            .fold(0, |sum: u64, ns| sum.saturating_add(*ns));
+        if known < self.ns / 2 {
+            return String::new();
+        }
+        let another = if name == process { "another " } else { "" };
+        let others = if (most as f64) < ALONE * self.ns as f64 {
+            " and others"
+        } else {
+            ""
+        };
+        format!(" that {another}{name}{others} had")
+    }
+
     fn function(&self, evidence: &Evidence<'_>) -> Option<Function> {
         match self.longest.and_then(|piece| piece.wait.as_ref()) {
             Some((waiting, _)) => function::own(evidence, waiting.wait.user_stack(evidence)),

@@ -257,3 +257,26 @@ fn a_time_out_that_led_on() {
         ]
     );
 }
+
+/// Of 12 ms that app wants CPU 0, rustc has it for 7 and ld for 5: neither alone.
+#[test]
+fn a_cpu_that_several_had() {
+    let recording = record(
+        "process app 100
+        thread app app 100
+        process rustc 200
+        thread rustc rustc 200
+        process ld 300
+        thread ld ld 300
+        0 cpu0 switch idle -> app
+        10ms cpu0 switch app -> rustc preempted
+        17ms cpu0 switch rustc -> ld preempted
+        22ms cpu0 switch ld -> app preempted
+        30ms exit app 0
+        end 40ms",
+    );
+    let verdict = verdict_on(&recording);
+    let entry = told(&whole(&verdict).entries[1]);
+    let what = "waiting for a CPU that rustc and others had";
+    assert_eq!(entry, ("app", what, 12_000));
+}
