@@ -7,7 +7,8 @@
 //! Time that a program ran is told apart by samples (importing modules; starting and ending
 //! processes; all else); of time that it wanted a CPU it is told who had the CPU.
 //!
-//! Nothing is left out: the entries' times add up to the run's.
+//! Nothing is left out: the entries' times add up to the run's. A process goes by its last name, so
+//! that what it did between its fork and its exec counts for the program that it then was.
 
 use hangdog_graph::Evidence;
 use hangdog_trace::ids::{StackId, Upid, Utid};
