@@ -321,8 +321,7 @@ impl<'a, 'e> Walk<'a, 'e> {
         let is_clear = waiting.to - waiting.from < self.weighty && !is_wolf;
         if is_clear || self.is_run {
             let edge = ended_by(self.evidence, wait, waiting.wake);
-            let is_seen = edge.wake.is_some() && edge.source != Source::Nobody;
-            if is_clear || is_seen {
+            if is_clear || self.led_on(wait, &edge) {
                 return Belief {
                     edge,
                     probability: 1.0,
@@ -386,6 +385,26 @@ impl<'a, 'e> Walk<'a, 'e> {
             beliefs,
         });
         believed
+    }
+
+    /// Whether the thread was seen to go on by what ended its wait. After a time-out it may have
+    /// looked and found nothing: that led on only if the thread then woke somebody.
+    fn led_on(&self, wait: &Wait, edge: &Edge) -> bool {
+        let acted = || {
+            let intervals = self.evidence.timeline.intervals(wait.thread);
+            let next = intervals.index_at(wait.end).and_then(|at| {
+                let mut behind = (at..intervals.len()).filter_map(|at| intervals.get(at));
+                behind.find(|interval| interval.state == State::Blocked)
+            });
+            let until = next.map_or(self.evidence.timeline.end(), |next| next.start);
+            let mut woken = self.evidence.wakes_by(wait.thread, wait.end, until);
+            woken.next().is_some()
+        };
+        match edge.source {
+            Source::Nobody => false,
+            Source::Timer => edge.wake.is_some() && acted(),
+            _ => edge.wake.is_some(),
+        }
     }
 
     /// Who has the lock of a file that the thread is after: whether it waits for it, or asks again

@@ -232,7 +232,7 @@ fn a_time_out_that_led_on() {
         text += &format!(
             "{turn}ms cpu1 switch nginx -> idle {wait}
             {turn}200us cpu2 wake app -> nginx sendto object=inet:8
-            {turn}200us cpu1 switch idle -> nginx\n",
+            {turn}210us cpu1 switch idle -> nginx\n",
         );
     }
     let recording = record(&format!(
@@ -279,4 +279,41 @@ fn a_cpu_that_several_had() {
     let entry = told(&whole(&verdict).entries[1]);
     let what = "waiting for a CPU that rustc and others had";
     assert_eq!(entry, ("app", what, 12_000));
+}
+
+/// curl, which nginx woke from five such waits, and which then passed something on,
+/// looks after a time-out at 26 ms, finds nothing, and ends: it waited for nginx, not for time to pass.
+#[test]
+fn a_time_out_that_led_to_nothing() {
+    let mut text = String::from(
+        "process curl 100
+        thread curl curl 100
+        process nginx 200
+        thread nginx nginx 200
+        process tar 300
+        thread tar tar 300
+        0 cpu0 switch idle -> curl
+        0 cpu1 switch idle -> nginx\n",
+    );
+    let wait = "sleeping poll object=inet:9 stack=poll;load";
+    for turn in 1..=5 {
+        text += &format!(
+            "{turn}ms cpu0 switch curl -> idle {wait}
+            {turn}200us cpu1 wake nginx -> curl sendto object=inet:10
+            {turn}210us cpu0 switch idle -> curl
+            {turn}500us cpu0 wake curl -> tar write object=pipe:4\n",
+        );
+    }
+    let recording = record(&format!(
+        "{text}
+        6ms cpu0 switch curl -> idle {wait}
+        26ms cpu0 wake idle -> curl in=timer
+        26010us cpu0 switch idle -> curl
+        30ms exit curl 0
+        end 40ms"
+    ));
+    let verdict = verdict_on(&recording);
+    let first = &whole(&verdict).entries[0];
+    // 5 times 0.2 ms and 20 ms.
+    assert_eq!(told(first), ("nginx", "running", 21_000));
 }
