@@ -29,6 +29,8 @@ use crate::starvation;
 const STANDS_OUT: f64 = 0.2;
 /// Who had this share of the time that a program wanted a CPU had it alone.
 const ALONE: f64 = 0.9;
+/// Interrupts are told apart where they took this share of a program's time on CPUs.
+const MANY_INTERRUPTS: f64 = 0.2;
 /// The sentence tells of so many entries.
 const TOLD: usize = 3;
 /// The sentence leaves out what has less than this share.
@@ -257,10 +259,29 @@ fn sums<'e, 'b>(evidence: &'e Evidence<'_>, blame: &'b Blame) -> BTreeMap<Key<'e
             }
         }
     }
+    add_interrupts(&mut sums);
     for (process, samples) in samples(evidence, blame) {
         split(&mut sums, process, samples);
     }
     sums
+}
+
+/// Counts interrupts as running, as the kernel's own accounts do, where they are few: most are the
+/// clock that takes the samples, and nobody can act on them.
+fn add_interrupts(sums: &mut BTreeMap<Key<'_>, Sum<'_, '_>>) {
+    let interrupted: Vec<(&str, u64)> = sums
+        .iter()
+        .filter(|((_, kind, _), _)| *kind == BlameKind::Interrupt)
+        .map(|((process, _, _), sum)| (*process, sum.ns))
+        .collect();
+    for (process, ns) in interrupted {
+        if let Some(ran) = sums.get_mut(&(process, BlameKind::Run, What::AsKind))
+            && (ns as f64) < MANY_INTERRUPTS * (ran.ns + ns) as f64
+        {
+            ran.ns += ns;
+            sums.remove(&(process, BlameKind::Interrupt, What::AsKind));
+        }
+    }
 }
 
 /// Whether it is one stretch of time; a sum of short ones spans more than it is.

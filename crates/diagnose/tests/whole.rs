@@ -317,3 +317,27 @@ fn a_time_out_that_led_to_nothing() {
     // 5 times 0.2 ms and 20 ms.
     assert_eq!(told(first), ("nginx", "running", 21_000));
 }
+
+/// Interrupts of 1 ms count as running in 10 ms on a CPU, and not in 4 ms.
+#[test]
+fn interrupts() {
+    for (end, expected) in [
+        (10, vec![("app", "running", 10_000)]),
+        (
+            4,
+            vec![("app", "running", 3_000), ("app", "interrupted", 1_000)],
+        ),
+    ] {
+        let recording = record(&format!(
+            "process app 100
+            thread app app 100
+            0 cpu0 switch idle -> app
+            2ms cpu0 irq 1ms hard 33 app
+            {end}ms exit app 0
+            end 20ms"
+        ));
+        let verdict = verdict_on(&recording);
+        let entries: Vec<_> = whole(&verdict).entries.iter().map(told).collect();
+        assert_eq!(entries, expected);
+    }
+}
