@@ -108,13 +108,16 @@ def run_of(trace):
 
 
 def said_of(verdict, parts):
-    """The share that a verdict gives to each part, and to all the rest."""
+    """The share that a verdict gives to each part, and to all the rest: what it says of the run as
+    a whole, or, where it explains a problem, its blame."""
+    whole = verdict.get("whole")
+    entries = whole["entries"] if whole else verdict["blame_by_thread"]
     shares = []
     for part in parts[:-1]:
         shares.append(
             sum(
                 entry["share"]
-                for entry in verdict["blame_by_thread"]
+                for entry in entries
                 if re.search(part["process"], entry["process"])
                 and part["kind"] in ("any", entry["kind"])
             )

@@ -304,6 +304,10 @@ pub struct WhyArgs {
     /// Which problem
     #[command(flatten)]
     pub which: Which,
+    /// Explain the recorded command's whole run: where its time went [default: where no problem
+    /// takes a fifth of it]
+    #[arg(long, conflicts_with_all = ["problem", "thread", "from", "to"])]
+    pub whole: bool,
     /// Ask nothing: take what the evidence favours
     #[arg(long)]
     pub yes: bool,

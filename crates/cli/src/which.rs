@@ -1,13 +1,44 @@
 //! Which problem of a trace a person means.
 
-use crate::args::Which;
+use crate::args::{Which, WhyArgs};
 use crate::format;
 use crate::load::Recording;
 use crate::select::{self, NothingFound, Window};
-use anyhow::Result;
+use anyhow::{Result, bail};
 use hangdog_diagnose::problem::Scope;
-use hangdog_diagnose::{Problem, problem};
+use hangdog_diagnose::{Problem, problem, whole};
 use hangdog_graph::Evidence;
+use hangdog_trace::Meta;
+
+/// Whether the user left it open.
+fn is_open(args: &Which) -> bool {
+    let is_named = args.problem.is_some() || args.thread.is_some();
+    !is_named && args.window.from.is_none() && args.window.to.is_none()
+}
+
+/// The recorded command's run, if there is one and it is what to explain: because the user asks
+/// for it by `--whole`, or left it open where none of the `problems` stands out.
+///
+/// # Errors
+/// It is asked for, and the trace is not of a command.
+pub fn whole_run(
+    args: &WhyArgs,
+    evidence: &Evidence<'_>,
+    meta: &Meta,
+    problems: &[Problem],
+) -> Result<Option<Problem>> {
+    let run = meta
+        .command_tid
+        .and_then(|tid| whole::run_of(evidence, tid));
+    match run {
+        None if args.whole => bail!(
+            "{} has no run of a command; hangdog record -- COMMAND records one",
+            args.which.trace.display()
+        ),
+        Some(run) if args.whole => Ok(Some(run)),
+        run => Ok(run.filter(|run| is_open(&args.which) && !whole::stands_out(problems, run))),
+    }
+}
 
 /// What to explain: what the user named, or the worst of the `problems` that were found; with its
 /// number among them.

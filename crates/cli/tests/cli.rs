@@ -206,6 +206,43 @@ fn why_with_a_baseline() {
     assert_golden("asked.why-baseline.txt", &text);
 }
 
+/// The recorded command as a whole: what each program did for how long, and the problems within.
+#[test]
+fn why_whole() {
+    let text = Fixture::new("build").text(&["why", "t.hang", "--whole"]);
+    assert_golden("build.why-whole.txt", &text);
+}
+
+/// Without being asked, the run is told of where no problem takes a fifth of it; not where the user
+/// names a part of it.
+#[test]
+fn why_whole_by_default() {
+    let dull = "process app 100
+        thread app app 100
+        0 cpu0 switch idle -> app
+        0.9ms exit app 0
+        end 1ms";
+    let fixture = Fixture::of(dull);
+    let answer = fixture.json(&["why", "t.hang"]);
+    assert_eq!(answer["whole"]["entries"][0]["ns"], 900_000);
+    assert_eq!(answer["number"], Value::Null);
+    let part = fixture.json(&["why", "t.hang", "--thread", "app", "--from", "0.1ms"]);
+    assert_eq!(part["whole"], Value::Null);
+    let answer = Fixture::new("build").json(&["why", "t.hang"]);
+    assert_eq!(
+        (&answer["whole"], &answer["number"]),
+        (&Value::Null, &json!(1))
+    );
+}
+
+/// A trace that is not of a command has no run.
+#[test]
+fn why_whole_of_no_command() {
+    let fixture = Fixture::of("process app 300\nthread app app 300\nend 1ms");
+    let error = fixture.refusal(&["why", "t.hang", "--whole"], 2);
+    assert!(error.contains("no run of a command"), "{error}");
+}
+
 /// All problems, worst first, each with its verdict in a sentence.
 #[test]
 fn problems() {

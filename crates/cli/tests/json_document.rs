@@ -80,7 +80,7 @@ fn document() -> String {
 /// The paths of all fields, written as the document writes them. Objects that can be null are
 /// fields themselves; others are known by what is in them.
 fn paths(value: &Value, path: &str, into: &mut BTreeSet<String>) {
-    const NULLABLE: [&str; 11] = [
+    const NULLABLE: [&str; 12] = [
         "compared",
         "baseline",
         "wake",
@@ -92,6 +92,7 @@ fn paths(value: &Value, path: &str, into: &mut BTreeSet<String>) {
         "ran",
         "common",
         "begun",
+        "whole",
     ];
     match value {
         Value::Object(_) if path == "meta" => drop(into.insert(path.into())),
@@ -143,6 +144,7 @@ fn document_and_answers_agree() {
             taken_unix_s: 1,
             costs_ns,
         }),
+        command_tid: Some(100),
         ..Meta::default()
     };
     for (name, trace) in [
@@ -172,6 +174,7 @@ fn document_and_answers_agree() {
             "why",
             vec![
                 vec!["why", "t.hang"],
+                vec!["why", "t.hang", "--whole"],
                 vec!["why", "knot.hang"],
                 vec!["why", "asked.hang", "--thread", "100"],
                 vec!["why", "page.hang"],

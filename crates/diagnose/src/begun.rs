@@ -83,7 +83,6 @@ fn begins_work(evidence: &Evidence<'_>, wait: &Wait, is_within: impl Fn(StackId)
         WaitKind::Condition
         | WaitKind::Sleep
         | WaitKind::Kernel
-        | WaitKind::Birth
         | WaitKind::Unknown => {
             wait.duration() > MOMENT_NS || !is_within(wait.user_stack(evidence))
         }

@@ -2,8 +2,8 @@
 //!
 //! [`walk`](crate::walk) makes it; here is what it consists of, and what can be asked of it.
 
-use hangdog_graph::Edge;
 use hangdog_graph::belief::Belief;
+use hangdog_graph::{Edge, Strength};
 use hangdog_trace::ids::Utid;
 use hangdog_trace::words::Left;
 use hangdog_trace::yardstick::Operation;
@@ -90,6 +90,19 @@ pub(crate) struct Step {
     pub reached: Option<(Waiting, Edge)>,
     /// How likely it is that the edge is the cause, 0 to 1.
     pub probability: f64,
+}
+
+/// No weak edge is held to be more likely than this.
+const WEAK_EDGE: f64 = 0.85;
+
+impl Step {
+    /// How likely it is that its time belongs to the wait above, 0 to 1.
+    pub(crate) fn likelihood(&self) -> f64 {
+        match &self.reached {
+            Some((_, edge)) if edge.strength == Strength::Weak => WEAK_EDGE.min(self.probability),
+            _ => self.probability,
+        }
+    }
 }
 
 /// A stretch of time with its blame; or the sum of many that are too short to be told apart.

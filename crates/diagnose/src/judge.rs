@@ -1,6 +1,6 @@
 //! From blame to verdict: the report on who is to blame most, and by which way that was found.
 
-use hangdog_graph::{Edge, EdgeKind, Evidence, Strength, WaitKind};
+use hangdog_graph::{Edge, EdgeKind, Evidence, WaitKind};
 use hangdog_trace::Yardstick;
 use hangdog_trace::ids::Utid;
 use std::collections::HashMap;
@@ -21,6 +21,7 @@ use crate::suspect::{POLLS, Suspect};
 use crate::verdict::{
     BlameRow, Class, EdgeReport, Hint, PathStep, ProblemReport, Root, ThreadBlame, Verdict, Who,
 };
+use crate::whole::Whole;
 
 /// What a diagnosis goes by beside the trace.
 #[derive(Clone, Copy)]
@@ -46,6 +47,26 @@ pub fn diagnose(evidence: &Evidence<'_>, problem: &Problem, setting: Setting<'_>
         setting,
     }
     .verdict()
+}
+
+/// Where the time of a command's run went ([`whole`](crate::whole)): a verdict on all of it, with
+/// its entries.
+pub fn diagnose_run(evidence: &Evidence<'_>, run: &Problem, setting: Setting<'_>) -> Verdict {
+    let blame = Blame::of_run(evidence, run.thread, run.window.clone(), setting);
+    let judge = Judge {
+        evidence,
+        problem: run,
+        blame: &blame,
+        setting,
+    };
+    let whole = Whole::of(evidence, run, &blame, setting);
+    Verdict {
+        sentence: whole.sentence(evidence, run),
+        whole: Some(whole),
+        // What is asked would change the root, which is not what is told here.
+        questions: Vec::new(),
+        ..judge.verdict()
+    }
 }
 
 struct Judge<'a, 'e> {
@@ -92,6 +113,7 @@ impl Judge<'_, '_> {
                 self.setting,
                 (culprit, suspect.class),
             ),
+            whole: None,
             problem: report,
             root: roots[0].clone(),
             suspects: roots,
@@ -214,13 +236,7 @@ impl Judge<'_, '_> {
     fn likelihood(&self, suspect: &Suspect) -> f64 {
         let way = self.blame.way_to(self.blame.main_step(suspect));
         way.iter()
-            .map(|&step| &self.blame.steps[step])
-            .map(|step| match &step.reached {
-                Some((_, edge)) if edge.strength == Strength::Weak => {
-                    WEAK_EDGE.min(step.probability)
-                }
-                _ => step.probability,
-            })
+            .map(|&step| self.blame.steps[step].likelihood())
             .product()
     }
 
@@ -404,11 +420,8 @@ impl Judge<'_, '_> {
     }
 }
 
-/// No weak edge on the way is held to be more likely than this.
-const WEAK_EDGE: f64 = 0.85;
-
-/// And by this where events were lost.
-const EVENTS_LOST: f64 = 0.7;
+/// Where events were lost, an answer is as much less sure.
+pub(crate) const EVENTS_LOST: f64 = 0.7;
 
 /// A thread as the verdict names it.
 pub fn who(evidence: &Evidence<'_>, thread: Utid) -> Who {

@@ -28,9 +28,10 @@ mod stretch;
 mod suspect;
 pub mod verdict;
 mod walk;
+pub mod whole;
 
 pub use answers::Answers;
-pub use judge::{Setting, diagnose};
+pub use judge::{Setting, diagnose, diagnose_run};
 pub use problem::Problem;
 pub use signature::signature;
 pub use verdict::{Class, Verdict};

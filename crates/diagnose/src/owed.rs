@@ -57,7 +57,6 @@ pub(crate) fn owed(evidence: &Evidence<'_>, wait: &Wait, often: bool) -> f64 {
         | WaitKind::Timer
         | WaitKind::Device
         | WaitKind::Stopped
-        | WaitKind::Birth
         | WaitKind::Unknown => IDLE,
     }
 }

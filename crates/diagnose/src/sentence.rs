@@ -122,7 +122,7 @@ fn file_of(place: &str) -> &str {
 }
 
 /// A duration with three digits.
-fn duration(ns: u64) -> String {
+pub(crate) fn duration(ns: u64) -> String {
     let (value, unit) = match ns {
         ns if ns >= 1_000_000_000 => (ns as f64 / 1e9, "s"),
         ns if ns >= 1_000_000 => (ns as f64 / 1e6, "ms"),

@@ -75,6 +75,24 @@ pub(crate) fn explain(
     }
 }
 
+/// Who had the CPU that `thread` wanted in `window`, each stretch with its length, ns; the idle
+/// thread and itself left out.
+pub(crate) fn occupants(
+    evidence: &Evidence<'_>,
+    thread: Utid,
+    window: &Range<u64>,
+) -> impl Iterator<Item = (Utid, u64)> {
+    let cpu = wanted_cpu(evidence, thread, window);
+    cpu.into_iter()
+        .map(|cpu| evidence.timeline.cpu(evidence.switches, cpu))
+        .flat_map(|occupancy| occupancy.between(window.start, window.end))
+        .filter(move |occupant| occupant.thread != IDLE && occupant.thread != thread)
+        .map(|occupant| {
+            let time = occupant.end.saturating_sub(occupant.start);
+            (occupant.thread, time)
+        })
+}
+
 /// The CPU that the thread was waiting for: the one that it then got, or was taken from.
 fn wanted_cpu(evidence: &Evidence<'_>, thread: Utid, window: &Range<u64>) -> Option<u16> {
     let intervals = evidence.timeline.intervals(thread);

@@ -4,6 +4,7 @@ use hangdog_trace::yardstick::Compared;
 use serde::Serialize;
 
 use crate::shape::Shape;
+use crate::whole::Whole;
 
 /// Why a problem took long.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -325,6 +326,8 @@ pub struct Question {
 pub struct Verdict {
     /// The verdict in a sentence.
     pub sentence: String,
+    /// Where the time went by what a person can act on, if the problem is a command's whole run.
+    pub whole: Option<Whole>,
     /// What took too long.
     pub problem: ProblemReport,
     /// Who is to blame most.

@@ -11,7 +11,7 @@
 //! already on the way down, waiting, closes a circle, which is reported as a knot.
 
 use hangdog_graph::belief::{Belief, InVain, beliefs};
-use hangdog_graph::edge::{ended_by, made_by};
+use hangdog_graph::edge::ended_by;
 use hangdog_graph::owed::file_lock;
 use hangdog_graph::{Edge, EdgeKind, Evidence, Source, Strength, Wait, WaitKind};
 use hangdog_timeline::{Cause, State};
@@ -31,6 +31,9 @@ use crate::stretch::{Stretch, Waiting, each_stretch};
 
 /// Waits shorter than the problem by this factor are not followed: they are laid to their own kind.
 const RESOLUTION: u64 = 50_000;
+/// Of a run as a whole, waits shorter than this are not followed, ns. A long run may consist of
+/// nothing but short waits, for one child after the other.
+const FINEST_OF_RUN_NS: u64 = 10_000;
 /// Of a wait that is at least this part of the problem all that may have ended it is looked at.
 const WEIGHTY: u64 = 20;
 /// Whoever woke a thread in vain so often, and more often than all others, is hard to believe.
@@ -48,18 +51,25 @@ impl Blame {
         window: Range<u64>,
         setting: Setting<'_>,
     ) -> Blame {
-        let mut walk = Walk {
-            evidence,
-            setting,
-            weighty: (window.end - window.start) / WEIGHTY,
-            blame: Blame::default(),
-            finest: (window.end - window.start) / RESOLUTION,
-            way: Vec::new(),
-            step: 0,
-            sums: HashMap::new(),
+        Walk::new(evidence, &window, setting).down_from(thread, window)
+    }
+
+    /// The same of a run as a whole. Short waits are followed too, however long the run. Where a
+    /// wake was seen, the run went on by that, whoever should have come before. And what lies
+    /// before the birth of the one who was waited for is laid to its maker.
+    pub(crate) fn of_run(
+        evidence: &Evidence<'_>,
+        thread: Utid,
+        window: Range<u64>,
+        setting: Setting<'_>,
+    ) -> Blame {
+        let walk = Walk::new(evidence, &window, setting);
+        let walk = Walk {
+            finest: walk.finest.min(FINEST_OF_RUN_NS),
+            is_run: true,
+            ..walk
         };
-        walk.look(thread, window, None);
-        walk.blame
+        walk.down_from(thread, window)
     }
 }
 
@@ -69,6 +79,8 @@ struct Walk<'a, 'e> {
     blame: Blame,
     finest: u64,
     weighty: u64,
+    /// It is a run as a whole, of which all that led on is followed.
+    is_run: bool,
     /// The threads whose waits are being explained, outermost first.
     way: Vec<Utid>,
     /// The step of the last of them.
@@ -77,7 +89,27 @@ struct Walk<'a, 'e> {
     sums: HashMap<(usize, Utid, BlameKind, Option<Left>), usize>,
 }
 
-impl Walk<'_, '_> {
+impl<'a, 'e> Walk<'a, 'e> {
+    fn new(evidence: &'a Evidence<'e>, window: &Range<u64>, setting: Setting<'a>) -> Walk<'a, 'e> {
+        let duration = window.end - window.start;
+        Walk {
+            evidence,
+            setting,
+            blame: Blame::default(),
+            finest: duration / RESOLUTION,
+            weighty: duration / WEIGHTY,
+            is_run: false,
+            way: Vec::new(),
+            step: 0,
+            sums: HashMap::new(),
+        }
+    }
+
+    fn down_from(mut self, thread: Utid, window: Range<u64>) -> Blame {
+        self.look(thread, window, None);
+        self.blame
+    }
+
     fn look(
         &mut self,
         thread: Utid,
@@ -101,10 +133,6 @@ impl Walk<'_, '_> {
         });
         self.way.push(thread);
         let mut seen = window.start;
-        let birth = self.evidence.timeline.life(thread).start.min(window.end);
-        if window.start < birth && self.before_birth(step, thread, window.start..birth) {
-            seen = birth;
-        }
         each_stretch(
             self.evidence,
             thread,
@@ -153,33 +181,6 @@ impl Walk<'_, '_> {
         // Before a thread's birth and behind its death.
         self.gap(step, thread, seen, window.end);
         self.way.pop();
-    }
-
-    /// Lays the time before a thread was made to the one that made it. Gives whether that is known.
-    fn before_birth(&mut self, step: usize, thread: Utid, window: Range<u64>) -> bool {
-        let Some(edge) = made_by(self.evidence, thread) else {
-            return false;
-        };
-        let Source::Thread(parent) = edge.source else {
-            return false;
-        };
-        if self.way.contains(&parent) || self.way.len() >= DEEPEST {
-            return false;
-        }
-        let waiting = Waiting {
-            from: window.start,
-            to: window.end,
-            wait: Wait::unborn(thread, window.start, window.end),
-            wake: None,
-            parts: 1,
-            cried_wolf: 0,
-        };
-        let belief = Belief {
-            edge,
-            probability: 1.0,
-        };
-        self.look(parent, window, Some((step, waiting, belief)));
-        true
     }
 
     fn piece(&mut self, piece: Piece) {
@@ -247,7 +248,7 @@ impl Walk<'_, '_> {
         if let Some(next) = follow {
             let Some(at) = self.way.iter().position(|&waiter| waiter == next) else {
                 let belief = Belief { edge, probability };
-                return self.look(next, from..to, Some((step, waiting, belief)));
+                return self.follow(next, from..to, (step, waiting, belief));
             };
             if self.is_circle(&edge, to)
                 && !self.is_idle(&waiting, next)
@@ -281,6 +282,39 @@ impl Walk<'_, '_> {
         });
     }
 
+    /// Goes on to the thread that a wait leads to.
+    fn follow(&mut self, next: Utid, window: Range<u64>, reached: (usize, Waiting, Belief)) {
+        let born = self.evidence.timeline.life(next).start;
+        let maker = match window.start < born {
+            true => self.maker(next),
+            false => None,
+        };
+        let Some(maker) = maker else {
+            return self.look(next, window, Some(reached));
+        };
+        let (step, waiting, belief) = &reached;
+        let made = Belief {
+            edge: Edge {
+                kind: EdgeKind::Fork,
+                strength: Strength::Strong,
+                reason: format!("it made {}, which came later", self.evidence.name(next)),
+                source: Source::Thread(maker),
+                wake: None,
+            },
+            probability: belief.probability,
+        };
+        self.follow(maker, window.start..born, (*step, *waiting, made));
+        self.look(next, born..window.end, Some(reached));
+    }
+
+    /// Who made a thread, and did not only wait meanwhile for what is being explained.
+    fn maker(&self, thread: Utid) -> Option<Utid> {
+        let maker = self.evidence.threads.thread(thread).parent;
+        let life = |thread| self.evidence.timeline.life(thread);
+        let is_older = !life(maker).is_empty() && life(maker).start < life(thread).start;
+        (is_older && !self.way.contains(&maker)).then_some(maker)
+    }
+
     /// What ended a wait: the most likely, or what a user said.
     fn believe(&mut self, waiting: &Waiting) -> Belief {
         let wait = &waiting.wait;
@@ -292,11 +326,15 @@ impl Walk<'_, '_> {
         }
         // Of many small waits, those alone whose waker is hard to believe.
         let is_wolf = waiting.cried_wolf >= OFTEN && waiting.cried_wolf * 2 > waiting.parts;
-        if waiting.to - waiting.from < self.weighty && !is_wolf {
-            return Belief {
-                edge: ended_by(self.evidence, wait, waiting.wake),
-                probability: 1.0,
-            };
+        let is_clear = waiting.to - waiting.from < self.weighty && !is_wolf;
+        if is_clear || self.is_run {
+            let edge = ended_by(self.evidence, wait, waiting.wake);
+            if is_clear || self.led_on(wait, &edge) {
+                return Belief {
+                    edge,
+                    probability: 1.0,
+                };
+            }
         }
         let in_vain = InVain {
             wakes: waiting.parts - 1,
@@ -355,6 +393,26 @@ impl Walk<'_, '_> {
             beliefs,
         });
         believed
+    }
+
+    /// Whether the thread was seen to go on by what ended its wait. After a time-out it may have
+    /// looked and found nothing: that led on only if the thread then woke somebody.
+    fn led_on(&self, wait: &Wait, edge: &Edge) -> bool {
+        let acted = || {
+            let intervals = self.evidence.timeline.intervals(wait.thread);
+            let next = intervals.index_at(wait.end).and_then(|at| {
+                let mut behind = (at..intervals.len()).filter_map(|at| intervals.get(at));
+                behind.find(|interval| interval.state == State::Blocked)
+            });
+            let until = next.map_or(self.evidence.timeline.end(), |next| next.start);
+            let mut woken = self.evidence.wakes_by(wait.thread, wait.end, until);
+            woken.next().is_some()
+        };
+        match edge.source {
+            Source::Nobody => false,
+            Source::Timer => edge.wake.is_some() && acted(),
+            _ => edge.wake.is_some(),
+        }
     }
 
     /// Who has the lock of a file that the thread is after: whether it waits for it, or asks again
@@ -504,7 +562,6 @@ fn kind_of(kind: WaitKind) -> BlameKind {
         WaitKind::Child
         | WaitKind::Idle
         | WaitKind::Kernel
-        | WaitKind::Birth
         | WaitKind::Unknown => {
             BlameKind::Unknown
         }

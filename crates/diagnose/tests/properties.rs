@@ -9,7 +9,7 @@ mod support;
 mod timeline;
 
 use hangdog_diagnose::problem::Scope;
-use hangdog_diagnose::{Answers, Problem, diagnose, problem};
+use hangdog_diagnose::{Answers, Problem, diagnose, diagnose_run, problem, whole};
 use hangdog_graph::{EdgeKind, names};
 use hangdog_trace::calls::Calls;
 use hangdog_trace::ids::NONE;
@@ -230,6 +230,26 @@ fn check_all(recording: &Recording, windows: &[(u32, u64, u64)]) -> Result<(), T
         }
         prop_assert!(verdict.path.len() <= 70);
         prop_assert!(!verdict.sentence.is_empty());
+    }
+    check_run(recording)
+}
+
+/// The run of any thread: what it went to is all of it, and no share is more than that.
+fn check_run(recording: &Recording) -> Result<(), TestCaseError> {
+    let evidence = recording.evidence();
+    let Some(run) = whole::run_of(&evidence, 101) else {
+        return Ok(());
+    };
+    let verdict = diagnose_run(&evidence, &run, setting(false, &Answers::default()));
+    if let Err(what) = check(&verdict, &run) {
+        prop_assert!(false, "{what}: {run:?} {verdict:#?}");
+    }
+    let whole = verdict.whole.expect("a run as a whole");
+    let sum: u64 = whole.entries.iter().map(|entry| entry.ns).sum();
+    prop_assert_eq!(sum, run.duration());
+    prop_assert!(whole.entries.iter().all(|entry| entry.ns > 0));
+    for share in [whole.unknown, whole.confidence] {
+        prop_assert!((0.0..=1.0 + 1e-9).contains(&share), "{share}");
     }
     Ok(())
 }

@@ -213,14 +213,6 @@ pub fn ended_by(evidence: &Evidence<'_>, wait: &Wait, wake: Option<usize>) -> Ed
     }
 }
 
-/// Who made a thread, before which it could do nothing.
-pub fn made_by(evidence: &Evidence<'_>, thread: Utid) -> Option<Edge> {
-    let parent = evidence.threads.thread(thread).parent;
-    evidence.threads.known(parent)?;
-    let reason = format!("{} made it", evidence.name(parent));
-    Some(Edge::new(Kind::Fork, Strong, Source::Thread(parent), reason))
-}
-
 /// Whether a wake brought what was waited for.
 enum Answer {
     Yes,

@@ -41,8 +41,6 @@ pub enum WaitKind {
     Stopped,
     /// For something inside the kernel.
     Kernel,
-    /// For its own creation.
-    Birth,
     /// It is not known why the thread left its CPU.
     Unknown,
 }
@@ -85,18 +83,6 @@ impl Wait {
         }
     }
 
-    /// The time before a thread was made.
-    pub fn unborn(thread: Utid, start: u64, end: u64) -> Wait {
-        Wait {
-            thread,
-            start,
-            end,
-            kind: WaitKind::Birth,
-            row: None,
-            holder: None,
-        }
-    }
-
     /// How long it lasts, ns.
     pub fn duration(&self) -> u64 {
         self.end - self.start
@@ -121,9 +107,6 @@ impl Wait {
 
     /// What it does, as a phrase that follows a thread's name: "waited for a lock".
     pub fn phrase(&self, evidence: &Evidence<'_>) -> String {
-        if self.kind == WaitKind::Birth {
-            return "had not been made yet".to_owned();
-        }
         let Some(row) = self.row else {
             return "was off the CPU, the trace does not say why".to_owned();
         };
@@ -170,7 +153,7 @@ impl Wait {
                 Some(function) => format!("waited in the kernel in {call}, at {function}"),
                 None => format!("waited in the kernel in {call}"),
             },
-            WaitKind::Birth | WaitKind::Unknown => format!("waited in {call}"),
+            WaitKind::Unknown => format!("waited in {call}"),
         }
     }
 

@@ -31,6 +31,8 @@ pub struct Thread {
     /// When its life began, ns; 0 if it was there before. Where its start was lost, when it was
     /// first seen.
     pub start: u64,
+    /// When it first executed a program, ns; none if the trace did not see it do so.
+    pub executed: Option<u64>,
     /// When it exited, ns; none if it outlived the trace.
     pub end: Option<u64>,
     /// The thread that created it; [`NONE`] unknown.
@@ -48,6 +50,7 @@ impl Thread {
             pid: 0,
             names: vec![(0, name.into())],
             start: 0,
+            executed: None,
             end: None,
             parent: NONE,
             exit_status: None,
@@ -285,6 +288,9 @@ fn live(
     }
     if thread.name() != event.name && !event.name.is_empty() {
         thread.names.push((event.ts, event.name));
+    }
+    if kind == LifecycleKind::Executed {
+        thread.executed.get_or_insert(event.ts);
     }
     if kind == LifecycleKind::Exited {
         thread.end = Some(event.ts);

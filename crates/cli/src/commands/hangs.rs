@@ -206,6 +206,7 @@ fn in_full(archive: &Archive, report: &Report) -> Result<()> {
                 to: Some(Moment::At(occasion.to_ns)),
             },
         },
+        whole: false,
         yes: true,
         forget: Vec::new(),
         json: false,

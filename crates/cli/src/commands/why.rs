@@ -1,4 +1,5 @@
-//! `hangdog why`: the problems of a trace, and why the worst of them took so long.
+//! `hangdog why`: the problems of a trace, and why the worst of them took so long; or where the time
+//! of the recorded command went.
 
 mod ask;
 mod print;
@@ -11,13 +12,15 @@ use crate::args::WhyArgs;
 use crate::case::Case;
 use crate::loss::Loss;
 use crate::output::{self, Paint};
-use crate::which::choose;
+use crate::which::{choose, whole_run};
 use anyhow::{Result, bail};
 use ask::Said;
 use hangdog_diagnose::problem::Scope;
 use hangdog_diagnose::shape::Shape;
 use hangdog_diagnose::verdict::{Question, Verdict, Who};
-use hangdog_diagnose::{Answers, Problem, Setting, diagnose, judge, problem, signature};
+use hangdog_diagnose::{
+    Answers, Problem, Setting, diagnose, diagnose_run, judge, problem, signature,
+};
 use hangdog_graph::Evidence;
 use serde::Serialize;
 use std::io::{self, IsTerminal};
@@ -57,6 +60,9 @@ impl Found {
     }
 }
 
+/// How a problem is explained.
+type Diagnose = fn(&Evidence<'_>, &Problem, Setting<'_>) -> Verdict;
+
 /// Finds and explains.
 pub fn run(args: &WhyArgs) -> Result<()> {
     let case = Case::load(&args.which.trace)?;
@@ -65,9 +71,16 @@ pub fn run(args: &WhyArgs) -> Result<()> {
         forget(&args.which.trace, &mut answers, number)?;
     }
     let recording = &case.recording;
+    let meta = recording.trace.meta();
     let evidence = case.evidence();
-    let problems = problem::find(&evidence, Scope::of(recording.trace.meta()));
-    let (chosen, number) = choose(&args.which, &evidence, recording, &problems)?;
+    let problems = problem::find(&evidence, Scope::of(meta));
+    let (chosen, number, diagnose) = match whole_run(args, &evidence, meta, &problems)? {
+        Some(run) => (run, None, diagnose_run as Diagnose),
+        None => {
+            let (chosen, number) = choose(&args.which, &evidence, recording, &problems)?;
+            (chosen, number, diagnose as Diagnose)
+        }
+    };
     let good = args.which.baseline.as_deref().map(Case::load).transpose()?;
     let baseline = good.as_ref().map(Case::evidence);
     let lost = recording.loss.total > 0;
@@ -79,7 +92,7 @@ pub fn run(args: &WhyArgs) -> Result<()> {
                 lost,
                 answers,
                 baseline: baseline.as_ref(),
-                yardstick: recording.trace.meta().yardstick.as_ref(),
+                yardstick: meta.yardstick.as_ref(),
             },
         )
     };
@@ -121,7 +134,10 @@ pub fn run(args: &WhyArgs) -> Result<()> {
         (_, true) => "default",
         (false, false) => "default, since this is no terminal; without --yes a terminal asks",
     };
-    print::print(&verdict, &recording.loss, &found, number, defaults)
+    match &verdict.whole {
+        Some(whole) => print::print_whole(&verdict, whole, &recording.loss, &found, defaults),
+        None => print::print(&verdict, &recording.loss, &found, number, defaults),
+    }
 }
 
 /// The first question that has no answer, and was not left at its default.

@@ -6,7 +6,7 @@
 //! Whoever only started a program and waits for its end did not ask for a part of what it does:
 //! then the program's own stretch stays.
 
-use hangdog_graph::edge::{ended_by, made_by};
+use hangdog_graph::edge::ended_by;
 use hangdog_graph::owed::file_lock;
 use hangdog_graph::{EdgeKind, Evidence, Source, WaitKind};
 use hangdog_trace::ids::{NONE, Upid, Utid};
@@ -159,11 +159,9 @@ fn links(evidence: &Evidence<'_>, problem: &Problem) -> Vec<Link> {
 fn next_link(evidence: &Evidence<'_>, thread: Utid, window: Range<u64>) -> Option<Link> {
     let birth = evidence.timeline.life(thread).start.min(window.end);
     let unborn = window.start..birth.max(window.start);
-    if is_most(&unborn, &window)
-        && let Source::Thread(parent) = made_by(evidence, thread)?.source
-    {
+    if is_most(&unborn, &window) {
         return Some(Link {
-            thread: parent,
+            thread: evidence.threads.known(evidence.threads.thread(thread).parent)?.utid,
             window: unborn,
             is_started: false,
         });

@@ -7,6 +7,7 @@ use crate::loss::Loss;
 use crate::output::{self, Colour, Paint};
 use anyhow::Result;
 use hangdog_diagnose::verdict::{BaselineReport, Question, Verdict, Who};
+use hangdog_diagnose::whole::{Entry, Whole};
 use std::io::Write;
 
 /// A share in percent.
@@ -25,6 +26,8 @@ pub fn name(who: &Who) -> String {
 
 const MOST_FRAMES: usize = 6;
 const MOST_ROWS: usize = 6;
+/// What has less of a run's time is told in one line with all else.
+const LEAST_SHARE: f64 = 0.01;
 
 /// Prints it. `found` are all problems, of which this one has `number`; `defaults` says how the
 /// questions came to be answered where the user was not asked.
@@ -192,16 +195,86 @@ pub fn print(
     if let Some(baseline) = &verdict.baseline {
         write_baseline(&mut out, &heading("When it went well"), baseline)?;
     }
-    for question in &verdict.questions {
-        write_question(&mut out, &paint, question, defaults)?;
+    write_end(&mut out, &paint, verdict, loss, found, number, defaults)?;
+    Ok(out.flush()?)
+}
+
+/// Prints where the time of a command's run went. The arguments are as of [`print`].
+pub fn print_whole(
+    verdict: &Verdict,
+    whole: &Whole,
+    loss: &Loss,
+    found: &[Found],
+    defaults: &str,
+) -> Result<()> {
+    let paint = Paint::for_stdout();
+    let mut out = output::stdout();
+    let heading = |text: &str| paint.text(Colour::Heading, text);
+    writeln!(out, "{}", heading(&format::printable(&verdict.sentence)))?;
+    writeln!(
+        out,
+        "\n{}  {}, from {} for {}; confidence {:.0} %",
+        heading("Command"),
+        name(&verdict.problem.who),
+        format::moment(verdict.problem.start_ns),
+        format::duration(verdict.problem.duration_ns),
+        whole.confidence * 100.0
+    )?;
+    writeln!(out, "\n{}", heading("Where the time went"))?;
+    let is_shown = |entry: &&Entry| entry.share >= LEAST_SHARE;
+    for entry in whole.entries.iter().filter(is_shown) {
+        let processes = match entry.processes {
+            1 => String::new(),
+            count => format!(" ({count} processes)"),
+        };
+        write!(
+            out,
+            "  {:>9}  {:>7}  {}{processes}: {}",
+            format::duration(entry.ns),
+            share(entry.share),
+            format::printable(&entry.process),
+            format::printable(&entry.what)
+        )?;
+        match (&entry.function, &entry.place) {
+            (Some(function), Some(place)) => {
+                let text = format!("{function}, {place}");
+                let text = format::printable(&text);
+                writeln!(out, "  {}", paint.text(Colour::Quiet, &text))?;
+            }
+            _ => writeln!(out)?,
+        }
     }
-    for hint in &verdict.hints {
+    let rest = || whole.entries.iter().filter(|entry| !is_shown(entry));
+    let count = rest().count();
+    if count > 0 {
         writeln!(
             out,
-            "\n{}  {}",
-            heading("To find out"),
-            format::printable(&hint.text)
+            "  {:>9}  {:>7}  {}",
+            format::duration(rest().map(|entry| entry.ns).sum()),
+            share(rest().map(|entry| entry.share).sum()),
+            format::things(count as u64, "more entry", "more entries")
         )?;
+    }
+    write_end(&mut out, &paint, verdict, loss, found, None, defaults)?;
+    Ok(out.flush()?)
+}
+
+/// What is the same behind every verdict: what is open, what was lost, what else there is.
+fn write_end(
+    out: &mut impl Write,
+    paint: &Paint,
+    verdict: &Verdict,
+    loss: &Loss,
+    found: &[Found],
+    number: Option<usize>,
+    defaults: &str,
+) -> std::io::Result<()> {
+    for question in &verdict.questions {
+        write_question(out, paint, question, defaults)?;
+    }
+    for hint in &verdict.hints {
+        let heading = paint.text(Colour::Heading, "To find out");
+        writeln!(out, "\n{heading}  {}", format::printable(&hint.text))?;
         writeln!(out, "             {}", format::printable(&hint.how))?;
     }
     writeln!(out, "\nLost: {}", loss.text())?;
@@ -223,7 +296,7 @@ pub fn print(
             )?;
         }
     }
-    Ok(out.flush()?)
+    Ok(())
 }
 
 fn write_question(
