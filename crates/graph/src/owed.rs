@@ -250,6 +250,9 @@ pub fn is_open(evidence: &Evidence<'_>, object: Object, until: u64) -> bool {
     }
 }
 
+/// The stack of a thread that only waits for work is less deep.
+const DEEP: usize = 12;
+
 /// Whether a thread waits as one that has nothing to do.
 fn is_home(wait: &Wait) -> bool {
     matches!(
@@ -312,10 +315,23 @@ fn thread_of(evidence: &Evidence<'_>, process: Upid, object: Object, until: u64)
         wait_at(evidence, thread, until).is_none_or(|there| !is_home(&there))
     };
     let is_main = |&thread: &Utid| evidence.threads.thread(thread).is_main();
+    // Of those that wait for a condition, the one whose stack is deepest is amid some work.
+    let depth = |thread: &Utid| {
+        let there = wait_at(evidence, *thread, until);
+        let condition = there.filter(|there| there.kind == WaitKind::Condition);
+        condition.map_or(0, |there| {
+            evidence.stacks.frame_ids(there.user_stack(evidence)).len()
+        })
+    };
+    let deepest = || {
+        let all = alive().filter(|thread| !is_main(thread));
+        all.max_by_key(depth).filter(|thread| depth(thread) >= DEEP)
+    };
     alive()
         .find(reads)
         .or_else(|| alive().find(|thread| is_main(thread) && is_busy(thread)))
         .or_else(|| alive().find(is_busy))
+        .or_else(deepest)
         .or_else(|| alive().find(is_main))
         .or_else(|| alive().next())
 }

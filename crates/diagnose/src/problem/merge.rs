@@ -8,7 +8,7 @@
 
 use hangdog_graph::edge::ended_by;
 use hangdog_graph::owed::file_lock;
-use hangdog_graph::{EdgeKind, Evidence, Source, WaitKind};
+use hangdog_graph::{EdgeKind, Evidence, Source, Wait, WaitKind};
 use hangdog_trace::ids::{NONE, Upid, Utid};
 use hangdog_trace::object::ObjectKind;
 use std::ops::Range;
@@ -37,6 +37,8 @@ struct Link {
     window: Range<u64>,
     /// It was only started by the one before.
     is_started: bool,
+    /// The one before asked it for something by a connection, a lock or a file.
+    is_asked: bool,
 }
 
 struct Chained {
@@ -164,6 +166,7 @@ fn next_link(evidence: &Evidence<'_>, thread: Utid, window: Range<u64>) -> Optio
             thread: evidence.threads.known(evidence.threads.thread(thread).parent)?.utid,
             window: unborn,
             is_started: false,
+            is_asked: false,
         });
     }
     let waiting = main_wait(evidence, thread, window)?;
@@ -182,6 +185,7 @@ fn next_link(evidence: &Evidence<'_>, thread: Utid, window: Range<u64>) -> Optio
         is_started: wait.kind == WaitKind::Child
             || edge.kind == EdgeKind::Exit
             || by_pipe && is_child(evidence, next, thread),
+        is_asked: !by_pipe && !matches!(wait.kind, WaitKind::Child | WaitKind::Condition),
     })
 }
 
@@ -197,9 +201,15 @@ fn is_own_work(evidence: &Evidence<'_>, problem: &Problem, links: &[Link]) -> bo
         return false;
     };
     problem.kind == ProblemKind::Wait
+        && !links.iter().any(|link| link.is_asked)
         && is_family(evidence, last.thread, problem.thread)
         && main_wait(evidence, last.thread, last.window.clone())
-            .is_none_or(|waiting| owed(evidence, &waiting.wait, false) < LEAST_FELT)
+            .is_none_or(|waiting| is_as_wished(evidence, &waiting.wait))
+}
+
+/// Whether a wait is for what nobody owes, and nobody else keeps the thread from going on.
+fn is_as_wished(evidence: &Evidence<'_>, wait: &Wait) -> bool {
+    wait.kind != WaitKind::Stopped && owed(evidence, wait, false) < LEAST_FELT
 }
 
 /// Whether a thread is of the process of another, of one that this started, or of its siblings.
