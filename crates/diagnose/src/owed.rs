@@ -5,7 +5,7 @@
 //! idle, however long.
 
 use hangdog_graph::owed::{is_open, open_request, parent_writes};
-use hangdog_graph::{Evidence, Wait, WaitKind};
+use hangdog_graph::{Evidence, Mark, Wait, WaitKind};
 use hangdog_trace::calls::Call;
 use hangdog_trace::object::{Object, ObjectKind};
 use hangdog_trace::sockets::Role;
@@ -18,13 +18,18 @@ pub(crate) fn owed(evidence: &Evidence<'_>, wait: &Wait, often: bool) -> f64 {
     let object = wait.object(evidence);
     match wait.kind {
         WaitKind::Lock | WaitKind::Disk | WaitKind::Paging => 1.0,
+        WaitKind::Message if wait.is_for_served_file(evidence) => 1.0,
+        WaitKind::Message | WaitKind::Poll | WaitKind::Condition
+            if evidence.shows(wait.user_stack(evidence), Mark::Asks) =>
+        {
+            1.0
+        }
         WaitKind::Condition if wait.holder.is_some() => HOPED,
         // Where a thread often waits for a condition, or does nothing else, it waits for work.
         WaitKind::Condition => match is_main && !often && !lasts_all_along(evidence, wait) {
             true => HOPED,
             false => IDLE,
         },
-        WaitKind::Message if wait.is_for_served_file(evidence) => 1.0,
         WaitKind::Message | WaitKind::Poll => match (object.kind(), evidence.sockets.role(object)) {
             (_, Some(Role::Client)) if wait.kind == WaitKind::Poll => {
                 let is_open = is_open(evidence, object, wait.end);
