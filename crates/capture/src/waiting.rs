@@ -186,16 +186,22 @@ impl Found {
                 let (pid, ts) = (raw.pid, raw.ts);
                 let numbers = self.python.entry(pid).or_default();
                 let definitions = &mut self.definitions;
-                chain::read(&Process(pid), runtime, raw.thread_pointer, numbers, |function| {
-                    let code = stacks.next_function();
-                    let what = What::Python {
-                        code,
-                        pid,
-                        function,
-                    };
-                    definitions.push(Definition { ts, what });
-                    code
-                })
+                chain::read(
+                    &Process(pid),
+                    runtime,
+                    raw.thread_pointer,
+                    numbers,
+                    |function| {
+                        let code = stacks.next_function();
+                        let what = What::Python {
+                            code,
+                            pid,
+                            function,
+                        };
+                        definitions.push(Definition { ts, what });
+                        code
+                    },
+                )
             }
             None => Vec::new(),
         };

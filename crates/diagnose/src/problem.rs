@@ -24,8 +24,8 @@ use rayon::prelude::*;
 use std::collections::HashSet;
 use std::ops::Range;
 
-use crate::stretch::{Stretch, each_stretch};
 use crate::owed;
+use crate::stretch::{Stretch, each_stretch};
 use family::Family;
 use finder::Finder;
 
@@ -201,7 +201,7 @@ pub fn find_of(
             .then(a.window.start.cmp(&b.window.start))
             .then(a.thread.cmp(&b.thread))
     });
-    let mut chosen = merge::merge(evidence, problems);
+    let mut chosen = merge::merge(evidence, &family, problems);
     chosen.truncate(MOST);
     chosen
 }

@@ -7,9 +7,9 @@
 //! - One that was refused a file's lock, or waits for it, waits for the process that has the lock.
 
 use hangdog_timeline::{Interval, State};
-use hangdog_trace::ids::{NONE, Upid, Utid};
 use hangdog_trace::Process;
 use hangdog_trace::calls::Call;
+use hangdog_trace::ids::{NONE, Upid, Utid};
 use hangdog_trace::object::{Object, ObjectKind};
 use hangdog_trace::sockets::{Holder, Role};
 use hangdog_trace::words::{HandoffStep, LastTransfer};
@@ -35,11 +35,9 @@ pub(crate) fn debtor(evidence: &Evidence<'_>, wait: &Wait) -> Option<Edge> {
             ObjectKind::Unix | ObjectKind::Inet,
         ) => peer(evidence, wait, object),
         (WaitKind::Poll, ObjectKind::None | ObjectKind::Epoll | ObjectKind::Eventfd)
-        | (WaitKind::Idle, _) => {
-            lock_holder_by_title(evidence, wait)
-                .or_else(|| asked_process(evidence, wait))
-                .or_else(|| only_client(evidence, wait))
-        }
+        | (WaitKind::Idle, _) => lock_holder_by_title(evidence, wait)
+            .or_else(|| asked_process(evidence, wait))
+            .or_else(|| only_client(evidence, wait)),
         _ => None,
     }
 }
@@ -76,15 +74,25 @@ fn other_end(evidence: &Evidence<'_>, wait: &Wait, pipe: Object) -> Option<Edge>
     let chosen = match others[..] {
         [] => return None,
         [only] => only,
-        _ => others.iter().copied().find(stopped).or(others.last().copied())?,
+        _ => others
+            .iter()
+            .copied()
+            .find(stopped)
+            .or(others.last().copied())?,
     };
     let thread = thread_of(evidence, chosen, pipe, wait.end)?;
     let name = evidence.name(thread);
     let (reason, strength) = match (others.len(), writes) {
         (1, false) => (format!("only {name} can write to {pipe}"), Strength::Strong),
-        (1, true) => (format!("only {name} can read from {pipe}"), Strength::Strong),
+        (1, true) => (
+            format!("only {name} can read from {pipe}"),
+            Strength::Strong,
+        ),
         (count, _) => (
-            format!("{name} has the other end of {pipe}, as {} others do", count - 1),
+            format!(
+                "{name} has the other end of {pipe}, as {} others do",
+                count - 1
+            ),
             Strength::Weak,
         ),
     };
@@ -185,7 +193,9 @@ fn only_client(evidence: &Evidence<'_>, wait: &Wait) -> Option<Edge> {
 /// themselves: no other sign of such a lock leaves the server.
 fn lock_holder_by_title(evidence: &Evidence<'_>, wait: &Wait) -> Option<Edge> {
     let title = |process: Upid| evidence.threads.process(process).command.as_str();
-    let own = evidence.threads.process(evidence.threads.thread(wait.thread).upid);
+    let own = evidence
+        .threads
+        .process(evidence.threads.thread(wait.thread).upid);
     if !(own.command.starts_with("postgres:") && own.command.ends_with(" waiting")) {
         return None;
     }
@@ -231,9 +241,17 @@ pub fn open_request(evidence: &Evidence<'_>, wait: &Wait) -> Option<Object> {
     let first = open.next()?;
     let is_stuck = |object: &Object| {
         let end = other_end_of(evidence, *object);
-        end.is_some_and(|end| end.unread > 0 || stopped_thread(evidence, end.process, until).is_some())
+        end.is_some_and(|end| {
+            end.unread > 0 || stopped_thread(evidence, end.process, until).is_some()
+        })
     };
-    Some([first].into_iter().chain(open).find(is_stuck).unwrap_or(first))
+    Some(
+        [first]
+            .into_iter()
+            .chain(open)
+            .find(is_stuck)
+            .unwrap_or(first),
+    )
 }
 
 /// To whom a process that passes messages on handed the one that came last by `end`, its end of a
@@ -285,7 +303,10 @@ fn last_received(evidence: &Evidence<'_>, object: Object, until: u64) -> Option<
 /// Who holds the other end of a connection, or listens where it leads.
 fn other_end_of(evidence: &Evidence<'_>, object: Object) -> Option<Holder> {
     let sockets = evidence.sockets;
-    let ends = sockets.peer(object).into_iter().chain(sockets.listeners(object));
+    let ends = sockets
+        .peer(object)
+        .into_iter()
+        .chain(sockets.listeners(object));
     let mut holders = ends.filter_map(|end| sockets.holders(end).last());
     holders.next().copied()
 }
@@ -320,7 +341,11 @@ const DEEP: usize = 12;
 fn is_home(wait: &Wait) -> bool {
     matches!(
         wait.kind,
-        WaitKind::Poll | WaitKind::Condition | WaitKind::Idle | WaitKind::Signal | WaitKind::Unknown
+        WaitKind::Poll
+            | WaitKind::Condition
+            | WaitKind::Idle
+            | WaitKind::Signal
+            | WaitKind::Unknown
     )
 }
 
@@ -374,9 +399,8 @@ fn thread_of(evidence: &Evidence<'_>, process: Upid, object: Object, until: u64)
         let there = wait_at(evidence, thread, until);
         !object.is_none() && there.is_some_and(|there| there.object(evidence) == object)
     };
-    let is_busy = |&thread: &Utid| {
-        wait_at(evidence, thread, until).is_none_or(|there| !is_home(&there))
-    };
+    let is_busy =
+        |&thread: &Utid| wait_at(evidence, thread, until).is_none_or(|there| !is_home(&there));
     let is_main = |&thread: &Utid| evidence.threads.thread(thread).is_main();
     // Of those that wait for a condition, the one whose stack is deepest is amid some work.
     let depth = |thread: &Utid| {

@@ -122,11 +122,7 @@ pub(crate) fn read(
 }
 
 /// The interpreter's state of a thread.
-fn thread_state(
-    memory: &impl Memory,
-    runtime: Runtime,
-    thread_pointer: u64,
-) -> Option<u64> {
+fn thread_state(memory: &impl Memory, runtime: Runtime, thread_pointer: u64) -> Option<u64> {
     let key = memory.word(runtime.state.wrapping_add(runtime.layout.key.into()))?;
     let (is_set, key) = (key as u32, key >> 32);
     if is_set == 0 {
@@ -142,11 +138,7 @@ fn thread_state(
 }
 
 /// The function of a code object; none inside if the interpreter made it up for itself.
-fn function(
-    memory: &impl Memory,
-    layout: &python_layout,
-    code: u64,
-) -> Option<Option<Function>> {
+fn function(memory: &impl Memory, layout: &python_layout, code: u64) -> Option<Option<Function>> {
     let mut bytes = [0; CODE_BYTES];
     memory.read(code.wrapping_add(CODE_SIZE), &mut bytes)?;
     let u32_at = |at: usize| {

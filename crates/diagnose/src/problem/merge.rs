@@ -13,6 +13,7 @@ use hangdog_trace::ids::{NONE, Upid, Utid};
 use hangdog_trace::object::ObjectKind;
 use std::ops::Range;
 
+use super::family::Family;
 use super::{Problem, ProblemKind};
 use crate::owed::owed;
 use crate::stretch::{Stretch, Waiting, each_stretch};
@@ -50,19 +51,26 @@ struct Chained {
 const OWN_WORK: f64 = 0.2;
 
 /// The problems that are left of `problems`, which are sorted, the worst first.
-pub(super) fn merge(evidence: &Evidence<'_>, problems: Vec<Problem>) -> Vec<Problem> {
+pub(super) fn merge(
+    evidence: &Evidence<'_>,
+    family: &Family,
+    problems: Vec<Problem>,
+) -> Vec<Problem> {
     let mut kept: Vec<Chained> = Vec::new();
     let mut all: Vec<Chained> = problems
         .into_iter()
         .take(MOST)
-        .map(|problem| Chained::new(evidence, problem))
+        .map(|problem| Chained::new(evidence, family, problem))
         .collect();
     all.sort_by(|a, b| b.problem.score.total_cmp(&a.problem.score));
     for new in all {
         if kept.iter().any(|old| old.is_same(&new)) {
             continue;
         }
-        if let Some(old) = kept.iter_mut().find(|old| old.is_felt() && old.waits_for(&new)) {
+        if let Some(old) = kept
+            .iter_mut()
+            .find(|old| old.is_felt() && old.waits_for(&new))
+        {
             // A program's own wait says more than that somebody started it.
             if old.only_started(&new) && !new.links.is_empty() {
                 let score = old.problem.score;
@@ -87,9 +95,11 @@ pub(super) fn merge(evidence: &Evidence<'_>, problems: Vec<Problem>) -> Vec<Prob
 }
 
 impl Chained {
-    fn new(evidence: &Evidence<'_>, mut problem: Problem) -> Chained {
+    fn new(evidence: &Evidence<'_>, family: &Family, mut problem: Problem) -> Chained {
         let links = links(evidence, &problem);
-        if is_own_work(evidence, &problem, &links) {
+        // Whoever recorded a command awaits all of its work.
+        let is_awaited = family.first.contains(&problem.thread);
+        if !is_awaited && is_own_work(evidence, &problem, &links) {
             problem.felt *= OWN_WORK;
             problem.score *= OWN_WORK;
         }
@@ -163,7 +173,10 @@ fn next_link(evidence: &Evidence<'_>, thread: Utid, window: Range<u64>) -> Optio
     let unborn = window.start..birth.max(window.start);
     if is_most(&unborn, &window) {
         return Some(Link {
-            thread: evidence.threads.known(evidence.threads.thread(thread).parent)?.utid,
+            thread: evidence
+                .threads
+                .known(evidence.threads.thread(thread).parent)?
+                .utid,
             window: unborn,
             is_started: false,
             is_asked: false,
