@@ -290,6 +290,9 @@ pub struct Which {
     /// Explain what held up this thread: tid, name, or process/thread
     #[arg(long, value_name = "THREAD")]
     pub thread: Option<String>,
+    /// Explain what held up this process most: pid, name, or how the name begins
+    #[arg(long, value_name = "PROCESS", conflicts_with_all = ["problem", "thread"])]
+    pub process: Option<String>,
     /// When
     #[command(flatten)]
     pub window: WindowArgs,
@@ -306,7 +309,7 @@ pub struct WhyArgs {
     pub which: Which,
     /// Explain the recorded command's whole run: where its time went [default: where no problem
     /// takes a fifth of it]
-    #[arg(long, conflicts_with_all = ["problem", "thread", "from", "to"])]
+    #[arg(long, conflicts_with_all = ["problem", "thread", "process", "from", "to"])]
     pub whole: bool,
     /// Ask nothing: take what the evidence favours
     #[arg(long)]
@@ -325,6 +328,12 @@ pub struct ProblemsArgs {
     /// The trace
     #[arg(value_hint = ValueHint::DirPath)]
     pub trace: PathBuf,
+    /// List those of this process alone: pid, name, or how the name begins
+    #[arg(long, value_name = "PROCESS")]
+    pub process: Option<String>,
+    /// Leave out those that took less time
+    #[arg(long, value_name = "DURATION")]
+    pub min: Option<Span>,
     /// Answer in JSON (docs/JSON.md)
     #[arg(long)]
     pub json: bool,

@@ -9,10 +9,11 @@ use hangdog_diagnose::problem::Scope;
 use hangdog_diagnose::{Problem, problem, whole};
 use hangdog_graph::Evidence;
 use hangdog_trace::Meta;
+use hangdog_trace::ids::Utid;
 
 /// Whether the user left it open.
 fn is_open(args: &Which) -> bool {
-    let is_named = args.problem.is_some() || args.thread.is_some();
+    let is_named = args.problem.is_some() || args.thread.is_some() || args.process.is_some();
     !is_named && args.window.from.is_none() && args.window.to.is_none()
 }
 
@@ -38,6 +39,32 @@ pub fn whole_run(
         Some(run) if args.whole => Ok(Some(run)),
         run => Ok(run.filter(|run| is_open(&args.which) && !whole::stands_out(problems, run))),
     }
+}
+
+/// The worst problem of a process; where it has none, the life of its first thread.
+fn of_process(
+    selector: &str,
+    evidence: &Evidence<'_>,
+    recording: &Recording,
+    window: Window,
+) -> Result<Problem> {
+    let processes = select::processes(&recording.threads, selector)?;
+    let is_meant = |thread| processes.contains(&recording.threads.thread(thread).upid);
+    let scope = Scope::of(recording.trace.meta());
+    let within =
+        |problem: &Problem| problem.window.start < window.to && window.from < problem.window.end;
+    let mut own = problem::find_of(evidence, scope, is_meant).into_iter();
+    if let Some(worst) = own.find(within) {
+        return Ok(worst);
+    }
+    let threads = || recording.timeline.threads().filter(|&thread| is_meant(thread));
+    let is_main = |&thread: &Utid| recording.threads.thread(thread).is_main();
+    let Some(first) = threads().find(is_main).or_else(|| threads().next()) else {
+        return Err(NothingFound::new(format!("'{selector}' did nothing in this trace")).into());
+    };
+    let life = recording.timeline.life(first);
+    let part = window.from.max(life.start)..window.to.min(life.end);
+    Ok(Problem::picked(first, part))
 }
 
 /// What to explain: what the user named, or the worst of the `problems` that were found; with its
@@ -70,6 +97,9 @@ pub fn choose(
             }
         }
         return Ok((Problem::picked(thread, part), None));
+    }
+    if let Some(selector) = &args.process {
+        return Ok((of_process(selector, evidence, recording, window)?, None));
     }
     let within =
         |problem: &&Problem| problem.window.start < window.to && window.from < problem.window.end;

@@ -82,6 +82,8 @@ impl Severity {
     }
 }
 
+/// What is felt less is not told unless it is asked for: an idle thread.
+const LEAST_FELT: f64 = 0.02;
 /// From here on a person calls it a freeze.
 const SEVERE_NS: u64 = 1_000_000_000;
 /// From here on a person notices it.
@@ -162,9 +164,11 @@ impl Scope {
     }
 }
 
-/// The problems of a trace, worst first.
+/// The problems of a trace, worst first: of threads to which something was owed, as far as is known.
 pub fn find(evidence: &Evidence<'_>, scope: Scope) -> Vec<Problem> {
-    find_of(evidence, scope, |_| true)
+    let mut found = find_of(evidence, scope, |_| true);
+    found.retain(|problem| problem.felt >= LEAST_FELT);
+    found
 }
 
 /// The problems of the threads that are asked for, worst first.

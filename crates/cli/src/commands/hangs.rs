@@ -201,6 +201,7 @@ fn in_full(archive: &Archive, report: &Report) -> Result<()> {
             trace,
             problem: None,
             thread: Some(occasion.tid.to_string()),
+            process: None,
             window: WindowArgs {
                 from: Some(Moment::At(occasion.from_ns)),
                 to: Some(Moment::At(occasion.to_ns)),

@@ -6,7 +6,8 @@ use crate::case::Case;
 use crate::format;
 use crate::loss::Loss;
 use crate::output::{self, Colour, Paint};
-use crate::select::NothingFound;
+use crate::select::{self, NothingFound};
+use crate::units::Span;
 use anyhow::Result;
 use hangdog_diagnose::problem::Scope;
 use hangdog_diagnose::verdict::{Class, Who};
@@ -52,7 +53,18 @@ pub fn run(args: &ProblemsArgs) -> Result<()> {
         baseline: None,
         yardstick: recording.trace.meta().yardstick.as_ref(),
     };
-    let found = problem::find(&evidence, Scope::of(recording.trace.meta()));
+    let scope = Scope::of(recording.trace.meta());
+    let mut found = match &args.process {
+        None => problem::find(&evidence, scope),
+        Some(selector) => {
+            let processes = select::processes(&recording.threads, selector)?;
+            problem::find_of(&evidence, scope, |thread| {
+                processes.contains(&recording.threads.thread(thread).upid)
+            })
+        }
+    };
+    let least = args.min.map_or(0, Span::ns);
+    found.retain(|problem| problem.duration() >= least);
     if found.is_empty() {
         return Err(NothingFound::new("nothing took long").into());
     }
@@ -88,11 +100,12 @@ pub fn run(args: &ProblemsArgs) -> Result<()> {
     for row in &rows {
         writeln!(
             out,
-            "{:>2}. {}  {:?}, {}; from {}",
+            "{:>2}. {}  {:?}, {}, severity {}; from {}",
             row.number,
             paint.text(Colour::Heading, &format::printable(&row.sentence)),
             row.class,
             row.kind,
+            row.severity,
             format::moment(row.start_ns),
         )?;
     }

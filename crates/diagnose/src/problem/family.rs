@@ -99,7 +99,8 @@ impl Family {
             // an event loop that waits for its user is not known from one that does not.
             (true, _) => match wait.kind {
                 WaitKind::Poll | WaitKind::Device | WaitKind::Idle => owed.max(0.05),
-                WaitKind::Sleep | WaitKind::Child | WaitKind::Condition => owed.max(0.3),
+                WaitKind::Condition => owed.max(0.8),
+                WaitKind::Sleep | WaitKind::Child => owed.max(0.3),
                 _ => owed.max(0.1),
             },
             (_, true) if known.is_main() => owed * 0.5,
