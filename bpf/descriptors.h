@@ -23,7 +23,9 @@ static __always_inline void read_tcp(struct sock *sk, struct open_descriptor *op
 		    BPF_CORE_READ((struct inet_connection_sock *)sk, icsk_ack.lrcvtime);
 
 	open->unread = BPF_CORE_READ(tcp, rcv_nxt) - BPF_CORE_READ(tcp, copied_seq);
-	if (sent && (!received || later > 0))
+	if (BPF_CORE_READ((struct inet_connection_sock *)sk, icsk_retransmits))
+		open->last = LAST_LOST;
+	else if (sent && (!received || later > 0))
 		open->last = LAST_SENT;
 	else if (received && (!sent || later < 0))
 		open->last = LAST_RECEIVED;

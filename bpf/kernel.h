@@ -208,6 +208,7 @@ struct sock {
 };
 
 struct inet_connection_sock {
+	u8 icsk_retransmits;
 	struct {
 		u32 lrcvtime;
 	} icsk_ack;

@@ -161,7 +161,7 @@ impl Judge<'_, '_> {
         match &suspect.starvation {
             Some(Starvation::Quota) => Some("the CPU quota of its control group".to_owned()),
             Some(Starvation::Hog { cpu, .. }) => Some(format!("CPU {cpu}")),
-            Some(Starvation::Crowd) => Some("shared CPUs".to_owned()),
+            Some(Starvation::Crowd { .. }) => Some("shared CPUs".to_owned()),
             None => suspect
                 .function
                 .as_ref()

@@ -4,7 +4,7 @@
 //! device, a server that was asked. Who waits to be asked, or for time to pass as it wished, is
 //! idle, however long.
 
-use hangdog_graph::owed::{is_open, open_request, parent_writes};
+use hangdog_graph::owed::{is_lost, is_open, open_request, parent_writes};
 use hangdog_graph::{Evidence, Mark, Wait, WaitKind};
 use hangdog_trace::calls::Call;
 use hangdog_trace::ids::{NONE, Upid};
@@ -33,7 +33,8 @@ pub(crate) fn owed(evidence: &Evidence<'_>, wait: &Wait, often: bool) -> f64 {
         },
         WaitKind::Message | WaitKind::Poll => {
             match (object.kind(), evidence.sockets.role(object)) {
-                (_, Some(Role::Client)) if wait.kind == WaitKind::Poll => {
+                _ if is_lost(evidence, object) => 1.0,
+            (_, Some(Role::Client)) if wait.kind == WaitKind::Poll => {
                     let is_open = is_open(evidence, object, wait.end);
                     if is_open {
                         asked_by(evidence, object)

@@ -67,7 +67,10 @@ pub(crate) fn of(facts: &Facts<'_, '_>) -> String {
             };
             format!("{head}: {who}{rank} kept CPU {cpu} busy{doing}{share}.")
         }
-        (_, _, Some(Starvation::Crowd)) => {
+        (_, _, Some(Starvation::Crowd { most: Some(_) })) => {
+            format!("{head}: it, or one that it waited for, wanted a CPU{share}; {who} had more of that than others.")
+        }
+        (_, _, Some(Starvation::Crowd { most: None })) => {
             let doing = match facts.function {
                 Some(function) => format!(" for {}", function.name),
                 None => String::new(),

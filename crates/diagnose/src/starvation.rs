@@ -20,11 +20,17 @@ pub(crate) enum Starvation {
         share: f64,
     },
     /// Many shared it.
-    Crowd,
+    Crowd {
+        /// Who had most of what it wanted, if one had much of it.
+        most: Option<Utid>,
+    },
 }
 
 /// More than this share of the time is most of it.
 const MOST: f64 = 0.5;
+
+/// One of several who had so much of it is named.
+const MUCH: f64 = 0.2;
 
 /// Why `thread` had no CPU in `windows`, of which `throttled` ns are known to be its quota's.
 pub(crate) fn explain(
@@ -71,7 +77,11 @@ pub(crate) fn explain(
                 .is_some_and(|(own, hogs)| hogs < own),
             share: time as f64 / total as f64,
         },
-        _ => Starvation::Crowd,
+        _ => Starvation::Crowd {
+            most: most
+                .filter(|&(_, &time)| time as f64 > MUCH * total as f64)
+                .map(|(&(other, _), _)| other),
+        },
     }
 }
 

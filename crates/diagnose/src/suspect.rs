@@ -85,7 +85,12 @@ impl Suspect {
     /// Who is to be named: of a starved thread the one that had its CPU.
     pub(crate) fn culprit(&self) -> Utid {
         match &self.starvation {
-            Some(Starvation::Hog { thread, .. }) => *thread,
+            Some(
+                Starvation::Hog { thread, .. }
+                | Starvation::Crowd {
+                    most: Some(thread),
+                },
+            ) => *thread,
             _ => self.thread,
         }
     }

@@ -263,6 +263,10 @@ impl<'a, 'e> Walk<'a, 'e> {
         }
         let kind = own_kind(&edge, &waiting.wait);
         let thread = match kind {
+            // One that waits to be asked waits on behalf of who asks.
+            BlameKind::Network if self.way.len() > 1 && is_home(self.evidence, &waiting.wait) => {
+                self.way[self.way.len() - 2]
+            }
             BlameKind::Disk | BlameKind::Paging | BlameKind::Network | BlameKind::Timer => {
                 self.on_behalf_of(thread)
             }

@@ -109,9 +109,24 @@ pub fn parent_writes(evidence: &Evidence<'_>, wait: &Wait) -> bool {
     writers.any(|holder| holder.process == parent)
 }
 
+/// Whether what was sent over a connection does not arrive.
+pub fn is_lost(evidence: &Evidence<'_>, object: Object) -> bool {
+    let mut holders = evidence.sockets.holders(object).iter();
+    holders.any(|holder| holder.last == LastTransfer::Lost)
+}
+
 /// Who has the other end of a connection, or listens where it should lead.
 fn peer(evidence: &Evidence<'_>, wait: &Wait, object: Object) -> Option<Edge> {
     let sockets = evidence.sockets;
+    if is_lost(evidence, object) {
+        let reason = format!("what it sent over {object} is not acknowledged, and sent again");
+        return Some(Edge::new(
+            EdgeKind::Network,
+            Strength::Strong,
+            Source::Network,
+            reason,
+        ));
+    }
     let end = sockets.peer(object);
     let holder = |object: Object| sockets.holders(object).last().map(|holder| holder.process);
     // Who used the other end last is more surely the one than whoever made it.

@@ -176,6 +176,8 @@ word! {
         Sent = 1 "sent",
         /// In.
         Received = 2 "received",
+        /// Out, and again, since nobody acknowledges it.
+        Lost = 3 "lost",
     }
 }
 
