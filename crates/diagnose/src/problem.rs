@@ -195,9 +195,13 @@ pub fn find_of(
     problems.extend(input::find(evidence, &family));
     problems.extend(request::find(evidence, &family));
     problems.extend(kept_out::find(evidence, &family));
+    let recorder = (evidence.threads.iter())
+        .find(|thread| Some(thread.pid) == scope.recorder_pid)
+        .map(|thread| evidence.threads.process_of(thread.utid).name.as_str());
     problems.retain(|problem| {
-        let pid = evidence.threads.thread(problem.thread).pid;
-        is_asked_for(problem.thread) && Some(pid) != scope.recorder_pid
+        let process = evidence.threads.process_of(problem.thread);
+        let is_recorder = Some(process.name.as_str()) == recorder && !family.has(process.upid);
+        is_asked_for(problem.thread) && !is_recorder
     });
     problems.sort_by(|a, b| {
         b.score

@@ -72,6 +72,11 @@ impl Family {
         }
     }
 
+    /// Whether a process is the recorded command's, or one that it started.
+    pub(super) fn has(&self, process: Upid) -> bool {
+        self.members.contains(&process)
+    }
+
     /// The part of a thread in what the user waits for: 1 where no command was recorded and it is not
     /// known to be on the display.
     pub(super) fn share(&self, evidence: &Evidence<'_>, thread: Utid) -> f64 {
@@ -132,6 +137,8 @@ impl Family {
         match doing {
             Doing::Busy if !takes_turns => BATCH,
             Doing::Waiting(WaitKind::Sleep) => BATCH,
+            // Whoever waits for a turn of an event loop, and is in the trace, is found waiting.
+            Doing::Busy if !self.on_display.contains(&known.upid) => TURN,
             _ => 0.3,
         }
     }
@@ -139,6 +146,7 @@ impl Family {
 
 /// Nobody is known to wait for a part of what a batch job does.
 const BATCH: f64 = 0.05;
+const TURN: f64 = 0.15;
 
 /// A thread's life without a wait in front of it of which the trace saw no beginning: that of a
 /// command for its recording to begin, or of a thread that was there before.
