@@ -43,8 +43,8 @@ static __always_inline u64 requested_sleep(struct task_struct *task, const bool 
 // The thread that a futex's surroundings name: the owner field that a pthread mutex has 8 bytes
 // behind its futex, the futex itself where it is a priority-inheriting one, and, for a join, the
 // tid that is waited for. User space checks that such a thread exists.
-static __always_inline u32 futex_holder(struct task_struct *task, const bool another,
-					u64 address, u32 operation, u32 value)
+static __always_inline u32 futex_holder(struct task_struct *task, const bool another, u64 address,
+					u32 operation, u32 value)
 {
 	u32 command = operation & FUTEX_COMMAND, word = 0;
 
@@ -100,10 +100,10 @@ static __always_inline void read_call_of(struct task_struct *task, struct pt_reg
 	switch (number) {
 	case CALL_FUTEX:
 		call->object = OBJECT(OBJECT_FUTEX, first);
-		call->arg = (u32)second |
-			    (u64)futex_holder(task, another, first, (u32)second,
-						      (u32)REGS_ARG2(regs))
-				    << 32;
+		call->arg =
+			(u32)second |
+			(u64)futex_holder(task, another, first, (u32)second, (u32)REGS_ARG2(regs))
+				<< 32;
 		break;
 	case CALL_NANOSLEEP:
 		call->arg = requested_sleep(task, another, first);
@@ -118,9 +118,9 @@ static __always_inline void read_call_of(struct task_struct *task, struct pt_reg
 		break;
 	case CALL_PPOLL:
 		descriptor = polled_descriptor(task, another, first, second);
-		call->arg = REGS_ARG2(regs) ? requested_sleep(task, another, REGS_ARG2(regs)) /
-						      1000000 :
-					      ~0ULL;
+		call->arg = REGS_ARG2(regs) ?
+				    requested_sleep(task, another, REGS_ARG2(regs)) / 1000000 :
+				    ~0ULL;
 		break;
 	case CALL_EPOLL_WAIT:
 	case CALL_EPOLL_PWAIT:

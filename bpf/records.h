@@ -107,7 +107,7 @@ struct waiting_thread {
 	u64 ip;
 	u64 sp;
 	u64 fp;
-	u64 link; // as a copied stack has it
+	u64 link;	    // as a copied stack has it
 	u64 thread_pointer; // where user space keeps what is the thread's own
 	u64 kernel[WAITING_FRAMES];
 };
