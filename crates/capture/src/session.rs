@@ -1,16 +1,16 @@
 //! The loaded programs: which hooks there are, what they write to, and how they are taken away.
 
+use std::io::Read;
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, AsRawFd, IntoRawFd};
-use std::io::Read;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use hangdog_trace::Yardstick;
 use hangdog_trace::meta::{Hook, Unwinding};
-use libbpf_rs::btf::types::{Func, Typedef};
 use libbpf_rs::btf::Btf;
+use libbpf_rs::btf::types::{Func, Typedef};
 use libbpf_rs::skel::{OpenSkel, Skel, SkelBuilder};
 use libbpf_rs::{Iter, Link, MapCore, OpenObject, ProgramMut, RingBuffer, RingBufferBuilder};
 

@@ -153,7 +153,7 @@ impl Judge<'_, '_> {
             .pieces
             .iter()
             .filter(|piece| wanted(piece))
-            .map(|piece| piece.ns)
+            .map(|piece| piece.ns())
             .sum()
     }
 
@@ -195,7 +195,7 @@ impl Judge<'_, '_> {
     fn by_kind(&self) -> Vec<BlameRow> {
         let mut times: HashMap<BlameKind, u64> = HashMap::new();
         for piece in &self.blame.pieces {
-            *times.entry(piece.kind).or_default() += piece.ns;
+            *times.entry(piece.kind).or_default() += piece.ns();
         }
         let mut rows: Vec<_> = times.into_iter().collect();
         rows.sort_by_key(|&(kind, ns)| (std::cmp::Reverse(ns), kind));
@@ -212,7 +212,7 @@ impl Judge<'_, '_> {
     fn by_thread(&self) -> Vec<ThreadBlame> {
         let mut times: HashMap<(Utid, BlameKind), u64> = HashMap::new();
         for piece in &self.blame.pieces {
-            *times.entry((piece.thread, piece.kind)).or_default() += piece.ns;
+            *times.entry((piece.thread, piece.kind)).or_default() += piece.ns();
         }
         let mut rows: Vec<_> = times.into_iter().collect();
         rows.sort_by_key(|&(who, ns)| (std::cmp::Reverse(ns), who));
@@ -258,20 +258,24 @@ impl Judge<'_, '_> {
                 };
                 doing = format!("{doing} (and looked {times} in vain)");
             }
+            let step = &self.blame.steps[pair[1]];
+            if step.times > 1 {
+                doing = format!("{doing}, again and again: {} times", step.times);
+            }
             path.push(self.step(
                 above.thread,
-                waiting.from..waiting.to,
+                waiting.from..step.until,
                 doing,
                 Some(edge),
                 waiting.wait.user_stack(evidence),
             ));
         }
         let pieces = (self.blame.pieces_of(suspect)).filter(|piece| piece.step == main);
-        let Some(longest) = pieces.clone().max_by_key(|piece| piece.ns) else {
+        let Some(longest) = pieces.clone().max_by_key(|piece| piece.ns()) else {
             return path;
         };
-        let window = pieces.clone().map(|p| p.from).min().unwrap_or(longest.from)
-            ..pieces.map(|p| p.to).max().unwrap_or(longest.to);
+        let window = pieces.clone().map(|p| p.from()).min().unwrap_or(0)
+            ..pieces.map(|p| p.to()).max().unwrap_or(0);
         let (doing, stack) = self.did(suspect, longest);
         let edge = longest.wait.as_ref().map(|(_, edge)| edge);
         path.push(self.step(longest.thread, window, doing, edge, stack));

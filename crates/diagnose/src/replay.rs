@@ -12,12 +12,11 @@
 
 use hangdog_graph::edge::ended_by;
 use hangdog_graph::{Evidence, Source};
-use hangdog_timeline::State;
 use hangdog_trace::ids::Utid;
 use std::collections::HashMap;
 use std::ops::Range;
 
-use crate::blame::{Blame, BlameKind};
+use crate::blame::Blame;
 use crate::problem::Problem;
 use crate::stretch::{Stretch, Waiting, each_stretch};
 use crate::suspect::Suspect;
@@ -46,34 +45,17 @@ pub(crate) fn without(
         return problem.duration().saturating_sub(suspect.time);
     }
     let mut removed: HashMap<Utid, Vec<Range<u64>>> = HashMap::new();
-    let mut busy: Vec<Range<u64>> = Vec::new();
     for piece in &blame.pieces {
-        // What is laid to a thread on behalf of another was taken where the step was.
-        let of = piece
-            .wait
-            .as_ref()
-            .map_or(piece.thread, |(w, _)| w.wait.thread);
-        if piece.thread != suspect.thread {
-            continue;
-        }
-        let is_sum = piece.ns < piece.to - piece.from;
-        match is_sum && is_busy(piece.kind) {
-            true => busy.extend(busy_parts(evidence, of, piece.from..piece.to)),
-            false if is_sum => {}
-            false => removed.entry(of).or_default().push(piece.from..piece.to),
+        if piece.thread == suspect.thread {
+            // What is laid to a thread on behalf of another was taken where the step was.
+            let wait = piece.wait.as_ref();
+            let of = wait.map_or(piece.thread, |(waiting, _)| waiting.wait.thread);
+            let windows = removed.entry(of).or_default();
+            windows.extend(piece.parts.iter().cloned());
         }
     }
-    removed.entry(suspect.thread).or_default().extend(busy);
     for windows in removed.values_mut() {
-        windows.sort_by_key(|window| (window.start, window.end));
-        // A part may have been told by itself and in a sum.
-        windows.dedup_by(|next, last| {
-            let overlap = next.start < last.end;
-            if overlap {
-                last.end = last.end.max(next.end);
-            }
-            overlap
-        });
+        windows.sort_by_key(|window| window.start);
     }
     let mut replay = Replay {
         evidence,
@@ -96,25 +78,6 @@ fn believed(blame: &Blame) -> HashMap<(Utid, u64), (Utid, Option<usize>)> {
         _ => None,
     });
     pairs.collect()
-}
-
-fn is_busy(kind: BlameKind) -> bool {
-    matches!(
-        kind,
-        BlameKind::Run | BlameKind::Runnable | BlameKind::Interrupt
-    )
-}
-
-/// When a thread was not blocked.
-fn busy_parts(
-    evidence: &Evidence<'_>,
-    thread: Utid,
-    window: Range<u64>,
-) -> impl Iterator<Item = Range<u64>> {
-    let parts = evidence.timeline.between(thread, window.start, window.end);
-    parts
-        .filter(|part| part.state != State::Blocked)
-        .map(|part| part.start..part.end)
 }
 
 /// What a thread did up to a moment, with when it then did it.
