@@ -11,7 +11,7 @@
 //! moment; a thread's answers are kept.
 
 use hangdog_graph::edge::ended_by;
-use hangdog_graph::{Evidence, Source};
+use hangdog_graph::{EdgeKind, Evidence, Source};
 use hangdog_trace::ids::Utid;
 use std::collections::HashMap;
 use std::ops::Range;
@@ -20,6 +20,7 @@ use crate::blame::Blame;
 use crate::problem::Problem;
 use crate::stretch::{Stretch, Waiting, each_stretch};
 use crate::suspect::Suspect;
+use crate::walk::maker;
 
 /// Shorter waits than this part of the problem take as long as they did.
 const RESOLUTION: u64 = 2_000;
@@ -71,14 +72,26 @@ pub(crate) fn without(
         .min(problem.duration())
 }
 
-fn believed(blame: &Blame) -> HashMap<(Utid, u64), (Utid, Option<usize>)> {
-    let reached = blame.steps.iter().filter_map(|step| step.reached.as_ref());
-    let pairs = reached.filter_map(|(waiting, edge)| match edge.source {
-        Source::Thread(by) => Some(((waiting.wait.thread, waiting.from), (by, edge.wake))),
-        _ => None,
-    });
-    pairs.collect()
+fn believed(blame: &Blame) -> HashMap<Utid, Vec<Believed>> {
+    let mut believed: HashMap<Utid, Vec<Believed>> = HashMap::new();
+    for step in blame.steps.iter().filter(|step| step.times == 1) {
+        if let Some((waiting, edge)) = &step.reached
+            && let Source::Thread(by) = edge.source
+            // Who made the one who ended it only comes before it, which its birth tells.
+            && edge.kind != EdgeKind::Fork
+        {
+            let of_thread = believed.entry(waiting.wait.thread).or_default();
+            of_thread.push((waiting.from..waiting.to, (by, edge.wake)));
+        }
+    }
+    for of_thread in believed.values_mut() {
+        of_thread.sort_by_key(|(window, _)| window.start);
+    }
+    believed
 }
+
+/// When a wait was, and who is believed to have ended it, by which wake.
+type Believed = (Range<u64>, (Utid, Option<usize>));
 
 /// What a thread did up to a moment, with when it then did it.
 struct Played {
@@ -92,8 +105,8 @@ struct Replay<'a, 'e> {
     finest: u64,
     /// What takes no time now, by thread, ascending.
     removed: HashMap<Utid, Vec<Range<u64>>>,
-    /// Who is believed to have ended a wait, by who waited since when.
-    believed: HashMap<(Utid, u64), (Utid, Option<usize>)>,
+    /// Who is believed to have ended a wait, by who waited, in the order of time.
+    believed: HashMap<Utid, Vec<Believed>>,
     played: HashMap<Utid, Played>,
     depth: usize,
 }
@@ -120,11 +133,13 @@ impl Replay<'_, '_> {
                 known
             }
             None => {
-                let played = Played {
-                    points: vec![(start, start)],
-                };
-                self.played.insert(thread, played);
-                (start, start)
+                let known = self.began(thread);
+                if at <= known.0 {
+                    return at;
+                }
+                let points = vec![known];
+                self.played.insert(thread, Played { points });
+                known
             }
         };
         let intervals = evidence.timeline.intervals(thread);
@@ -139,8 +154,6 @@ impl Replay<'_, '_> {
                 Stretch::Busy(interval) => (interval.start, interval.end),
                 Stretch::Waiting(waiting) => (waiting.from, waiting.to),
             };
-            // Before its birth a thread did nothing that could be earlier.
-            now = now.saturating_add(from.saturating_sub(was));
             let takes = (to - from) - self.removed_of(thread, from, to);
             now = match stretch {
                 Stretch::Waiting(waiting) if to - from >= self.finest => {
@@ -166,10 +179,31 @@ impl Replay<'_, '_> {
         now.saturating_add(at.saturating_sub(was))
     }
 
+    /// When what a thread did begins, and when it begins now: with the problem, or when its maker
+    /// comes to make it.
+    fn began(&mut self, thread: Utid) -> (u64, u64) {
+        let born = self.evidence.timeline.life(thread).start;
+        if born <= self.start {
+            return (self.start, self.start);
+        }
+        let now = maker(self.evidence, thread).map(|maker| {
+            self.depth += 1;
+            let now = self.moment(maker, born);
+            self.depth -= 1;
+            now
+        });
+        (born, now.unwrap_or(born))
+    }
+
     /// The thread that ended a wait, and by which wake.
     fn ended(&self, waiting: &Waiting) -> Option<(Utid, Option<usize>)> {
-        let wait = (waiting.wait.thread, waiting.from);
-        self.believed.get(&wait).copied().or_else(|| {
+        let of_thread = self.believed.get(&waiting.wait.thread);
+        let believed = of_thread.and_then(|of_thread| {
+            let behind = of_thread.partition_point(|(window, _)| window.start <= waiting.from);
+            let (window, by) = of_thread[..behind].last()?;
+            (waiting.from < window.end).then_some(*by)
+        });
+        believed.or_else(|| {
             let edge = ended_by(self.evidence, &waiting.wait, waiting.wake);
             match (edge.source, edge.wake) {
                 (Source::Thread(waker), Some(wake)) => Some((waker, Some(wake))),

@@ -333,7 +333,8 @@ impl<'a, 'e> Walk<'a, 'e> {
         let (step, waiting, belief) = &reached;
         let (step, waiting) = (*step, *waiting);
         let name = self.evidence.name(next);
-        match self.maker(next) {
+        // A maker that only waits meanwhile for what is being explained does not count.
+        match maker(self.evidence, next).filter(|maker| !self.way.contains(maker)) {
             _ if before.is_empty() => {}
             Some(maker) => {
                 let made = Belief {
@@ -361,14 +362,6 @@ impl<'a, 'e> Walk<'a, 'e> {
             let reason = format!("{name} had ended, and nothing names who came after it");
             self.unexplained((step, waiting), behind, reason);
         }
-    }
-
-    /// Who made a thread, and did not only wait meanwhile for what is being explained.
-    fn maker(&self, thread: Utid) -> Option<Utid> {
-        let maker = self.evidence.threads.thread(thread).parent;
-        let life = |thread| self.evidence.timeline.life(thread);
-        let is_older = !life(maker).is_empty() && life(maker).start < life(thread).start;
-        (is_older && !self.way.contains(&maker)).then_some(maker)
     }
 
     /// What ended a wait: the most likely, or what a user said.
@@ -575,6 +568,14 @@ impl<'a, 'e> Walk<'a, 'e> {
             false => thread,
         }
     }
+}
+
+/// Who made a thread, if the trace shows it.
+pub(crate) fn maker(evidence: &Evidence<'_>, thread: Utid) -> Option<Utid> {
+    let maker = evidence.threads.thread(thread).parent;
+    let life = |thread| evidence.timeline.life(thread);
+    let is_older = !life(maker).is_empty() && life(maker).start < life(thread).start;
+    is_older.then_some(maker)
 }
 
 /// What of `parts`, which are in order, lies within `window`.
