@@ -3,13 +3,14 @@
 //! [`walk`](crate::walk) makes it; here is what it consists of, and what can be asked of it.
 
 use hangdog_graph::belief::Belief;
-use hangdog_graph::{Edge, Strength};
+use hangdog_graph::Edge;
 use hangdog_trace::ids::Utid;
 use hangdog_trace::words::Left;
 use hangdog_trace::yardstick::Operation;
 use std::collections::HashMap;
 use std::ops::Range;
 
+use crate::confidence::of_edge;
 use crate::problem::Problem;
 use crate::shape::Shape;
 use crate::stretch::Waiting;
@@ -97,16 +98,11 @@ pub(crate) struct Step {
     pub probability: f64,
 }
 
-/// No weak edge is held to be more likely than this.
-const WEAK_EDGE: f64 = 0.85;
-
 impl Step {
     /// How likely it is that its time belongs to the wait above, 0 to 1.
     pub(crate) fn likelihood(&self) -> f64 {
-        match &self.reached {
-            Some((_, edge)) if edge.strength == Strength::Weak => WEAK_EDGE.min(self.probability),
-            _ => self.probability,
-        }
+        let of_edge = self.reached.as_ref().map(|(_, edge)| of_edge(edge));
+        self.probability * of_edge.unwrap_or(1.0)
     }
 }
 
@@ -124,6 +120,8 @@ pub(crate) struct Piece {
     pub kind: BlameKind,
     /// The wait that it is, if it is one, and what ended it.
     pub wait: Option<(Waiting, Edge)>,
+    /// How likely it is that the wait ended by that, 0 to 1; 1 where it is no wait.
+    pub probability: f64,
     /// How it left its CPU, where it wants one.
     pub left: Option<Left>,
 }

@@ -9,6 +9,7 @@ use std::ops::Range;
 use crate::answers::Answers;
 use crate::baseline;
 use crate::blame::{Blame, BlameKind, Piece, Step};
+use crate::confidence;
 use crate::function::{early_end, frames};
 use crate::origin::{Machine, unnamed};
 use crate::problem::Problem;
@@ -140,6 +141,7 @@ impl Judge<'_, '_> {
             share: self.share(suspect.time),
             confidence: (1.0 - self.share(unknown))
                 * self.likelihood(suspect)
+                * confidence::of_problem(self.problem)
                 * if self.setting.lost { EVENTS_LOST } else { 1.0 },
         }
     }
@@ -232,12 +234,16 @@ impl Judge<'_, '_> {
             .collect()
     }
 
-    /// How likely it is that all edges on the way to the suspect are causes.
+    /// How likely it is that all edges on the way to the suspect are causes, and what it did one.
     fn likelihood(&self, suspect: &Suspect) -> f64 {
-        let way = self.blame.way_to(self.blame.main_step(suspect));
-        way.iter()
+        let main = self.blame.main_step(suspect);
+        let way = self.blame.way_to(main);
+        let edges: f64 = way
+            .iter()
             .map(|&step| self.blame.steps[step].likelihood())
-            .product()
+            .product();
+        let pieces: Vec<&Piece> = self.blame.pieces_of(suspect).collect();
+        edges * confidence::of_end(suspect, &pieces, main == 0)
     }
 
     fn path(&self, suspect: &Suspect) -> Vec<PathStep> {

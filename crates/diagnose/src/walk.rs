@@ -121,6 +121,7 @@ impl<'a, 'e> Walk<'a, 'e> {
                 count: 0,
                 kind: BlameKind::Unknown,
                 wait: None,
+                probability: 1.0,
                 left: None,
             });
         }
@@ -222,6 +223,7 @@ impl<'a, 'e> Walk<'a, 'e> {
                 count: usize::from(left == Some(Left::Yielded)),
                 kind,
                 wait: None,
+                probability: 1.0,
                 left,
             });
         }
@@ -269,6 +271,7 @@ impl<'a, 'e> Walk<'a, 'e> {
             count: waiting.parts,
             kind: BlameKind::Unknown,
             wait: Some((waiting, edge)),
+            probability: 1.0,
             left: None,
         });
     }
@@ -319,6 +322,7 @@ impl<'a, 'e> Walk<'a, 'e> {
             count: waiting.parts,
             kind,
             wait,
+            probability,
             left: None,
         });
     }
