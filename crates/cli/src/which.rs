@@ -16,6 +16,14 @@ fn is_open(args: &Which) -> bool {
     !is_named && args.window.from.is_none() && args.window.to.is_none()
 }
 
+/// A problem that a person named was felt.
+fn named(problem: &Problem) -> Problem {
+    Problem {
+        felt: problem.felt.max(1.0),
+        ..problem.clone()
+    }
+}
+
 /// The recorded command's run, if there is one and it is what to explain: because the user asks
 /// for it by `--whole`, or left it open where none of the `problems` stands out.
 ///
@@ -61,12 +69,12 @@ pub fn choose(
         if !asked_for_part {
             let listed = problems.iter().position(|problem| problem.thread == thread);
             if let Some(at) = listed {
-                return Ok((problems[at].clone(), Some(at + 1)));
+                return Ok((named(&problems[at]), Some(at + 1)));
             }
             let scope = Scope::of(recording.trace.meta());
             let own = problem::find_of(evidence, scope, |other| other == thread);
             if let Some(worst) = own.into_iter().next() {
-                return Ok((worst, None));
+                return Ok((named(&worst), None));
             }
         }
         return Ok((Problem::picked(thread, part), None));
@@ -79,7 +87,8 @@ pub fn choose(
         .filter(|(_, problem)| within(problem));
     let wanted = args.problem.unwrap_or(1) as usize;
     match candidates.nth(wanted - 1) {
-        Some((at, problem)) => Ok((problem.clone(), Some(at + 1))),
+        Some((at, problem)) if is_open(args) => Ok((problem.clone(), Some(at + 1))),
+        Some((at, problem)) => Ok((named(problem), Some(at + 1))),
         None if problems.is_empty() => Err(NothingFound::new(
             "nothing took long: no thread of a program waited, computed or wanted a CPU for more \
              than a moment beyond what is usual for it; hangdog threads shows what each did",

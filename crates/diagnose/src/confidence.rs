@@ -26,7 +26,8 @@ pub(crate) fn of_edge(edge: &Edge) -> f64 {
         (_, Strength::Weak) => 0.5,
         // Who ended, or sent a signal, may have been told to by whoever is the cause.
         (EdgeKind::Exit | EdgeKind::Kill | EdgeKind::Fork, _) => 0.7,
-        (EdgeKind::Peer | EdgeKind::Signal, _) => 0.85,
+        (EdgeKind::Peer, _) => 0.85,
+        (EdgeKind::Signal, _) => 0.95,
         (_, Strength::Strong) => 1.0,
     }
 }
@@ -60,6 +61,7 @@ pub(crate) fn of_end(suspect: &Suspect, pieces: &[&Piece], is_own: bool) -> f64 
         (BlameKind::Disk | BlameKind::Paging, _) => 0.75,
         // Who should have sent is not on this machine.
         (BlameKind::Network, _) => 0.4,
+        (BlameKind::Stopped, _) if is_own => 0.9,
         (BlameKind::Stopped, _) => 1.0,
         (_, Some((_, edge))) if edge.kind == EdgeKind::Input => 1.0,
         (_, Some((_, edge))) => of_edge(edge).min(0.3),

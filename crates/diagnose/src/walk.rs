@@ -17,7 +17,7 @@ use hangdog_graph::{Edge, EdgeKind, Evidence, Source, Strength, Wait, WaitKind};
 use hangdog_timeline::{Cause, Interval, State};
 use hangdog_trace::ids::Utid;
 use hangdog_trace::object::ObjectKind;
-use hangdog_trace::words::Left;
+use hangdog_trace::words::{Context, Left};
 use std::collections::HashMap;
 use std::ops::Range;
 
@@ -307,7 +307,7 @@ impl<'a, 'e> Walk<'a, 'e> {
                 });
             }
         }
-        let kind = own_kind(&edge, &waiting.wait);
+        let kind = own_kind(self.evidence, &edge, &waiting.wait);
         let thread = match kind {
             BlameKind::Disk | BlameKind::Paging | BlameKind::Network | BlameKind::Timer => {
                 self.on_behalf_of(thread)
@@ -602,7 +602,8 @@ fn is_open(edge: &Edge, wait: &Wait) -> bool {
 }
 
 /// The kind of a wait that is not followed further.
-fn own_kind(edge: &Edge, wait: &Wait) -> BlameKind {
+fn own_kind(evidence: &Evidence<'_>, edge: &Edge, wait: &Wait) -> BlameKind {
+    let context = |row: usize| Context::from(evidence.wakes.context[row]);
     match (edge.source, wait.kind) {
         (_, WaitKind::Paging) => BlameKind::Paging,
         (_, WaitKind::Stopped) => BlameKind::Stopped,
@@ -611,6 +612,10 @@ fn own_kind(edge: &Edge, wait: &Wait) -> BlameKind {
         (Source::Timer, _) => BlameKind::Timer,
         (Source::Disk, _) => BlameKind::Disk,
         (Source::Network, _) => BlameKind::Network,
+        // A softirq is the kernel's own, and says nothing of what was waited for.
+        (Source::Device(_), _) if edge.wake.map(context) == Some(Context::Hardirq) => {
+            BlameKind::Message
+        }
         // Nobody is known who could have signalled it.
         (Source::Nobody, WaitKind::Condition) => BlameKind::Unknown,
         (_, kind) => kind_of(kind),
