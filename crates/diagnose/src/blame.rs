@@ -2,8 +2,8 @@
 //!
 //! [`walk`](crate::walk) makes it; here is what it consists of, and what can be asked of it.
 
-use hangdog_graph::belief::Belief;
 use hangdog_graph::Edge;
+use hangdog_graph::belief::Belief;
 use hangdog_trace::ids::Utid;
 use hangdog_trace::words::Left;
 use hangdog_trace::yardstick::Operation;

@@ -10,13 +10,12 @@
 //! It ends: a wake lies in the past of the wait that it ends, so each question goes to an earlier
 //! moment; a thread's answers are kept.
 
-use hangdog_graph::edge::ended_by;
-use hangdog_graph::{EdgeKind, Evidence, Source};
-use hangdog_trace::ids::Utid;
+use hangdog_graph::{EdgeKind, Evidence, Source, WaitKind};
+use hangdog_trace::ids::{IDLE, Utid};
 use std::collections::HashMap;
 use std::ops::Range;
 
-use crate::blame::Blame;
+use crate::blame::{Blame, BlameKind};
 use crate::problem::Problem;
 use crate::stretch::{Stretch, Waiting, each_stretch};
 use crate::suspect::Suspect;
@@ -46,6 +45,7 @@ pub(crate) fn without(
         return problem.duration().saturating_sub(suspect.time);
     }
     let mut removed: HashMap<Utid, Vec<Range<u64>>> = HashMap::new();
+    let mut stopped = Vec::new();
     for piece in &blame.pieces {
         if piece.thread == suspect.thread {
             // What is laid to a thread on behalf of another was taken where the step was.
@@ -53,7 +53,20 @@ pub(crate) fn without(
             let of = wait.map_or(piece.thread, |(waiting, _)| waiting.wait.thread);
             let windows = removed.entry(of).or_default();
             windows.extend(piece.parts.iter().cloned());
+            if piece.kind == BlameKind::Stopped {
+                stopped.extend(piece.parts.iter().cloned());
+            }
         }
+    }
+    // A process is stopped as a whole.
+    let process = |thread| evidence.threads.thread(thread).upid;
+    let of_process = evidence.threads.iter().map(|thread| thread.utid);
+    let of_process = of_process.filter(|&other| process(other) == process(suspect.thread));
+    for other in of_process.filter(|&other| other != suspect.thread && !stopped.is_empty()) {
+        removed
+            .entry(other)
+            .or_default()
+            .extend(stopped.iter().cloned());
     }
     for windows in removed.values_mut() {
         windows.sort_by_key(|window| window.start);
@@ -161,7 +174,12 @@ impl Replay<'_, '_> {
                         Some((waker, wake)) if takes == to - from => {
                             // Nobody ended it in time: then when all was done that it waited for.
                             let woken = wake.map_or(to, |wake| evidence.wakes.ts[wake].min(to));
-                            now.max(self.moment(waker, woken))
+                            let end = now.max(self.moment(waker, woken));
+                            // A lock may be had in another order.
+                            match waiting.wait.kind {
+                                WaitKind::Lock => end.min(now.saturating_add(takes)),
+                                _ => end,
+                            }
                         }
                         _ => now.saturating_add(takes),
                     }
@@ -203,12 +221,11 @@ impl Replay<'_, '_> {
             let (window, by) = of_thread[..behind].last()?;
             (waiting.from < window.end).then_some(*by)
         });
+        // Otherwise who woke it, whether or not that brought what it waited for: so it went on.
         believed.or_else(|| {
-            let edge = ended_by(self.evidence, &waiting.wait, waiting.wake);
-            match (edge.source, edge.wake) {
-                (Source::Thread(waker), Some(wake)) => Some((waker, Some(wake))),
-                _ => None,
-            }
+            let wake = waiting.wake.filter(|&wake| self.evidence.is_own(wake))?;
+            let waker = self.evidence.wakes.waker[wake];
+            (waker != IDLE && waker != waiting.wait.thread).then_some((waker, Some(wake)))
         })
     }
 
