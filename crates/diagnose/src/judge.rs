@@ -102,7 +102,8 @@ impl Judge<'_, '_> {
             function: suspect.function.as_ref(),
             starvation: suspect.starvation.as_ref(),
             knot,
-            share: self.share(suspect.time),
+            is_open: self.is_open(&suspect),
+            share: self.share(suspect.time_of_class),
         });
         Verdict {
             sentence,
@@ -138,7 +139,7 @@ impl Judge<'_, '_> {
             function: function.map(|function| function.name.clone()),
             inlined_into: function.and_then(|function| function.inlined_into.clone()),
             place: self.place(suspect),
-            share: self.share(suspect.time),
+            share: self.share(suspect.time_of_class),
             confidence: (1.0 - self.share(unknown))
                 * self.likelihood(suspect)
                 * confidence::of_problem(self.problem)
@@ -244,6 +245,14 @@ impl Judge<'_, '_> {
             .product();
         let pieces: Vec<&Piece> = self.blame.pieces_of(suspect).collect();
         edges * confidence::of_end(suspect, &pieces, main == 0)
+    }
+
+    /// Whether nothing names who should have ended the longest of what the suspect did.
+    fn is_open(&self, suspect: &Suspect) -> bool {
+        let longest = (self.blame.pieces_of(suspect)).max_by_key(|piece| piece.ns());
+        longest
+            .and_then(|piece| piece.wait.as_ref())
+            .is_some_and(|(_, edge)| edge.kind == EdgeKind::Unknown)
     }
 
     fn path(&self, suspect: &Suspect) -> Vec<PathStep> {

@@ -21,6 +21,8 @@ pub(crate) struct Suspect {
     /// Its pieces, in the order of time.
     pub windows: Vec<Range<u64>>,
     pub time: u64,
+    /// What of it is of its class.
+    pub time_of_class: u64,
     pub starvation: Option<Starvation>,
     pub function: Option<Function>,
     /// What it did while it ran, where that is what counts.
@@ -113,6 +115,7 @@ impl Suspect {
             kind,
             windows: disjoint(of_kind.iter().copied()),
             time: pieces.iter().map(|piece| piece.ns()).sum(),
+            time_of_class: 0,
             starvation: None,
             function: None,
             ran: None,
@@ -123,6 +126,11 @@ impl Suspect {
         } else if polls(evidence, &pieces) {
             suspect.class = Class::RepeatedYield;
         }
+        // A circle and asking again and again are made of all kinds.
+        suspect.time_of_class = match suspect.class {
+            Class::Circular | Class::RepeatedYield => suspect.time,
+            _ => time(&of_kind),
+        };
         if suspect.class == Class::Starved {
             let throttled = of_kind
                 .iter()
@@ -213,14 +221,17 @@ fn ranked(blame: &Blame, victim: Utid, knot: Option<&Knot>) -> Vec<(Utid, u64)> 
 
 /// Whether a thread's time went to asking again and again.
 fn polls(evidence: &Evidence<'_>, pieces: &[&Piece]) -> bool {
-    let sleeps: usize = pieces
-        .iter()
-        .filter(|piece| {
-            let wait = piece.wait.as_ref();
-            wait.is_some_and(|(waiting, _)| waiting.wait.kind == WaitKind::Sleep)
-        })
-        .map(|piece| piece.count)
-        .sum();
+    // A sleep that was looked at piece by piece is one.
+    let mut sleeps: HashMap<u64, usize> = HashMap::new();
+    for piece in pieces {
+        if let Some((waiting, _)) = &piece.wait
+            && waiting.wait.kind == WaitKind::Sleep
+        {
+            let count = sleeps.entry(waiting.wait.start).or_default();
+            *count = piece.count.max(*count);
+        }
+    }
+    let sleeps: usize = sleeps.values().sum();
     let time = |kind| {
         pieces
             .iter()
@@ -229,6 +240,7 @@ fn polls(evidence: &Evidence<'_>, pieces: &[&Piece]) -> bool {
             .sum::<u64>()
     };
     let (slept, ran) = (time(BlameKind::Timer), time(BlameKind::Run));
+    let all: u64 = pieces.iter().map(|piece| piece.ns()).sum();
     if sleeps >= POLLS && slept / sleeps as u64 <= POLL_NS && slept > ran {
         return true;
     }
@@ -245,7 +257,11 @@ fn polls(evidence: &Evidence<'_>, pieces: &[&Piece]) -> bool {
     if yields >= POLLS && yielded > ran {
         return true;
     }
-    // Yields without a competitor leave no switch: only samples show them.
+    // Yields without a competitor leave no switch: only samples show them. But who wanted a CPU for
+    // most of the time was kept from one.
+    if ran.saturating_add(yielded) <= all / 2 {
+        return false;
+    }
     let Some(thread) = pieces.first().map(|piece| piece.thread) else {
         return false;
     };
