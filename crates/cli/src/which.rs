@@ -17,6 +17,14 @@ fn is_open(args: &Which) -> bool {
     !is_named && args.window.from.is_none() && args.window.to.is_none()
 }
 
+/// A problem that a person named was felt.
+fn named(problem: &Problem) -> Problem {
+    Problem {
+        felt: problem.felt.max(1.0),
+        ..problem.clone()
+    }
+}
+
 /// The recorded command's run, if there is one and it is what to explain: because the user asks
 /// for it by `--whole`, or left it open where none of the `problems` stands out.
 ///
@@ -57,7 +65,12 @@ fn of_process(
     if let Some(worst) = own.find(within) {
         return Ok(worst);
     }
-    let threads = || recording.timeline.threads().filter(|&thread| is_meant(thread));
+    let threads = || {
+        recording
+            .timeline
+            .threads()
+            .filter(|&thread| is_meant(thread))
+    };
     let is_main = |&thread: &Utid| recording.threads.thread(thread).is_main();
     let Some(first) = threads().find(is_main).or_else(|| threads().next()) else {
         return Err(NothingFound::new(format!("'{selector}' did nothing in this trace")).into());
@@ -88,12 +101,12 @@ pub fn choose(
         if !asked_for_part {
             let listed = problems.iter().position(|problem| problem.thread == thread);
             if let Some(at) = listed {
-                return Ok((problems[at].clone(), Some(at + 1)));
+                return Ok((named(&problems[at]), Some(at + 1)));
             }
             let scope = Scope::of(recording.trace.meta());
             let own = problem::find_of(evidence, scope, |other| other == thread);
             if let Some(worst) = own.into_iter().next() {
-                return Ok((worst, None));
+                return Ok((named(&worst), None));
             }
         }
         return Ok((Problem::picked(thread, part), None));
@@ -109,7 +122,8 @@ pub fn choose(
         .filter(|(_, problem)| within(problem));
     let wanted = args.problem.unwrap_or(1) as usize;
     match candidates.nth(wanted - 1) {
-        Some((at, problem)) => Ok((problem.clone(), Some(at + 1))),
+        Some((at, problem)) if is_open(args) => Ok((problem.clone(), Some(at + 1))),
+        Some((at, problem)) => Ok((named(problem), Some(at + 1))),
         None if problems.is_empty() => Err(NothingFound::new(
             "nothing took long: no thread of a program waited, computed or wanted a CPU for more \
              than a moment beyond what is usual for it; hangdog threads shows what each did",

@@ -185,12 +185,12 @@ fn compare(
     for piece in &now.pieces {
         let row = rows.entry((role_of(here, piece.thread), piece.kind));
         let now = &mut row.or_default().0;
-        *now = now.saturating_add(piece.ns);
+        *now = now.saturating_add(piece.ns());
     }
     for piece in &then.pieces {
         let row = rows.entry((role_of(there, piece.thread), piece.kind));
         let then = &mut row.or_default().1;
-        *then = then.saturating_add(piece.ns);
+        *then = then.saturating_add(piece.ns());
     }
     let mut rows: Vec<Comparison> = rows
         .into_iter()

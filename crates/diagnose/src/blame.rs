@@ -2,13 +2,15 @@
 //!
 //! [`walk`](crate::walk) makes it; here is what it consists of, and what can be asked of it.
 
+use hangdog_graph::Edge;
 use hangdog_graph::belief::Belief;
-use hangdog_graph::{Edge, Strength};
 use hangdog_trace::ids::Utid;
 use hangdog_trace::words::Left;
 use hangdog_trace::yardstick::Operation;
 use std::collections::HashMap;
+use std::ops::Range;
 
+use crate::confidence::of_edge;
 use crate::problem::Problem;
 use crate::shape::Shape;
 use crate::stretch::Waiting;
@@ -88,20 +90,19 @@ pub(crate) struct Step {
     pub thread: Utid,
     /// The wait above that led here, and how.
     pub reached: Option<(Waiting, Edge)>,
+    /// Until when; and how many waits led here, where they are too short to be told apart, of
+    /// which `reached` is the first.
+    pub until: u64,
+    pub times: usize,
     /// How likely it is that the edge is the cause, 0 to 1.
     pub probability: f64,
 }
 
-/// No weak edge is held to be more likely than this.
-const WEAK_EDGE: f64 = 0.85;
-
 impl Step {
     /// How likely it is that its time belongs to the wait above, 0 to 1.
     pub(crate) fn likelihood(&self) -> f64 {
-        match &self.reached {
-            Some((_, edge)) if edge.strength == Strength::Weak => WEAK_EDGE.min(self.probability),
-            _ => self.probability,
-        }
+        let of_edge = self.reached.as_ref().map(|(_, edge)| of_edge(edge));
+        self.probability * of_edge.unwrap_or(1.0)
     }
 }
 
@@ -112,21 +113,35 @@ pub(crate) struct Piece {
     pub step: usize,
     /// Who is to blame.
     pub thread: Utid,
-    /// Since when and until when; of a sum, from its first to its last part.
-    pub from: u64,
-    pub to: u64,
-    /// How long, of all parts together.
-    pub ns: u64,
+    /// When, no two at one time: a wait has gaps where the thread looked, a sum has many.
+    pub parts: Vec<Range<u64>>,
     /// How many waits or yields it is.
     pub count: usize,
     pub kind: BlameKind,
     /// The wait that it is, if it is one, and what ended it.
     pub wait: Option<(Waiting, Edge)>,
+    /// How likely it is that the wait ended by that, 0 to 1; 1 where it is no wait.
+    pub probability: f64,
     /// How it left its CPU, where it wants one.
     pub left: Option<Left>,
 }
 
 impl Piece {
+    /// Since when.
+    pub(crate) fn from(&self) -> u64 {
+        self.parts.iter().map(|part| part.start).min().unwrap_or(0)
+    }
+
+    /// Until when.
+    pub(crate) fn to(&self) -> u64 {
+        self.parts.iter().map(|part| part.end).max().unwrap_or(0)
+    }
+
+    /// How long, of all parts together.
+    pub(crate) fn ns(&self) -> u64 {
+        self.parts.iter().map(|part| part.end - part.start).sum()
+    }
+
     /// Whether it is of what the suspect is to blame for.
     fn is_of(&self, suspect: &Suspect) -> bool {
         self.thread == suspect.thread && self.kind == suspect.kind
@@ -188,7 +203,7 @@ impl Blame {
         let mut times: HashMap<usize, u64> = HashMap::new();
         for piece in &self.pieces {
             if !any || piece.is_of(suspect) {
-                *times.entry(piece.step).or_default() += piece.ns;
+                *times.entry(piece.step).or_default() += piece.ns();
             }
         }
         times

@@ -96,7 +96,7 @@ pub fn explain(
     let own = blame
         .pieces_of(&suspect)
         .filter(|piece| piece.step == step)
-        .max_by_key(|piece| piece.ns)
+        .max_by_key(|piece| piece.ns())
         .and_then(|piece| piece.wait.as_ref());
     let (waiting, edge) = reached.chain(own).nth(number.checked_sub(1)?)?;
     let wait = &waiting.wait;

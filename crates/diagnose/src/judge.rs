@@ -9,6 +9,7 @@ use std::ops::Range;
 use crate::answers::Answers;
 use crate::baseline;
 use crate::blame::{Blame, BlameKind, Piece, Step};
+use crate::confidence;
 use crate::function::{early_end, frames};
 use crate::origin::{Machine, unnamed};
 use crate::problem::Problem;
@@ -101,7 +102,8 @@ impl Judge<'_, '_> {
             function: suspect.function.as_ref(),
             starvation: suspect.starvation.as_ref(),
             knot,
-            share: self.share(suspect.time),
+            is_open: self.is_open(&suspect),
+            share: self.share(suspect.time_of_class),
         });
         Verdict {
             sentence,
@@ -137,9 +139,10 @@ impl Judge<'_, '_> {
             function: function.map(|function| function.name.clone()),
             inlined_into: function.and_then(|function| function.inlined_into.clone()),
             place: self.place(suspect),
-            share: self.share(suspect.time),
+            share: self.share(suspect.time_of_class),
             confidence: (1.0 - self.share(unknown))
                 * self.likelihood(suspect)
+                * confidence::of_problem(self.problem)
                 * if self.setting.lost { EVENTS_LOST } else { 1.0 },
         }
     }
@@ -153,7 +156,7 @@ impl Judge<'_, '_> {
             .pieces
             .iter()
             .filter(|piece| wanted(piece))
-            .map(|piece| piece.ns)
+            .map(|piece| piece.ns())
             .sum()
     }
 
@@ -195,7 +198,7 @@ impl Judge<'_, '_> {
     fn by_kind(&self) -> Vec<BlameRow> {
         let mut times: HashMap<BlameKind, u64> = HashMap::new();
         for piece in &self.blame.pieces {
-            *times.entry(piece.kind).or_default() += piece.ns;
+            *times.entry(piece.kind).or_default() += piece.ns();
         }
         let mut rows: Vec<_> = times.into_iter().collect();
         rows.sort_by_key(|&(kind, ns)| (std::cmp::Reverse(ns), kind));
@@ -212,7 +215,7 @@ impl Judge<'_, '_> {
     fn by_thread(&self) -> Vec<ThreadBlame> {
         let mut times: HashMap<(Utid, BlameKind), u64> = HashMap::new();
         for piece in &self.blame.pieces {
-            *times.entry((piece.thread, piece.kind)).or_default() += piece.ns;
+            *times.entry((piece.thread, piece.kind)).or_default() += piece.ns();
         }
         let mut rows: Vec<_> = times.into_iter().collect();
         rows.sort_by_key(|&(who, ns)| (std::cmp::Reverse(ns), who));
@@ -232,12 +235,24 @@ impl Judge<'_, '_> {
             .collect()
     }
 
-    /// How likely it is that all edges on the way to the suspect are causes.
+    /// How likely it is that all edges on the way to the suspect are causes, and what it did one.
     fn likelihood(&self, suspect: &Suspect) -> f64 {
-        let way = self.blame.way_to(self.blame.main_step(suspect));
-        way.iter()
+        let main = self.blame.main_step(suspect);
+        let way = self.blame.way_to(main);
+        let edges: f64 = way
+            .iter()
             .map(|&step| self.blame.steps[step].likelihood())
-            .product()
+            .product();
+        let pieces: Vec<&Piece> = self.blame.pieces_of(suspect).collect();
+        edges * confidence::of_end(suspect, &pieces, main == 0)
+    }
+
+    /// Whether nothing names who should have ended the longest of what the suspect did.
+    fn is_open(&self, suspect: &Suspect) -> bool {
+        let longest = (self.blame.pieces_of(suspect)).max_by_key(|piece| piece.ns());
+        longest
+            .and_then(|piece| piece.wait.as_ref())
+            .is_some_and(|(_, edge)| edge.kind == EdgeKind::Unknown)
     }
 
     fn path(&self, suspect: &Suspect) -> Vec<PathStep> {
@@ -258,20 +273,24 @@ impl Judge<'_, '_> {
                 };
                 doing = format!("{doing} (and looked {times} in vain)");
             }
+            let step = &self.blame.steps[pair[1]];
+            if step.times > 1 {
+                doing = format!("{doing}, again and again: {} times", step.times);
+            }
             path.push(self.step(
                 above.thread,
-                waiting.from..waiting.to,
+                waiting.from..step.until,
                 doing,
                 Some(edge),
                 waiting.wait.user_stack(evidence),
             ));
         }
         let pieces = (self.blame.pieces_of(suspect)).filter(|piece| piece.step == main);
-        let Some(longest) = pieces.clone().max_by_key(|piece| piece.ns) else {
+        let Some(longest) = pieces.clone().max_by_key(|piece| piece.ns()) else {
             return path;
         };
-        let window = pieces.clone().map(|p| p.from).min().unwrap_or(longest.from)
-            ..pieces.map(|p| p.to).max().unwrap_or(longest.to);
+        let window = pieces.clone().map(|p| p.from()).min().unwrap_or(0)
+            ..pieces.map(|p| p.to()).max().unwrap_or(0);
         let (doing, stack) = self.did(suspect, longest);
         let edge = longest.wait.as_ref().map(|(_, edge)| edge);
         path.push(self.step(longest.thread, window, doing, edge, stack));

@@ -34,7 +34,7 @@ pub(crate) fn owed(evidence: &Evidence<'_>, wait: &Wait, often: bool) -> f64 {
         WaitKind::Message | WaitKind::Poll => {
             match (object.kind(), evidence.sockets.role(object)) {
                 _ if is_lost(evidence, object) => 1.0,
-            (_, Some(Role::Client)) if wait.kind == WaitKind::Poll => {
+                (_, Some(Role::Client)) if wait.kind == WaitKind::Poll => {
                     let is_open = is_open(evidence, object, wait.end);
                     if is_open {
                         asked_by(evidence, object)
@@ -96,7 +96,8 @@ fn asked_by(evidence: &Evidence<'_>, object: Object) -> f64 {
     };
     let holders = evidence.sockets.holders(object);
     let within = |holder: &Holder| {
-        is_descendant(evidence, holder.process, peer) || is_descendant(evidence, peer, holder.process)
+        is_descendant(evidence, holder.process, peer)
+            || is_descendant(evidence, peer, holder.process)
     };
     match () {
         // What goes through a bus need not be asked for by who is seen to.

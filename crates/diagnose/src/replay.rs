@@ -10,10 +10,8 @@
 //! It ends: a wake lies in the past of the wait that it ends, so each question goes to an earlier
 //! moment; a thread's answers are kept.
 
-use hangdog_graph::edge::ended_by;
-use hangdog_graph::{Evidence, Source};
-use hangdog_timeline::State;
-use hangdog_trace::ids::Utid;
+use hangdog_graph::{EdgeKind, Evidence, Source, WaitKind};
+use hangdog_trace::ids::{IDLE, Utid};
 use std::collections::HashMap;
 use std::ops::Range;
 
@@ -21,6 +19,7 @@ use crate::blame::{Blame, BlameKind};
 use crate::problem::Problem;
 use crate::stretch::{Stretch, Waiting, each_stretch};
 use crate::suspect::Suspect;
+use crate::walk::maker;
 
 /// Shorter waits than this part of the problem take as long as they did.
 const RESOLUTION: u64 = 2_000;
@@ -46,34 +45,31 @@ pub(crate) fn without(
         return problem.duration().saturating_sub(suspect.time);
     }
     let mut removed: HashMap<Utid, Vec<Range<u64>>> = HashMap::new();
-    let mut busy: Vec<Range<u64>> = Vec::new();
+    let mut stopped = Vec::new();
     for piece in &blame.pieces {
-        // What is laid to a thread on behalf of another was taken where the step was.
-        let of = piece
-            .wait
-            .as_ref()
-            .map_or(piece.thread, |(w, _)| w.wait.thread);
-        if piece.thread != suspect.thread {
-            continue;
-        }
-        let is_sum = piece.ns < piece.to - piece.from;
-        match is_sum && is_busy(piece.kind) {
-            true => busy.extend(busy_parts(evidence, of, piece.from..piece.to)),
-            false if is_sum => {}
-            false => removed.entry(of).or_default().push(piece.from..piece.to),
+        if piece.thread == suspect.thread {
+            // What is laid to a thread on behalf of another was taken where the step was.
+            let wait = piece.wait.as_ref();
+            let of = wait.map_or(piece.thread, |(waiting, _)| waiting.wait.thread);
+            let windows = removed.entry(of).or_default();
+            windows.extend(piece.parts.iter().cloned());
+            if piece.kind == BlameKind::Stopped {
+                stopped.extend(piece.parts.iter().cloned());
+            }
         }
     }
-    removed.entry(suspect.thread).or_default().extend(busy);
+    // A process is stopped as a whole.
+    let process = |thread| evidence.threads.thread(thread).upid;
+    let of_process = evidence.threads.iter().map(|thread| thread.utid);
+    let of_process = of_process.filter(|&other| process(other) == process(suspect.thread));
+    for other in of_process.filter(|&other| other != suspect.thread && !stopped.is_empty()) {
+        removed
+            .entry(other)
+            .or_default()
+            .extend(stopped.iter().cloned());
+    }
     for windows in removed.values_mut() {
-        windows.sort_by_key(|window| (window.start, window.end));
-        // A part may have been told by itself and in a sum.
-        windows.dedup_by(|next, last| {
-            let overlap = next.start < last.end;
-            if overlap {
-                last.end = last.end.max(next.end);
-            }
-            overlap
-        });
+        windows.sort_by_key(|window| window.start);
     }
     let mut replay = Replay {
         evidence,
@@ -89,33 +85,26 @@ pub(crate) fn without(
         .min(problem.duration())
 }
 
-fn believed(blame: &Blame) -> HashMap<(Utid, u64), (Utid, Option<usize>)> {
-    let reached = blame.steps.iter().filter_map(|step| step.reached.as_ref());
-    let pairs = reached.filter_map(|(waiting, edge)| match edge.source {
-        Source::Thread(by) => Some(((waiting.wait.thread, waiting.from), (by, edge.wake))),
-        _ => None,
-    });
-    pairs.collect()
+fn believed(blame: &Blame) -> HashMap<Utid, Vec<Believed>> {
+    let mut believed: HashMap<Utid, Vec<Believed>> = HashMap::new();
+    for step in blame.steps.iter().filter(|step| step.times == 1) {
+        if let Some((waiting, edge)) = &step.reached
+            && let Source::Thread(by) = edge.source
+            // Who made the one who ended it only comes before it, which its birth tells.
+            && edge.kind != EdgeKind::Fork
+        {
+            let of_thread = believed.entry(waiting.wait.thread).or_default();
+            of_thread.push((waiting.from..waiting.to, (by, edge.wake)));
+        }
+    }
+    for of_thread in believed.values_mut() {
+        of_thread.sort_by_key(|(window, _)| window.start);
+    }
+    believed
 }
 
-fn is_busy(kind: BlameKind) -> bool {
-    matches!(
-        kind,
-        BlameKind::Run | BlameKind::Runnable | BlameKind::Interrupt
-    )
-}
-
-/// When a thread was not blocked.
-fn busy_parts(
-    evidence: &Evidence<'_>,
-    thread: Utid,
-    window: Range<u64>,
-) -> impl Iterator<Item = Range<u64>> {
-    let parts = evidence.timeline.between(thread, window.start, window.end);
-    parts
-        .filter(|part| part.state != State::Blocked)
-        .map(|part| part.start..part.end)
-}
+/// When a wait was, and who is believed to have ended it, by which wake.
+type Believed = (Range<u64>, (Utid, Option<usize>));
 
 /// What a thread did up to a moment, with when it then did it.
 struct Played {
@@ -129,8 +118,8 @@ struct Replay<'a, 'e> {
     finest: u64,
     /// What takes no time now, by thread, ascending.
     removed: HashMap<Utid, Vec<Range<u64>>>,
-    /// Who is believed to have ended a wait, by who waited since when.
-    believed: HashMap<(Utid, u64), (Utid, Option<usize>)>,
+    /// Who is believed to have ended a wait, by who waited, in the order of time.
+    believed: HashMap<Utid, Vec<Believed>>,
     played: HashMap<Utid, Played>,
     depth: usize,
 }
@@ -157,11 +146,13 @@ impl Replay<'_, '_> {
                 known
             }
             None => {
-                let played = Played {
-                    points: vec![(start, start)],
-                };
-                self.played.insert(thread, played);
-                (start, start)
+                let known = self.began(thread);
+                if at <= known.0 {
+                    return at;
+                }
+                let points = vec![known];
+                self.played.insert(thread, Played { points });
+                known
             }
         };
         let intervals = evidence.timeline.intervals(thread);
@@ -176,8 +167,6 @@ impl Replay<'_, '_> {
                 Stretch::Busy(interval) => (interval.start, interval.end),
                 Stretch::Waiting(waiting) => (waiting.from, waiting.to),
             };
-            // Before its birth a thread did nothing that could be earlier.
-            now = now.saturating_add(from.saturating_sub(was));
             let takes = (to - from) - self.removed_of(thread, from, to);
             now = match stretch {
                 Stretch::Waiting(waiting) if to - from >= self.finest => {
@@ -185,7 +174,12 @@ impl Replay<'_, '_> {
                         Some((waker, wake)) if takes == to - from => {
                             // Nobody ended it in time: then when all was done that it waited for.
                             let woken = wake.map_or(to, |wake| evidence.wakes.ts[wake].min(to));
-                            now.max(self.moment(waker, woken))
+                            let end = now.max(self.moment(waker, woken));
+                            // A lock may be had in another order.
+                            match waiting.wait.kind {
+                                WaitKind::Lock => end.min(now.saturating_add(takes)),
+                                _ => end,
+                            }
                         }
                         _ => now.saturating_add(takes),
                     }
@@ -203,15 +197,35 @@ impl Replay<'_, '_> {
         now.saturating_add(at.saturating_sub(was))
     }
 
+    /// When what a thread did begins, and when it begins now: with the problem, or when its maker
+    /// comes to make it.
+    fn began(&mut self, thread: Utid) -> (u64, u64) {
+        let born = self.evidence.timeline.life(thread).start;
+        if born <= self.start {
+            return (self.start, self.start);
+        }
+        let now = maker(self.evidence, thread).map(|maker| {
+            self.depth += 1;
+            let now = self.moment(maker, born);
+            self.depth -= 1;
+            now
+        });
+        (born, now.unwrap_or(born))
+    }
+
     /// The thread that ended a wait, and by which wake.
     fn ended(&self, waiting: &Waiting) -> Option<(Utid, Option<usize>)> {
-        let wait = (waiting.wait.thread, waiting.from);
-        self.believed.get(&wait).copied().or_else(|| {
-            let edge = ended_by(self.evidence, &waiting.wait, waiting.wake);
-            match (edge.source, edge.wake) {
-                (Source::Thread(waker), Some(wake)) => Some((waker, Some(wake))),
-                _ => None,
-            }
+        let of_thread = self.believed.get(&waiting.wait.thread);
+        let believed = of_thread.and_then(|of_thread| {
+            let behind = of_thread.partition_point(|(window, _)| window.start <= waiting.from);
+            let (window, by) = of_thread[..behind].last()?;
+            (waiting.from < window.end).then_some(*by)
+        });
+        // Otherwise who woke it, whether or not that brought what it waited for: so it went on.
+        believed.or_else(|| {
+            let wake = waiting.wake.filter(|&wake| self.evidence.is_own(wake))?;
+            let waker = self.evidence.wakes.waker[wake];
+            (waker != IDLE && waker != waiting.wait.thread).then_some((waker, Some(wake)))
         })
     }
 

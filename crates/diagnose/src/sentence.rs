@@ -19,6 +19,8 @@ pub(crate) struct Facts<'a, 'e> {
     pub function: Option<&'a Function>,
     pub starvation: Option<&'a Starvation>,
     pub knot: Option<&'a Knot>,
+    /// Nothing names who should have ended the wait that it comes down to.
+    pub is_open: bool,
     pub share: f64,
 }
 
@@ -68,7 +70,9 @@ pub(crate) fn of(facts: &Facts<'_, '_>) -> String {
             format!("{head}: {who}{rank} kept CPU {cpu} busy{doing}{share}.")
         }
         (_, _, Some(Starvation::Crowd { most: Some(_) })) => {
-            format!("{head}: it, or one that it waited for, wanted a CPU{share}; {who} had more of that than others.")
+            format!(
+                "{head}: it, or one that it waited for, wanted a CPU{share}; {who} had more of that than others."
+            )
         }
         (_, _, Some(Starvation::Crowd { most: None })) => {
             let doing = match facts.function {
@@ -78,6 +82,9 @@ pub(crate) fn of(facts: &Facts<'_, '_>) -> String {
             format!("{head}: {who} wanted a CPU{doing}, and others had them{share}.")
         }
         (Class::Unknown, ..) => format!("{head}: the trace does not tell by what."),
+        _ if facts.is_open => {
+            format!("{head}: the trace does not tell by whom; {who} {what}{share}.")
+        }
         _ => format!("{head}: {who} {what}{share}."),
     }
 }

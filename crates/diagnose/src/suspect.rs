@@ -21,6 +21,8 @@ pub(crate) struct Suspect {
     /// Its pieces, in the order of time.
     pub windows: Vec<Range<u64>>,
     pub time: u64,
+    /// What of it is of its class.
+    pub time_of_class: u64,
     pub starvation: Option<Starvation>,
     pub function: Option<Function>,
     /// What it did while it ran, where that is what counts.
@@ -49,7 +51,7 @@ impl Suspect {
         victim: Utid,
         knot: Option<&Knot>,
     ) -> Vec<Suspect> {
-        let all: u64 = blame.pieces.iter().map(|piece| piece.ns).sum();
+        let all: u64 = blame.pieces.iter().map(|piece| piece.ns()).sum();
         let counts = |&(at, &(_, time)): &(usize, &(Utid, u64))| {
             at == 0 || time as f64 >= LEAST_SHARE * all as f64
         };
@@ -85,12 +87,9 @@ impl Suspect {
     /// Who is to be named: of a starved thread the one that had its CPU.
     pub(crate) fn culprit(&self) -> Utid {
         match &self.starvation {
-            Some(
-                Starvation::Hog { thread, .. }
-                | Starvation::Crowd {
-                    most: Some(thread),
-                },
-            ) => *thread,
+            Some(Starvation::Hog { thread, .. } | Starvation::Crowd { most: Some(thread) }) => {
+                *thread
+            }
             _ => self.thread,
         }
     }
@@ -103,7 +102,7 @@ impl Suspect {
         let known: Vec<&Piece> = (pieces.iter().copied())
             .filter(|piece| piece.kind != BlameKind::Unknown)
             .collect();
-        let time = |pieces: &[&Piece]| pieces.iter().map(|piece| piece.ns).sum::<u64>();
+        let time = |pieces: &[&Piece]| pieces.iter().map(|piece| piece.ns()).sum::<u64>();
         let is_known = time(&known).saturating_mul(UNKNOWN_RULES) >= time(&pieces) - time(&known);
         let pieces = if is_known && !known.is_empty() {
             known
@@ -116,8 +115,9 @@ impl Suspect {
             thread,
             class: class_of(kind),
             kind,
-            windows: windows_of(&of_kind),
-            time: pieces.iter().map(|piece| piece.ns).sum(),
+            windows: disjoint(of_kind.iter().copied()),
+            time: pieces.iter().map(|piece| piece.ns()).sum(),
+            time_of_class: 0,
             starvation: None,
             function: None,
             ran: None,
@@ -128,11 +128,16 @@ impl Suspect {
         } else if polls(evidence, &pieces) {
             suspect.class = Class::RepeatedYield;
         }
+        // A circle and asking again and again are made of all kinds.
+        suspect.time_of_class = match suspect.class {
+            Class::Circular | Class::RepeatedYield => suspect.time,
+            _ => time(&of_kind),
+        };
         if suspect.class == Class::Starved {
             let throttled = of_kind
                 .iter()
                 .filter(|p| p.left == Some(Left::Throttled))
-                .map(|p| p.ns)
+                .map(|p| p.ns())
                 .sum();
             let why = starvation::explain(evidence, thread, &suspect.windows, throttled);
             suspect.starvation = Some(why);
@@ -172,7 +177,7 @@ impl Suspect {
         blame: &Blame,
         of_kind: &[&Piece],
     ) -> Option<Function> {
-        let longest = of_kind.iter().max_by_key(|piece| piece.ns)?;
+        let longest = of_kind.iter().max_by_key(|piece| piece.ns())?;
         // A kernel thread that waits on behalf of another has no user stack: that other's tells.
         let way = blame.way_to(longest.step).into_iter().rev();
         let above = way
@@ -191,15 +196,15 @@ fn ranked(blame: &Blame, victim: Utid, knot: Option<&Knot>) -> Vec<(Utid, u64)> 
     let mut times: HashMap<Utid, u64> = HashMap::new();
     for piece in &blame.pieces {
         if piece.kind != BlameKind::Unknown {
-            *times.entry(piece.thread).or_default() += piece.ns;
+            *times.entry(piece.thread).or_default() += piece.ns();
         }
     }
     // Where nearly nothing is known, the little that is says less than where knowledge ends.
     let best = times.values().copied().max().unwrap_or(0);
     let is_unknown = |piece: &&Piece| piece.kind == BlameKind::Unknown;
     let unknown = || blame.pieces.iter().filter(is_unknown);
-    let longest = unknown().max_by_key(|piece| piece.ns);
-    let unknown: u64 = unknown().map(|piece| piece.ns).sum();
+    let longest = unknown().max_by_key(|piece| piece.ns());
+    let unknown: u64 = unknown().map(|piece| piece.ns()).sum();
     if let Some(longest) = longest.filter(|_| unknown > best.saturating_mul(UNKNOWN_RULES)) {
         return vec![(longest.thread, 0)];
     }
@@ -218,22 +223,26 @@ fn ranked(blame: &Blame, victim: Utid, knot: Option<&Knot>) -> Vec<(Utid, u64)> 
 
 /// Whether a thread's time went to asking again and again.
 fn polls(evidence: &Evidence<'_>, pieces: &[&Piece]) -> bool {
-    let sleeps: usize = pieces
-        .iter()
-        .filter(|piece| {
-            let wait = piece.wait.as_ref();
-            wait.is_some_and(|(waiting, _)| waiting.wait.kind == WaitKind::Sleep)
-        })
-        .map(|piece| piece.count)
-        .sum();
+    // A sleep that was looked at piece by piece is one.
+    let mut sleeps: HashMap<u64, usize> = HashMap::new();
+    for piece in pieces {
+        if let Some((waiting, _)) = &piece.wait
+            && waiting.wait.kind == WaitKind::Sleep
+        {
+            let count = sleeps.entry(waiting.wait.start).or_default();
+            *count = piece.count.max(*count);
+        }
+    }
+    let sleeps: usize = sleeps.values().sum();
     let time = |kind| {
         pieces
             .iter()
             .filter(|p| p.kind == kind)
-            .map(|p| p.ns)
+            .map(|p| p.ns())
             .sum::<u64>()
     };
     let (slept, ran) = (time(BlameKind::Timer), time(BlameKind::Run));
+    let all: u64 = pieces.iter().map(|piece| piece.ns()).sum();
     if sleeps >= POLLS && slept / sleeps as u64 <= POLL_NS && slept > ran {
         return true;
     }
@@ -245,12 +254,16 @@ fn polls(evidence: &Evidence<'_>, pieces: &[&Piece]) -> bool {
     let yielded: u64 = pieces
         .iter()
         .filter(|piece| piece.left == Some(Left::Yielded))
-        .map(|piece| piece.ns)
+        .map(|piece| piece.ns())
         .sum();
     if yields >= POLLS && yielded > ran {
         return true;
     }
-    // Yields without a competitor leave no switch: only samples show them.
+    // Yields without a competitor leave no switch: only samples show them. But who wanted a CPU for
+    // most of the time was kept from one.
+    if ran.saturating_add(yielded) <= all / 2 {
+        return false;
+    }
     let Some(thread) = pieces.first().map(|piece| piece.thread) else {
         return false;
     };
@@ -265,22 +278,12 @@ fn on_cpu(pieces: &[&Piece]) -> Vec<Range<u64>> {
     disjoint(pieces.iter().copied().filter(on_cpu))
 }
 
-/// When the pieces were. Sums span more than they are, so they are left out if others are there.
-fn windows_of(pieces: &[&Piece]) -> Vec<Range<u64>> {
-    let is_whole = |piece: &&Piece| piece.ns == piece.to - piece.from;
-    let whole = disjoint(pieces.iter().copied().filter(is_whole));
-    match whole.is_empty() {
-        true => disjoint(pieces.iter().copied()),
-        false => whole,
-    }
-}
-
-/// The times of pieces, in order and joined where they overlap.
+/// The times of pieces, in order and joined where they meet.
 fn disjoint<'p>(pieces: impl Iterator<Item = &'p Piece>) -> Vec<Range<u64>> {
-    let mut windows: Vec<_> = pieces.map(|piece| piece.from..piece.to).collect();
+    let mut windows: Vec<_> = pieces.flat_map(|piece| piece.parts.clone()).collect();
     windows.sort_by_key(|window| window.start);
     windows.dedup_by(|next, last| {
-        let overlap = next.start < last.end;
+        let overlap = next.start <= last.end;
         if overlap {
             last.end = last.end.max(next.end);
         }
@@ -292,7 +295,7 @@ fn disjoint<'p>(pieces: impl Iterator<Item = &'p Piece>) -> Vec<Range<u64>> {
 fn dominant(pieces: &[&Piece]) -> BlameKind {
     let mut times: HashMap<BlameKind, u64> = HashMap::new();
     for piece in pieces {
-        *times.entry(piece.kind).or_default() += piece.ns;
+        *times.entry(piece.kind).or_default() += piece.ns();
     }
     let most = times
         .into_iter()

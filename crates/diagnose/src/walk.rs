@@ -14,10 +14,10 @@ use hangdog_graph::belief::{Belief, InVain, beliefs};
 use hangdog_graph::edge::ended_by;
 use hangdog_graph::owed::file_lock;
 use hangdog_graph::{Edge, EdgeKind, Evidence, Source, Strength, Wait, WaitKind};
-use hangdog_timeline::{Cause, State};
+use hangdog_timeline::{Cause, Interval, State};
 use hangdog_trace::ids::Utid;
 use hangdog_trace::object::ObjectKind;
-use hangdog_trace::words::Left;
+use hangdog_trace::words::{Context, Left};
 use std::collections::HashMap;
 use std::ops::Range;
 
@@ -29,9 +29,10 @@ use crate::owed::is_home;
 use crate::shape::{NOBODY, Shape, source_of};
 use crate::stretch::{Stretch, Waiting, each_stretch};
 
-/// Waits shorter than the problem by this factor are not followed: they are laid to their own kind.
+/// Waits shorter than the problem by this factor are not told apart: those that lead to the same
+/// thread in the same way are one step, and what they come to are sums.
 const RESOLUTION: u64 = 50_000;
-/// Of a run as a whole, waits shorter than this are not followed, ns. A long run may consist of
+/// Of a run as a whole, waits shorter than this are not told apart, ns. A long run may consist of
 /// nothing but short waits, for one child after the other.
 const FINEST_OF_RUN_NS: u64 = 10_000;
 /// Of a wait that is at least this part of the problem all that may have ended it is looked at.
@@ -54,7 +55,7 @@ impl Blame {
         Walk::new(evidence, &window, setting).down_from(thread, window)
     }
 
-    /// The same of a run as a whole. Short waits are followed too, however long the run. Where a
+    /// The same of a run as a whole. Short waits are told apart too, however long the run. Where a
     /// wake was seen, the run went on by that, whoever should have come before. And what lies
     /// before the birth of the one who was waited for is laid to its maker.
     pub(crate) fn of_run(
@@ -86,7 +87,9 @@ struct Walk<'a, 'e> {
     /// The step of the last of them.
     step: usize,
     /// Pieces that are sums, by what their parts have in common.
-    sums: HashMap<(usize, Utid, BlameKind, Option<Left>), usize>,
+    sums: HashMap<(usize, Utid, BlameKind, Option<Left>, Option<WaitKind>), usize>,
+    /// Steps that many short waits share.
+    short: HashMap<(usize, Utid, EdgeKind), usize>,
 }
 
 impl<'a, 'e> Walk<'a, 'e> {
@@ -102,139 +105,181 @@ impl<'a, 'e> Walk<'a, 'e> {
             way: Vec::new(),
             step: 0,
             sums: HashMap::new(),
+            short: HashMap::new(),
         }
     }
 
     fn down_from(mut self, thread: Utid, window: Range<u64>) -> Blame {
-        self.look(thread, window, None);
+        let life = self.evidence.timeline.life(thread);
+        let step = self.step_to(thread, None);
+        // A person may pick a window in which the thread does not live all along.
+        for gap in [0..life.start, life.end.max(life.start)..u64::MAX] {
+            self.piece(Piece {
+                step,
+                thread,
+                parts: within(&[window.clone()], gap).collect(),
+                count: 0,
+                kind: BlameKind::Unknown,
+                wait: None,
+                probability: 1.0,
+                left: None,
+            });
+        }
+        let parts: Vec<_> = within(&[window], life).collect();
+        self.look(step, thread, &parts);
         self.blame
     }
 
-    fn look(
-        &mut self,
-        thread: Utid,
-        window: Range<u64>,
-        reached: Option<(usize, Waiting, Belief)>,
-    ) {
-        let step = self.blame.steps.len();
-        self.blame.steps.push(match reached {
-            None => Step {
-                above: None,
-                thread,
-                reached: None,
-                probability: 1.0,
-            },
-            Some((above, waiting, belief)) => Step {
-                above: Some(above),
-                thread,
-                reached: Some((waiting, belief.edge)),
-                probability: belief.probability,
-            },
-        });
+    /// Lays out what `thread` did in `parts` of its life, which are in order and not empty.
+    fn look(&mut self, step: usize, thread: Utid, parts: &[Range<u64>]) {
+        let (Some(first), Some(last)) = (parts.first(), parts.last()) else {
+            return;
+        };
+        let timeline = self.evidence.timeline;
         self.way.push(thread);
-        let mut seen = window.start;
         each_stretch(
             self.evidence,
             thread,
-            window.clone(),
+            first.start..last.end,
             |stretch| match stretch {
-                Stretch::Busy(interval) => {
-                    self.gap(step, thread, seen, interval.start);
-                    seen = interval.end;
-                    let kind = match interval.state {
-                        State::Running
-                            if self
-                                .evidence
-                                .is_denied(thread, interval.start, interval.end) =>
-                        {
-                            BlameKind::Unknown
-                        }
-                        State::Running => BlameKind::Run,
-                        State::Interrupted => BlameKind::Interrupt,
-                        State::Runnable | State::Preempted | State::Blocked => BlameKind::Runnable,
-                    };
-                    let left = match interval.cause {
-                        Cause::Switch(row) if interval.state.wants_cpu() => {
-                            Some(Left::from(self.evidence.switches.left[row as usize]))
-                        }
-                        _ => None,
-                    };
-                    self.piece(Piece {
-                        step,
-                        thread,
-                        from: interval.start,
-                        to: interval.end,
-                        ns: interval.duration(),
-                        count: usize::from(left == Some(Left::Yielded)),
-                        kind,
-                        wait: None,
-                        left,
-                    });
-                }
+                Stretch::Busy(interval) => self.busy(step, &interval, thread, parts),
                 Stretch::Waiting(waiting) => {
-                    self.gap(step, thread, seen, waiting.from);
-                    seen = waiting.to;
-                    self.explain(step, thread, waiting);
+                    let mut blocked = Vec::new();
+                    // It looked in between: that time is its own.
+                    for interval in timeline.between(thread, waiting.from, waiting.to) {
+                        match interval.state {
+                            State::Blocked => {
+                                blocked.extend(within(parts, interval.start..interval.end));
+                            }
+                            _ => self.busy(step, &interval, thread, parts),
+                        }
+                    }
+                    if !blocked.is_empty() {
+                        self.explain(step, thread, waiting, blocked);
+                    }
                 }
             },
         );
-        // Before a thread's birth and behind its death.
-        self.gap(step, thread, seen, window.end);
         self.way.pop();
     }
 
-    fn piece(&mut self, piece: Piece) {
-        if piece.ns == 0 {
-            return;
-        }
-        if piece.ns >= self.finest {
-            return self.blame.pieces.push(piece);
-        }
-        let next = self.blame.pieces.len();
-        let common = (piece.step, piece.thread, piece.kind, piece.left);
-        match *self.sums.entry(common).or_insert(next) {
-            at if at == next => self.blame.pieces.push(piece),
-            at => {
-                let sum = &mut self.blame.pieces[at];
-                sum.from = sum.from.min(piece.from);
-                sum.to = sum.to.max(piece.to);
-                sum.ns += piece.ns;
-                sum.count += piece.count;
+    /// The step that a wait leads to. Waits that are too short to be told apart share one, if they
+    /// lead to the same thread in the same way.
+    fn step_to(&mut self, thread: Utid, reached: Option<(usize, Waiting, Belief)>) -> usize {
+        let next = self.blame.steps.len();
+        let Some((above, waiting, Belief { edge, probability })) = reached else {
+            self.blame.steps.push(Step {
+                above: None,
+                thread,
+                reached: None,
+                until: 0,
+                times: 1,
+                probability: 1.0,
+            });
+            return next;
+        };
+        if waiting.to - waiting.from < self.finest {
+            let alike = (above, thread, edge.kind);
+            let at = *self.short.entry(alike).or_insert(next);
+            if let Some(step) = self.blame.steps.get_mut(at) {
+                step.until = step.until.max(waiting.to);
+                step.times += waiting.parts;
+                return at;
             }
+        }
+        self.blame.steps.push(Step {
+            above: Some(above),
+            thread,
+            until: waiting.to,
+            times: 1,
+            reached: Some((waiting, edge)),
+            probability,
+        });
+        next
+    }
+
+    /// Lays out the parts of an interval in which `thread` was not blocked.
+    fn busy(&mut self, step: usize, interval: &Interval, thread: Utid, parts: &[Range<u64>]) {
+        let evidence = self.evidence;
+        let kind = match interval.state {
+            State::Running if evidence.is_denied(thread, interval.start, interval.end) => {
+                BlameKind::Unknown
+            }
+            State::Running => BlameKind::Run,
+            State::Interrupted => BlameKind::Interrupt,
+            State::Runnable | State::Preempted | State::Blocked => BlameKind::Runnable,
+        };
+        let left = match interval.cause {
+            Cause::Switch(row) if interval.state.wants_cpu() => {
+                Some(Left::from(evidence.switches.left[row as usize]))
+            }
+            _ => None,
+        };
+        for part in within(parts, interval.start..interval.end) {
+            self.piece(Piece {
+                step,
+                thread,
+                parts: vec![part],
+                count: usize::from(left == Some(Left::Yielded)),
+                kind,
+                wait: None,
+                probability: 1.0,
+                left,
+            });
         }
     }
 
-    fn gap(&mut self, step: usize, thread: Utid, from: u64, to: u64) {
-        let kind = BlameKind::Unknown;
+    fn piece(&mut self, piece: Piece) {
+        let ns = piece.ns();
+        if ns == 0 {
+            return;
+        }
+        if ns >= self.finest {
+            return self.blame.pieces.push(piece);
+        }
+        let next = self.blame.pieces.len();
+        let wait = piece.wait.as_ref().map(|(waiting, _)| waiting.wait.kind);
+        let common = (piece.step, piece.thread, piece.kind, piece.left, wait);
+        let at = *self.sums.entry(common).or_insert(next);
+        match self.blame.pieces.get_mut(at) {
+            Some(sum) => {
+                sum.count += piece.count;
+                sum.parts.extend(piece.parts);
+            }
+            None => self.blame.pieces.push(piece),
+        }
+    }
+
+    /// Lays time to a wait of which nobody knows who kept it up then.
+    fn unexplained(
+        &mut self,
+        (step, waiting): (usize, Waiting),
+        parts: Vec<Range<u64>>,
+        reason: String,
+    ) {
+        let edge = Edge {
+            kind: EdgeKind::Unknown,
+            strength: Strength::Weak,
+            reason,
+            source: Source::Nobody,
+            wake: None,
+        };
         self.piece(Piece {
             step,
-            thread,
-            from,
-            to,
-            ns: to.saturating_sub(from),
-            count: 0,
-            kind,
-            wait: None,
+            thread: waiting.wait.thread,
+            parts,
+            count: waiting.parts,
+            kind: BlameKind::Unknown,
+            wait: Some((waiting, edge)),
+            probability: 1.0,
             left: None,
         });
     }
 
-    fn explain(&mut self, step: usize, thread: Utid, waiting: Waiting) {
+    /// Lays the time in which a thread was blocked to who kept it waiting.
+    fn explain(&mut self, step: usize, thread: Utid, waiting: Waiting, blocked: Vec<Range<u64>>) {
         self.step = step;
         let (from, to) = (waiting.from, waiting.to);
-        if to - from < self.finest {
-            return self.piece(Piece {
-                step,
-                thread,
-                from,
-                to,
-                ns: to - from,
-                count: waiting.parts,
-                kind: kind_of(waiting.wait.kind),
-                wait: None,
-                left: None,
-            });
-        }
         let Belief { edge, probability } = self.believe(&waiting);
         let follow = match edge.source {
             // Who was born later did not keep it waiting.
@@ -248,9 +293,10 @@ impl<'a, 'e> Walk<'a, 'e> {
         if let Some(next) = follow {
             let Some(at) = self.way.iter().position(|&waiter| waiter == next) else {
                 let belief = Belief { edge, probability };
-                return self.follow(next, from..to, (step, waiting, belief));
+                return self.follow(next, &blocked, (step, waiting, belief));
             };
-            if self.is_circle(&edge, to)
+            if to - from >= self.finest
+                && self.is_circle(&edge, to)
                 && !self.is_idle(&waiting, next)
                 && !self.is_anybody_home(at, &waiting)
             {
@@ -261,7 +307,7 @@ impl<'a, 'e> Walk<'a, 'e> {
                 });
             }
         }
-        let kind = own_kind(&edge, &waiting.wait);
+        let kind = own_kind(self.evidence, &edge, &waiting.wait);
         let thread = match kind {
             // One that waits to be asked waits on behalf of who asks.
             BlameKind::Network if self.way.len() > 1 && is_home(self.evidence, &waiting.wait) => {
@@ -276,47 +322,54 @@ impl<'a, 'e> Walk<'a, 'e> {
         self.piece(Piece {
             step,
             thread,
-            from,
-            to,
-            ns: to - from,
+            parts: blocked,
             count: waiting.parts,
             kind,
             wait,
+            probability,
             left: None,
         });
     }
 
-    /// Goes on to the thread that a wait leads to.
-    fn follow(&mut self, next: Utid, window: Range<u64>, reached: (usize, Waiting, Belief)) {
-        let born = self.evidence.timeline.life(next).start;
-        let maker = match window.start < born {
-            true => self.maker(next),
-            false => None,
-        };
-        let Some(maker) = maker else {
-            return self.look(next, window, Some(reached));
-        };
+    /// Goes on to the thread that a wait leads to, for as long as that lived. What lies before is
+    /// its maker's; what lies behind is nobody's.
+    fn follow(&mut self, next: Utid, parts: &[Range<u64>], reached: (usize, Waiting, Belief)) {
+        let life = self.evidence.timeline.life(next);
+        let before: Vec<_> = within(parts, 0..life.start).collect();
+        let during: Vec<_> = within(parts, life.clone()).collect();
+        let behind: Vec<_> = within(parts, life.end.max(life.start)..u64::MAX).collect();
         let (step, waiting, belief) = &reached;
-        let made = Belief {
-            edge: Edge {
-                kind: EdgeKind::Fork,
-                strength: Strength::Strong,
-                reason: format!("it made {}, which came later", self.evidence.name(next)),
-                source: Source::Thread(maker),
-                wake: None,
-            },
-            probability: belief.probability,
-        };
-        self.follow(maker, window.start..born, (*step, *waiting, made));
-        self.look(next, born..window.end, Some(reached));
-    }
-
-    /// Who made a thread, and did not only wait meanwhile for what is being explained.
-    fn maker(&self, thread: Utid) -> Option<Utid> {
-        let maker = self.evidence.threads.thread(thread).parent;
-        let life = |thread| self.evidence.timeline.life(thread);
-        let is_older = !life(maker).is_empty() && life(maker).start < life(thread).start;
-        (is_older && !self.way.contains(&maker)).then_some(maker)
+        let (step, waiting) = (*step, *waiting);
+        let name = self.evidence.name(next);
+        // A maker that only waits meanwhile for what is being explained does not count.
+        match maker(self.evidence, next).filter(|maker| !self.way.contains(maker)) {
+            _ if before.is_empty() => {}
+            Some(maker) => {
+                let made = Belief {
+                    edge: Edge {
+                        kind: EdgeKind::Fork,
+                        strength: Strength::Strong,
+                        reason: format!("it made {name}, which came later"),
+                        source: Source::Thread(maker),
+                        wake: None,
+                    },
+                    probability: belief.probability,
+                };
+                self.follow(maker, &before, (step, waiting, made));
+            }
+            None => {
+                let reason = format!("{name}, which ended the wait, was not there yet");
+                self.unexplained((step, waiting), before, reason);
+            }
+        }
+        if !during.is_empty() {
+            let step = self.step_to(next, Some(reached));
+            self.look(step, next, &during);
+        }
+        if !behind.is_empty() {
+            let reason = format!("{name} had ended, and nothing names who came after it");
+            self.unexplained((step, waiting), behind, reason);
+        }
     }
 
     /// What ended a wait: the most likely, or what a user said.
@@ -525,6 +578,23 @@ impl<'a, 'e> Walk<'a, 'e> {
     }
 }
 
+/// Who made a thread, if the trace shows it.
+pub(crate) fn maker(evidence: &Evidence<'_>, thread: Utid) -> Option<Utid> {
+    let maker = evidence.threads.thread(thread).parent;
+    let life = |thread| evidence.timeline.life(thread);
+    let is_older = !life(maker).is_empty() && life(maker).start < life(thread).start;
+    is_older.then_some(maker)
+}
+
+/// What of `parts`, which are in order, lies within `window`.
+fn within(parts: &[Range<u64>], window: Range<u64>) -> impl Iterator<Item = Range<u64>> {
+    let first = parts.partition_point(|part| part.end <= window.start);
+    (parts[first..].iter())
+        .take_while(move |part| part.start < window.end)
+        .map(move |part| part.start.max(window.start)..part.end.min(window.end))
+        .filter(|part| !part.is_empty())
+}
+
 /// Whether it is open who should have ended a wait: nothing that was seen did, or only a time-out.
 fn is_open(edge: &Edge, wait: &Wait) -> bool {
     let is_of_time = matches!(wait.kind, WaitKind::Sleep | WaitKind::Timer);
@@ -536,7 +606,8 @@ fn is_open(edge: &Edge, wait: &Wait) -> bool {
 }
 
 /// The kind of a wait that is not followed further.
-fn own_kind(edge: &Edge, wait: &Wait) -> BlameKind {
+fn own_kind(evidence: &Evidence<'_>, edge: &Edge, wait: &Wait) -> BlameKind {
+    let context = |row: usize| Context::from(evidence.wakes.context[row]);
     match (edge.source, wait.kind) {
         (_, WaitKind::Paging) => BlameKind::Paging,
         (_, WaitKind::Stopped) => BlameKind::Stopped,
@@ -545,7 +616,10 @@ fn own_kind(edge: &Edge, wait: &Wait) -> BlameKind {
         (Source::Timer, _) => BlameKind::Timer,
         (Source::Disk, _) => BlameKind::Disk,
         (Source::Network, _) => BlameKind::Network,
-        (Source::Device(_), _) => BlameKind::Interrupt,
+        // A softirq is the kernel's own, and says nothing of what was waited for.
+        (Source::Device(_), _) if edge.wake.map(context) == Some(Context::Hardirq) => {
+            BlameKind::Message
+        }
         // Nobody is known who could have signalled it.
         (Source::Nobody, WaitKind::Condition) => BlameKind::Unknown,
         (_, kind) => kind_of(kind),

@@ -16,6 +16,7 @@ use hangdog_trace::words::Left;
 use serde::Serialize;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::ops::Range;
 
 use crate::blame::{Blame, BlameKind, Piece};
 use crate::function::{self, Function};
@@ -193,7 +194,7 @@ impl Whole {
         // Sums come in the order of their keys, which this keeps among equals.
         entries.sort_by_key(|entry| Reverse(entry.ns));
         let is_unknown = |piece: &&Piece| piece.kind == BlameKind::Unknown;
-        let unknown: u64 = blame.pieces.iter().filter(is_unknown).map(|p| p.ns).sum();
+        let unknown: u64 = blame.pieces.iter().filter(is_unknown).map(|p| p.ns()).sum();
         Whole {
             entries,
             unknown: unknown as f64 / wall,
@@ -233,7 +234,9 @@ fn likelihood(blame: &Blame) -> f64 {
         ways.push(step.above.map_or(1.0, |above| ways[above]) * step.likelihood());
     }
     let known = (blame.pieces.iter()).filter(|piece| piece.kind != BlameKind::Unknown);
-    known.map(|piece| piece.ns as f64 * ways[piece.step]).sum()
+    known
+        .map(|piece| piece.ns() as f64 * ways[piece.step])
+        .sum()
 }
 
 fn sums<'e, 'b>(evidence: &'e Evidence<'_>, blame: &'b Blame) -> BTreeMap<Key<'e>, Sum<'e, 'b>> {
@@ -245,14 +248,17 @@ fn sums<'e, 'b>(evidence: &'e Evidence<'_>, blame: &'b Blame) -> BTreeMap<Key<'e
             _ => What::AsKind,
         };
         let sum = sums.entry((&process.name, piece.kind, what)).or_default();
-        sum.ns += piece.ns;
+        sum.ns += piece.ns();
         sum.processes.insert(process.upid);
-        if piece.wait.is_some() && sum.longest.is_none_or(|longest| longest.ns < piece.ns) {
+        if piece.wait.is_some() && sum.longest.is_none_or(|longest| longest.ns() < piece.ns()) {
             sum.longest = Some(piece);
         }
-        if piece.kind == BlameKind::Runnable && what == What::AsKind && is_one(piece) {
-            let window = piece.from..piece.to;
-            for (other, ns) in starvation::occupants(evidence, piece.thread, &window) {
+        if piece.kind == BlameKind::Runnable && what == What::AsKind {
+            let had_by = piece
+                .parts
+                .iter()
+                .flat_map(|part| starvation::occupants(evidence, piece.thread, part));
+            for (other, ns) in had_by {
                 let name = &evidence.threads.process_of(other).name;
                 let had = sum.had_by.entry(name).or_default();
                 *had = had.saturating_add(ns);
@@ -284,11 +290,6 @@ fn add_interrupts(sums: &mut BTreeMap<Key<'_>, Sum<'_, '_>>) {
     }
 }
 
-/// Whether it is one stretch of time; a sum of short ones spans more than it is.
-fn is_one(piece: &Piece) -> bool {
-    piece.ns == piece.to - piece.from
-}
-
 /// Samples, rows of their table, by what they show.
 type Shown = BTreeMap<What, Vec<usize>>;
 
@@ -297,13 +298,15 @@ fn samples<'e>(evidence: &'e Evidence<'_>, blame: &Blame) -> BTreeMap<&'e str, S
     // A sample is taken by an interrupt, so the time of interrupts belongs to it.
     let is_on_cpu = |piece: &&Piece| matches!(piece.kind, BlameKind::Run | BlameKind::Interrupt);
     let on_cpu = blame.pieces.iter().filter(is_on_cpu);
-    // At each moment only one thread is blamed, so that pieces do not overlap.
-    let mut on_cpu: Vec<&Piece> = on_cpu.filter(|piece| is_one(piece)).collect();
-    on_cpu.sort_by_key(|piece| piece.from);
+    // At each moment only one thread is blamed, so that parts do not overlap.
+    let mut on_cpu: Vec<(&Range<u64>, Utid)> = on_cpu
+        .flat_map(|piece| piece.parts.iter().map(|part| (part, piece.thread)))
+        .collect();
+    on_cpu.sort_by_key(|(part, _)| part.start);
     let blamed = |ts: u64| -> Option<Utid> {
-        let behind = on_cpu.partition_point(|piece| piece.from <= ts);
-        let piece = on_cpu[..behind].last()?;
-        (ts < piece.to).then_some(piece.thread)
+        let behind = on_cpu.partition_point(|(part, _)| part.start <= ts);
+        let (part, thread) = on_cpu[..behind].last()?;
+        (ts < part.end).then_some(*thread)
     };
     let samples = evidence.samples;
     let mut known: HashMap<(StackId, StackId), What> = HashMap::new();

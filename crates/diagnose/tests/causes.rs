@@ -271,7 +271,7 @@ fn devices() {
         (
             "sleeping ioctl object=char:5",
             "in=interrupt vector=33",
-            "interrupt",
+            "message",
         ),
     ] {
         // hog is what the interrupt found on the CPU; it has nothing to do with it.

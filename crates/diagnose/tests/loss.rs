@@ -127,7 +127,7 @@ fn says_what_is_lost(verdict: &Verdict) {
     assert!(!hint.how.is_empty());
 }
 
-/// Of the whole trace store is found with certainty: it has all of the 300 ms but the first and
+/// Of the whole trace store is found, as surely as by strong edges: it has all of the 300 ms but the first and
 /// the last.
 #[test]
 fn nothing_is_lost() {
@@ -135,7 +135,7 @@ fn nothing_is_lost() {
     let problem = Problem::picked(recording.t("main"), LONG.0..LONG.1);
     let verdict = verdict_on(&recording, &problem, false);
     assert_eq!(verdict.root.who.tid, 200);
-    assert!((verdict.root.confidence - 1.0).abs() < 1e-9);
+    assert!(verdict.root.confidence > 0.6);
     assert_eq!(verdict.hints, []);
     assert_eq!(verdict.questions, []);
 }

@@ -9,8 +9,9 @@ mod support;
 mod timeline;
 
 use hangdog_diagnose::problem::Scope;
-use hangdog_diagnose::{Answers, Problem, diagnose, diagnose_run, problem, whole};
+use hangdog_diagnose::{Answers, Problem, Verdict, diagnose, diagnose_run, problem, whole};
 use hangdog_graph::{EdgeKind, names};
+use hangdog_timeline::State;
 use hangdog_trace::calls::Calls;
 use hangdog_trace::ids::NONE;
 use hangdog_trace::object::{Object, ObjectKind};
@@ -19,7 +20,7 @@ use hangdog_trace::text::TextTrace;
 use hangdog_trace::words::LifecycleKind;
 use proptest::collection::vec;
 use proptest::prelude::*;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::mem::take;
 use support::{Recording, check, setting};
 use timeline::Events;
@@ -228,10 +229,48 @@ fn check_all(recording: &Recording, windows: &[(u32, u64, u64)]) -> Result<(), T
         if let Err(what) = check(&verdict, &problem) {
             prop_assert!(false, "{what}: {problem:?} {verdict:#?}");
         }
+        check_states(recording, &verdict, &problem)?;
         prop_assert!(verdict.path.len() <= 70);
         prop_assert!(!verdict.sentence.is_empty());
     }
     check_run(recording)
+}
+
+/// Nobody is blamed for more time in a state than it spent in that state meanwhile.
+fn check_states(
+    recording: &Recording,
+    verdict: &Verdict,
+    problem: &Problem,
+) -> Result<(), TestCaseError> {
+    let timeline = &recording.timeline;
+    let mut blamed: BTreeMap<(u32, &str), u64> = BTreeMap::new();
+    for row in &verdict.blame_by_thread {
+        let state = match row.kind {
+            "run" => "running",
+            "runnable" => "wanting",
+            "interrupt" => "interrupted",
+            // It may have been spent in any state.
+            "unknown" => continue,
+            _ => "blocked",
+        };
+        *blamed.entry((row.who.tid, state)).or_default() += row.ns;
+    }
+    for ((tid, state), ns) in blamed {
+        let evidence = recording.evidence();
+        let spent: u64 = timeline
+            .threads()
+            .filter(|&thread| evidence.threads.thread(thread).tid == tid)
+            .flat_map(|thread| timeline.between(thread, problem.window.start, problem.window.end))
+            .filter(|interval| match interval.state {
+                State::Running => state == "running",
+                State::Runnable | State::Preempted => state == "wanting",
+                State::Interrupted => state == "interrupted",
+                State::Blocked => state == "blocked",
+            })
+            .fold(0, |sum, interval| sum.saturating_add(interval.duration()));
+        prop_assert!(ns <= spent, "{tid} {state}: {ns} of {spent} {problem:?}");
+    }
+    Ok(())
 }
 
 /// The run of any thread: what it went to is all of it, and no share is more than that.

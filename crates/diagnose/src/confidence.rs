@@ -1,0 +1,81 @@
+//! How sure a verdict may be, by what its way to the root rests on.
+//!
+//! The numbers are how often verdicts with such evidence were right over the recordings of real
+//! programs whose freezes were made on purpose (`lab/real`, `lab/calibration.py`), rounded. An
+//! object that names who is waited for says much; that somebody was asked, or usually comes, says
+//! little; where it is not known what a wait ended by, the root is as good as not known.
+
+use hangdog_graph::{Edge, EdgeKind, Strength, WaitKind};
+
+use crate::blame::{BlameKind, Piece};
+use crate::problem::Problem;
+use crate::starvation::Starvation;
+use crate::suspect::Suspect;
+use crate::verdict::Class;
+
+/// No class that is not known is held to be more likely than this.
+const UNKNOWN: f64 = 0.1;
+/// A problem that is less sure to have been felt by anybody than this makes the answer less sure.
+const FELT: f64 = 0.3;
+
+/// How likely it is that the time of a wait belongs to whom its edge leads to.
+pub(crate) fn of_edge(edge: &Edge) -> f64 {
+    match (edge.kind, edge.strength) {
+        (EdgeKind::Unknown, _) => UNKNOWN,
+        (EdgeKind::Habit | EdgeKind::Asked, _) => 0.3,
+        (_, Strength::Weak) => 0.5,
+        // Who ended, or sent a signal, may have been told to by whoever is the cause.
+        (EdgeKind::Exit | EdgeKind::Kill | EdgeKind::Fork, _) => 0.7,
+        (EdgeKind::Peer, _) => 0.85,
+        (EdgeKind::Signal, _) => 0.95,
+        (_, Strength::Strong) => 1.0,
+    }
+}
+
+/// How likely it is that what the way ends with is the cause; `is_own` says that it is the
+/// problem's own thread, which nothing led to.
+pub(crate) fn of_end(suspect: &Suspect, pieces: &[&Piece], is_own: bool) -> f64 {
+    match (suspect.class, &suspect.starvation) {
+        (Class::Unknown, _) => return UNKNOWN,
+        (Class::Circular, _) => return 0.9,
+        (_, Some(Starvation::Quota)) => return 0.9,
+        (_, Some(Starvation::Hog { .. })) => return 0.6,
+        (_, Some(Starvation::Crowd { .. })) => return 0.25,
+        // What it looks for, and who should have brought that, no wait tells.
+        (Class::RepeatedYield, _) if suspect.kind == BlameKind::Timer => return 0.2,
+        (Class::RepeatedYield, _) => return 0.8,
+        _ => {}
+    }
+    let of_piece = |piece: &Piece| match (piece.kind, &piece.wait) {
+        (BlameKind::Run | BlameKind::Runnable | BlameKind::Interrupt, _) => match is_own {
+            true => 0.6,
+            false => 0.9,
+        },
+        (BlameKind::Unknown, _) => UNKNOWN,
+        // Somebody on the way wanted it to go on; of the first nobody is known who did.
+        (BlameKind::Timer, Some((waiting, _))) if is_own => match waiting.wait.kind {
+            WaitKind::Sleep => 0.2,
+            _ => UNKNOWN,
+        },
+        (BlameKind::Timer, _) => 0.85,
+        (BlameKind::Disk | BlameKind::Paging, _) => 0.75,
+        // Who should have sent is not on this machine.
+        (BlameKind::Network, _) => 0.4,
+        (BlameKind::Stopped, _) if is_own => 0.9,
+        (BlameKind::Stopped, _) => 1.0,
+        (_, Some((_, edge))) if edge.kind == EdgeKind::Input => 1.0,
+        (_, Some((_, edge))) => of_edge(edge).min(0.3),
+        (_, None) => 0.3,
+    };
+    let total: f64 = pieces.iter().map(|piece| piece.ns() as f64).sum();
+    let sure: f64 = pieces
+        .iter()
+        .map(|piece| piece.ns() as f64 * piece.probability * of_piece(piece))
+        .sum();
+    if total > 0.0 { sure / total } else { UNKNOWN }
+}
+
+/// How likely it is that the problem is one.
+pub(crate) fn of_problem(problem: &Problem) -> f64 {
+    (problem.felt / FELT).clamp(0.0, 1.0)
+}
