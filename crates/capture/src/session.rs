@@ -1,16 +1,16 @@
 //! The loaded programs: which hooks there are, what they write to, and how they are taken away.
 
+use std::io::Read;
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, AsRawFd, IntoRawFd};
-use std::io::Read;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use hangdog_trace::Yardstick;
 use hangdog_trace::meta::{Hook, Unwinding};
-use libbpf_rs::btf::types::{Func, Typedef};
 use libbpf_rs::btf::Btf;
+use libbpf_rs::btf::types::{Func, Typedef};
 use libbpf_rs::skel::{OpenSkel, Skel, SkelBuilder};
 use libbpf_rs::{Iter, Link, MapCore, OpenObject, ProgramMut, RingBuffer, RingBufferBuilder};
 
@@ -71,6 +71,15 @@ impl Default for Trial {
             counted: counters::HARDWARE,
         }
     }
+}
+
+/// Which programs are loaded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Programs {
+    /// All that there are.
+    All,
+    /// Those that look at what is there, and attach to nothing.
+    Passes,
 }
 
 /// The tracepoints without which there is nothing to record.
@@ -190,11 +199,16 @@ pub(crate) struct Session {
 impl Session {
     /// Loads and attaches.
     pub(crate) fn start(options: &Options) -> Result<Session> {
-        Session::load(options, &Trial::default())
+        Session::load(options, Programs::All, &Trial::default())
+    }
+
+    /// Loads what looks around, and attaches to nothing.
+    pub(crate) fn for_a_look(options: &Options) -> Result<Session> {
+        Session::load(options, Programs::Passes, &Trial::default())
     }
 
     /// The same as a test wants it.
-    pub(crate) fn load(options: &Options, trial: &Trial) -> Result<Session> {
+    pub(crate) fn load(options: &Options, programs: Programs, trial: &Trial) -> Result<Session> {
         let cpus = cpu_count()?;
         let online = || (0..cpus).filter(|&cpu| is_online(cpu));
         let mut counters = match options.sample_hz {
@@ -266,6 +280,10 @@ impl Session {
                 });
                 continue;
             };
+            if programs == Programs::Passes {
+                program.set_autoload(false);
+                continue;
+            }
             let reason = if name == CALL_HOOK && !options.transfers {
                 "not asked for (--transfers)"
             } else if !has_tracepoint(&btf, name) {
@@ -311,9 +329,10 @@ impl Session {
             shift,
             states,
         )?;
-        let mappings = online()
-            .map(MappingEvents::open)
-            .collect::<Result<Vec<_>>>()?;
+        let mappings = match programs {
+            Programs::All => online().map(MappingEvents::open).collect::<Result<_>>()?,
+            Programs::Passes => Vec::new(),
+        };
         let last_epoch = &raw mut skeleton
             .maps
             .bss_data

@@ -278,12 +278,9 @@ pub struct StoryArgs {
     pub json: bool,
 }
 
-/// A trace, and which of its problems.
+/// Which problem of a trace.
 #[derive(Args, Debug)]
 pub struct Which {
-    /// The trace
-    #[arg(value_hint = ValueHint::DirPath)]
-    pub trace: PathBuf,
     /// Explain this problem of those found, 1 being the worst
     #[arg(long, value_name = "N", conflicts_with = "thread", value_parser = clap::value_parser!(u32).range(1..))]
     pub problem: Option<u32>,
@@ -301,6 +298,17 @@ pub struct Which {
 /// Arguments of `why`.
 #[derive(Args, Debug)]
 pub struct WhyArgs {
+    /// The trace
+    #[arg(required_unless_present = "live", value_hint = ValueHint::DirPath)]
+    pub trace: Option<PathBuf>,
+    /// Who waits for whom now, without a recording: what holds up this process (pid or name), or
+    /// the one that is held up worst
+    #[arg(long, value_name = "PROCESS", num_args = 0..=1, default_missing_value = "",
+          conflicts_with_all = ["trace", "problem", "thread", "from", "to", "baseline", "whole", "forget"])]
+    pub live: Option<String>,
+    /// Keep what was seen as this trace
+    #[arg(short, long, value_name = "TRACE", requires = "live", value_hint = ValueHint::AnyPath)]
+    pub output: Option<PathBuf>,
     /// Which problem
     #[command(flatten)]
     pub which: Which,
@@ -333,6 +341,9 @@ pub struct ProblemsArgs {
 /// Arguments of `explain`.
 #[derive(Args, Debug)]
 pub struct ExplainArgs {
+    /// The trace
+    #[arg(value_hint = ValueHint::DirPath)]
+    pub trace: PathBuf,
     /// Which problem
     #[command(flatten)]
     pub which: Which,

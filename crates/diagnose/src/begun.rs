@@ -80,10 +80,7 @@ fn begins_work(evidence: &Evidence<'_>, wait: &Wait, is_within: impl Fn(StackId)
         | WaitKind::Signal
         | WaitKind::Timer
         | WaitKind::Device => true,
-        WaitKind::Condition
-        | WaitKind::Sleep
-        | WaitKind::Kernel
-        | WaitKind::Unknown => {
+        WaitKind::Condition | WaitKind::Sleep | WaitKind::Kernel | WaitKind::Unknown => {
             wait.duration() > MOMENT_NS || !is_within(wait.user_stack(evidence))
         }
     }

@@ -34,6 +34,8 @@ pub struct Setting<'a> {
     pub baseline: Option<&'a Evidence<'a>>,
     /// What operations cost on the machine that recorded, if that is known.
     pub yardstick: Option<&'a Yardstick>,
+    /// The trace is of a single moment: what is told is told as it is now, without durations.
+    pub instant: bool,
 }
 
 /// Why a problem took so long.
@@ -102,6 +104,10 @@ impl Judge<'_, '_> {
             starvation: suspect.starvation.as_ref(),
             knot,
             share: self.share(suspect.time),
+            now: path
+                .first()
+                .map(|step| step.doing.as_str())
+                .filter(|_| self.setting.instant),
         });
         Verdict {
             sentence,
@@ -292,7 +298,10 @@ impl Judge<'_, '_> {
             process: who.process,
             from_ns: window.start,
             to_ns: window.end,
-            doing,
+            doing: match self.setting.instant {
+                true => sentence::present(&doing),
+                false => doing,
+            },
             edge: edge.map(|edge| EdgeReport {
                 kind: edge.kind.text(),
                 strength: edge.strength.text(),

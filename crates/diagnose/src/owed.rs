@@ -25,24 +25,30 @@ pub(crate) fn owed(evidence: &Evidence<'_>, wait: &Wait, often: bool) -> f64 {
             false => IDLE,
         },
         WaitKind::Message if wait.is_for_served_file(evidence) => 1.0,
-        WaitKind::Message | WaitKind::Poll => match (object.kind(), evidence.sockets.role(object)) {
-            (_, Some(Role::Client)) if wait.kind == WaitKind::Poll => {
-                let is_open = is_open(evidence, object, wait.end);
-                if is_open { asked_by(evidence, object) } else { IDLE }
+        WaitKind::Message | WaitKind::Poll => {
+            match (object.kind(), evidence.sockets.role(object)) {
+                (_, Some(Role::Client)) if wait.kind == WaitKind::Poll => {
+                    let is_open = is_open(evidence, object, wait.end);
+                    if is_open {
+                        asked_by(evidence, object)
+                    } else {
+                        IDLE
+                    }
+                }
+                (_, Some(Role::Client)) => 1.0,
+                (_, Some(Role::Server)) => IDLE,
+                // A socket that is no end of a connection: it asks for one, or waits for somebody's.
+                (ObjectKind::Inet | ObjectKind::Unix, None) => match call(evidence, wait) {
+                    Some(Call::Connect) => 1.0,
+                    Some(Call::Accept) => IDLE,
+                    _ if evidence.sockets.listeners(object).next().is_some() => 1.0,
+                    _ => asked(evidence, wait).max(STREAM),
+                },
+                (ObjectKind::Pipe, _) if parent_writes(evidence, wait) => IDLE,
+                (ObjectKind::Pipe, _) => STREAM,
+                _ => asked(evidence, wait),
             }
-            (_, Some(Role::Client)) => 1.0,
-            (_, Some(Role::Server)) => IDLE,
-            // A socket that is no end of a connection: it asks for one, or waits for somebody's.
-            (ObjectKind::Inet | ObjectKind::Unix, None) => match call(evidence, wait) {
-                Some(Call::Connect) => 1.0,
-                Some(Call::Accept) => IDLE,
-                _ if evidence.sockets.listeners(object).next().is_some() => 1.0,
-                _ => asked(evidence, wait).max(STREAM),
-            },
-            (ObjectKind::Pipe, _) if parent_writes(evidence, wait) => IDLE,
-            (ObjectKind::Pipe, _) => STREAM,
-            _ => asked(evidence, wait),
-        },
+        }
         WaitKind::Idle => asked(evidence, wait),
         // What the child does may be as it should be.
         WaitKind::Child => MAYBE,
@@ -101,9 +107,8 @@ fn call(evidence: &Evidence<'_>, wait: &Wait) -> Option<Call> {
 }
 
 fn is_uninterruptible(evidence: &Evidence<'_>, wait: &Wait) -> bool {
-    wait.row.is_some_and(|row| {
-        Left::from(evidence.switches.left[row]) == Left::Uninterruptible
-    })
+    wait.row
+        .is_some_and(|row| Left::from(evidence.switches.left[row]) == Left::Uninterruptible)
 }
 
 /// It may be that a result is awaited.

@@ -24,8 +24,8 @@ use rayon::prelude::*;
 use std::collections::HashSet;
 use std::ops::Range;
 
-use crate::stretch::{Stretch, each_stretch};
 use crate::owed;
+use crate::stretch::{Stretch, each_stretch};
 use family::Family;
 use finder::Finder;
 

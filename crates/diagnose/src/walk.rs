@@ -559,10 +559,7 @@ fn kind_of(kind: WaitKind) -> BlameKind {
         WaitKind::Disk => BlameKind::Disk,
         WaitKind::Paging => BlameKind::Paging,
         WaitKind::Stopped => BlameKind::Stopped,
-        WaitKind::Child
-        | WaitKind::Idle
-        | WaitKind::Kernel
-        | WaitKind::Unknown => {
+        WaitKind::Child | WaitKind::Idle | WaitKind::Kernel | WaitKind::Unknown => {
             BlameKind::Unknown
         }
     }

@@ -24,7 +24,11 @@ const TIMER_SOFTIRQ: u16 = 1;
 pub fn classify(evidence: &Evidence<'_>, wait: &Wait, row: usize) -> (Kind, Strength, Source) {
     match wait.kind {
         WaitKind::Disk | WaitKind::Paging if evidence.is_served_by_waker(row) => {
-            return (Kind::Message, Strong, Source::Thread(evidence.wakes.waker[row]));
+            return (
+                Kind::Message,
+                Strong,
+                Source::Thread(evidence.wakes.waker[row]),
+            );
         }
         WaitKind::Disk | WaitKind::Paging => return (Kind::Disk, Strong, Source::Disk),
         WaitKind::Sleep => return (Kind::Timer, Strong, Source::Timer),

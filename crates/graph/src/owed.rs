@@ -7,8 +7,8 @@
 //! - One that was refused a file's lock, or waits for it, waits for the process that has the lock.
 
 use hangdog_timeline::{Interval, State};
-use hangdog_trace::ids::{NONE, Upid, Utid};
 use hangdog_trace::calls::Call;
+use hangdog_trace::ids::{NONE, Upid, Utid};
 use hangdog_trace::object::{Object, ObjectKind};
 use hangdog_trace::sockets::{Holder, Role};
 use hangdog_trace::words::{HandoffStep, LastTransfer};
@@ -34,9 +34,7 @@ pub(crate) fn debtor(evidence: &Evidence<'_>, wait: &Wait) -> Option<Edge> {
             ObjectKind::Unix | ObjectKind::Inet,
         ) => peer(evidence, wait, object),
         (WaitKind::Poll, ObjectKind::None | ObjectKind::Epoll | ObjectKind::Eventfd)
-        | (WaitKind::Idle, _) => {
-            asked_process(evidence, wait)
-        }
+        | (WaitKind::Idle, _) => asked_process(evidence, wait),
         _ => None,
     }
 }
@@ -73,15 +71,25 @@ fn other_end(evidence: &Evidence<'_>, wait: &Wait, pipe: Object) -> Option<Edge>
     let chosen = match others[..] {
         [] => return None,
         [only] => only,
-        _ => others.iter().copied().find(stopped).or(others.last().copied())?,
+        _ => others
+            .iter()
+            .copied()
+            .find(stopped)
+            .or(others.last().copied())?,
     };
     let thread = thread_of(evidence, chosen, pipe, wait.end)?;
     let name = evidence.name(thread);
     let (reason, strength) = match (others.len(), writes) {
         (1, false) => (format!("only {name} can write to {pipe}"), Strength::Strong),
-        (1, true) => (format!("only {name} can read from {pipe}"), Strength::Strong),
+        (1, true) => (
+            format!("only {name} can read from {pipe}"),
+            Strength::Strong,
+        ),
         (count, _) => (
-            format!("{name} has the other end of {pipe}, as {} others do", count - 1),
+            format!(
+                "{name} has the other end of {pipe}, as {} others do",
+                count - 1
+            ),
             Strength::Weak,
         ),
     };
@@ -168,9 +176,17 @@ pub fn open_request(evidence: &Evidence<'_>, wait: &Wait) -> Option<Object> {
     let first = open.next()?;
     let is_stuck = |object: &Object| {
         let end = other_end_of(evidence, *object);
-        end.is_some_and(|end| end.unread > 0 || stopped_thread(evidence, end.process, until).is_some())
+        end.is_some_and(|end| {
+            end.unread > 0 || stopped_thread(evidence, end.process, until).is_some()
+        })
     };
-    Some([first].into_iter().chain(open).find(is_stuck).unwrap_or(first))
+    Some(
+        [first]
+            .into_iter()
+            .chain(open)
+            .find(is_stuck)
+            .unwrap_or(first),
+    )
 }
 
 /// To whom a process that passes messages on handed the one that came last by `end`, its end of a
@@ -222,7 +238,10 @@ fn last_received(evidence: &Evidence<'_>, object: Object, until: u64) -> Option<
 /// Who holds the other end of a connection, or listens where it leads.
 fn other_end_of(evidence: &Evidence<'_>, object: Object) -> Option<Holder> {
     let sockets = evidence.sockets;
-    let ends = sockets.peer(object).into_iter().chain(sockets.listeners(object));
+    let ends = sockets
+        .peer(object)
+        .into_iter()
+        .chain(sockets.listeners(object));
     let mut holders = ends.filter_map(|end| sockets.holders(end).last());
     holders.next().copied()
 }
@@ -254,7 +273,11 @@ pub fn is_open(evidence: &Evidence<'_>, object: Object, until: u64) -> bool {
 fn is_home(wait: &Wait) -> bool {
     matches!(
         wait.kind,
-        WaitKind::Poll | WaitKind::Condition | WaitKind::Idle | WaitKind::Signal | WaitKind::Unknown
+        WaitKind::Poll
+            | WaitKind::Condition
+            | WaitKind::Idle
+            | WaitKind::Signal
+            | WaitKind::Unknown
     )
 }
 
@@ -308,9 +331,8 @@ fn thread_of(evidence: &Evidence<'_>, process: Upid, object: Object, until: u64)
         let there = wait_at(evidence, thread, until);
         !object.is_none() && there.is_some_and(|there| there.object(evidence) == object)
     };
-    let is_busy = |&thread: &Utid| {
-        wait_at(evidence, thread, until).is_none_or(|there| !is_home(&there))
-    };
+    let is_busy =
+        |&thread: &Utid| wait_at(evidence, thread, until).is_none_or(|there| !is_home(&there));
     let is_main = |&thread: &Utid| evidence.threads.thread(thread).is_main();
     alive()
         .find(reads)

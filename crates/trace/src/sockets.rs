@@ -264,7 +264,9 @@ mod tests {
         assert_eq!(table.listeners(inet(1)).collect::<Vec<_>>(), [inet(3)]);
         assert_eq!(table.asks(1).collect::<Vec<_>>(), [inet(1)]);
         assert_eq!(table.asks(2).next(), None);
-        let [server] = table.holders(inet(2)) else { panic!() };
+        let [server] = table.holders(inet(2)) else {
+            panic!()
+        };
         assert_eq!((server.process, server.unread), (2, 12));
         let pipe = table.holders(Object::new(ObjectKind::Pipe, 9));
         assert!(pipe[0].writes && !pipe[0].reads);

@@ -49,6 +49,7 @@ pub fn run(args: &ProblemsArgs) -> Result<()> {
         answers: &answers,
         baseline: None,
         yardstick: recording.trace.meta().yardstick.as_ref(),
+        instant: recording.trace.meta().is_instant(),
     };
     let found = problem::find(&evidence, Scope::of(recording.trace.meta()));
     if found.is_empty() {

@@ -60,7 +60,10 @@ pub(super) fn merge(evidence: &Evidence<'_>, problems: Vec<Problem>) -> Vec<Prob
         if kept.iter().any(|old| old.is_same(&new)) {
             continue;
         }
-        if let Some(old) = kept.iter_mut().find(|old| old.is_felt() && old.waits_for(&new)) {
+        if let Some(old) = kept
+            .iter_mut()
+            .find(|old| old.is_felt() && old.waits_for(&new))
+        {
             // A program's own wait says more than that somebody started it.
             if old.only_started(&new) && !new.links.is_empty() {
                 let score = old.problem.score;
@@ -161,7 +164,10 @@ fn next_link(evidence: &Evidence<'_>, thread: Utid, window: Range<u64>) -> Optio
     let unborn = window.start..birth.max(window.start);
     if is_most(&unborn, &window) {
         return Some(Link {
-            thread: evidence.threads.known(evidence.threads.thread(thread).parent)?.utid,
+            thread: evidence
+                .threads
+                .known(evidence.threads.thread(thread).parent)?
+                .utid,
             window: unborn,
             is_started: false,
         });

@@ -71,9 +71,11 @@ impl Parser {
     pub(super) fn open(&mut self, ts: u64, words: &mut Words<'_>) -> Parsed<()> {
         let (process, _) = self.process(words.next("the process")?)?;
         let options = words.options(&["object", "kind", "access", "unread", "last"])?;
-        let kind = options.get("kind").map_or(Ok(DescriptorKind::Stream), |w| {
-            word_of(DescriptorKind::ALL, w)
-        })?;
+        let kind = options
+            .get("kind")
+            .map_or(Ok(DescriptorKind::Stream), |w| {
+                word_of(DescriptorKind::ALL, w)
+            })?;
         let last = match options.get("last") {
             Some(word) => word_of(LastTransfer::ALL, word)?.into(),
             None => 0,
