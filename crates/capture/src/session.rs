@@ -341,13 +341,14 @@ impl Session {
             .last_epoch;
         let unwinder = unwinds
             .then(|| {
-                Unwinder::new(&Arrays {
+                let arrays = Arrays {
                     processes: skeleton.maps.code_of_process.as_fd(),
                     ranges: skeleton.maps.code_ranges.as_fd(),
                     rows: skeleton.maps.unwind_rows.as_fd(),
                     row_count: rows as usize,
                     last_epoch,
-                })
+                };
+                Unwinder::new(&arrays, programs == Programs::Passes)
             })
             .transpose()?;
         let defined = Arc::new(Mutex::new(Vec::new()));
@@ -514,6 +515,17 @@ impl Session {
     ) -> Result<()> {
         let now = monotonic_ns();
         let from = into.len();
+        self.collect_definitions(into)?;
+        self.rest();
+        self.allow_more();
+        let mut new = into.split_off(from);
+        self.unwind(&mut new, now, last);
+        into.append(&mut new);
+        Ok(())
+    }
+
+    /// Takes the definitions that have come since the last time, copies of stacks as they are.
+    pub(crate) fn collect_definitions(&mut self, into: &mut Vec<Definition>) -> Result<()> {
         for mappings in &mut self.mappings {
             self.lost_mappings += mappings.drain(into);
         }
@@ -522,14 +534,15 @@ impl Session {
             source,
         })?;
         into.append(&mut self.defined.lock().unwrap_or_else(PoisonError::into_inner));
-        self.rest();
-        self.allow_more();
-        if let Some(unwinder) = &mut self.unwinder {
-            let mut new = into.split_off(from);
-            unwinder.follow(&mut new, now, last);
-            into.append(&mut new);
-        }
         Ok(())
+    }
+
+    /// Walks the copies of stacks in `definitions`, all that has come until `now`: they become
+    /// stacks. With `last`, what still waits for unwind tables is waited for.
+    pub(crate) fn unwind(&mut self, definitions: &mut Vec<Definition>, now: u64, last: bool) {
+        if let Some(unwinder) = &mut self.unwinder {
+            unwinder.follow(definitions, now, last);
+        }
     }
 
     /// The oldest moment of which stacks may still come.

@@ -224,6 +224,8 @@ fn stack_of(pid: u32, sp: u64) -> Vec<u8> {
         )
     };
     bytes.truncate(usize::try_from(read).unwrap_or(0));
+    // Most are short, and of thousands of threads there are thousands.
+    bytes.shrink_to_fit();
     bytes
 }
 

@@ -87,6 +87,15 @@ pub struct RecordArgs {
     /// Stop after this time
     #[arg(long = "for", value_name = "DURATION")]
     pub duration: Option<Span>,
+    /// If the command is not done after this time, tell what it waits for, save the trace, and end
+    /// the command with its process group; the exit code is then 124, as of timeout(1)
+    #[arg(
+        long,
+        value_name = "DURATION",
+        requires = "command",
+        conflicts_with = "duration"
+    )]
+    pub limit: Option<Span>,
     /// Record no stacks: cheaper, and less can be explained
     #[arg(long)]
     pub no_stacks: bool,

@@ -1,18 +1,20 @@
-//! `hangdog why --live`: who waits for whom at this moment.
+//! Who waits for whom at this moment: `hangdog why --live`, and what `hangdog record --limit` says of
+//! a command that hangs.
 
 use super::{Answer, Found, print};
 use crate::args::WhyArgs;
 use crate::case::Case;
-use crate::output;
+use crate::output::{self, Paint};
 use crate::select::NothingFound;
-use crate::yardstick;
 use anyhow::{Context, Result};
 use hangdog_capture::Options;
 use hangdog_capture::live::look;
 use hangdog_diagnose::problem::Scope;
-use hangdog_diagnose::{Answers, Problem, Setting, diagnose, problem, signature};
+use hangdog_diagnose::{Answers, Problem, Setting, Verdict, diagnose, problem, signature};
 use hangdog_graph::Evidence;
-use hangdog_trace::ids::Utid;
+use hangdog_trace::ids::{NONE, Upid, Utid};
+use std::collections::HashSet;
+use std::io;
 use std::path::Path;
 
 /// Memory for unwind tables, bytes.
@@ -36,69 +38,119 @@ fn tell(trace: &Path, kept: Option<&Path>, process: &str, json: bool) -> Result<
         unwind_memory: UNWIND_MEMORY,
         sample_hz: 0,
         transfers: false,
-        yardstick: yardstick::of_this_machine(),
+        yardstick: None,
     };
-    look(&options, trace)?;
+    look(&options, process, trace)?;
     let case = Case::load(trace)?;
     let evidence = case.evidence();
     let scope = Scope::of(case.recording.trace.meta());
-    let (problems, chosen) = match process {
-        "" => {
-            let problems = problem::find(&evidence, scope);
-            let worst = problems.first().cloned();
-            let nobody = || NothingFound::new("nobody waits for what somebody owes");
-            (problems, worst.ok_or_else(nobody)?)
+    let waits = match process {
+        "" => Waits::of(&evidence, problem::find(&evidence, scope), None, &case),
+        process => {
+            let threads = evidence.threads.find(&format!("{process}/"));
+            let first = first(&evidence, &threads).with_context(|| {
+                NothingFound::new(format!("no process is named or numbered '{process}'"))
+            })?;
+            let scope = Scope {
+                command_tid: Some(evidence.threads.thread(first).tid),
+                ..scope
+            };
+            let own = problem::find_of(&evidence, scope, |thread| threads.contains(&thread));
+            Waits::of(&evidence, own, Some(first), &case)
         }
-        process => of_process(&evidence, scope, process)?,
-    };
-    let number = problems.iter().position(|problem| *problem == chosen);
-    let setting = Setting {
-        lost: case.recording.loss.total > 0,
-        answers: &Answers::default(),
-        baseline: None,
-        yardstick: None,
-        instant: true,
-    };
-    let verdict = diagnose(&evidence, &chosen, setting);
-    let found: Vec<Found> = (problems.iter())
-        .map(|problem| Found::new(&evidence, problem))
-        .collect();
-    let loss = &case.recording.loss;
-    let number = number.map(|at| at + 1);
+    }?;
     match json {
         true => output::json(&Answer {
             trace: kept,
-            loss,
-            signature: signature(&verdict),
-            verdict: &verdict,
-            problems: found,
-            number,
+            loss: &case.recording.loss,
+            signature: signature(&waits.verdict),
+            verdict: &waits.verdict,
+            problems: waits.found,
+            number: waits.number,
         }),
-        false => print::print_now(&verdict, loss, &found, number),
+        false => Ok(waits.write(&case, &mut output::stdout(), &Paint::for_stdout())?),
     }
 }
 
-/// The problems of a process, and the worst of them: where it has none, what its first thread does.
-fn of_process(
-    evidence: &Evidence<'_>,
-    scope: Scope,
-    process: &str,
-) -> Result<(Vec<Problem>, Problem)> {
-    let threads = evidence.threads.find(&format!("{process}/"));
-    let is_main = |&thread: &Utid| evidence.threads.thread(thread).is_main();
-    let main = threads.iter().copied().find(is_main);
-    let Some(first) = main.or(threads.first().copied()) else {
-        let text = format!("no process is named or numbered '{process}'");
-        return Err(NothingFound::new(text).into());
-    };
-    let scope = Scope {
-        command_tid: Some(evidence.threads.thread(first).tid),
-        ..scope
-    };
-    let problems = problem::find_of(evidence, scope, |thread| threads.contains(&thread));
-    let chosen = match problems.first() {
-        Some(worst) => worst.clone(),
-        None => Problem::picked(first, evidence.timeline.life(first)),
-    };
-    Ok((problems, chosen))
+/// Says on standard error what the command of this trace, which is not done, waits for.
+///
+/// # Errors
+/// What is wrong with the trace, in a sentence.
+pub fn of_hung(trace: &Path) -> Result<()> {
+    let case = Case::load(trace)?;
+    let evidence = case.evidence();
+    let scope = Scope::of(case.recording.trace.meta());
+    let end = evidence.timeline.end();
+    let command: Vec<Utid> = (evidence.threads.iter())
+        .filter(|thread| Some(thread.tid) == scope.command_tid)
+        .map(|thread| thread.utid)
+        .collect();
+    let command = first(&evidence, &command);
+    let family = command
+        .map(|thread| descendants(&evidence, thread))
+        .unwrap_or_default();
+    let is_own = |thread| family.contains(&evidence.threads.thread(thread).upid);
+    let mut own = problem::find_of(&evidence, scope, is_own);
+    own.retain(|problem| problem.window.end == end);
+    let waits = Waits::of(&evidence, own, command, &case)?;
+    Ok(waits.write(&case, &mut io::stderr().lock(), &Paint::none())?)
+}
+
+/// The main one of these threads, or any.
+fn first(evidence: &Evidence<'_>, threads: &[Utid]) -> Option<Utid> {
+    let is_main = |&&thread: &&Utid| evidence.threads.thread(thread).is_main();
+    threads.iter().find(is_main).or(threads.first()).copied()
+}
+
+/// The process of a thread and all that it started.
+fn descendants(evidence: &Evidence<'_>, thread: Utid) -> HashSet<Upid> {
+    let mut family = HashSet::from([evidence.threads.thread(thread).upid]);
+    // Children come after their parents in the order of ids.
+    for process in evidence.threads.processes() {
+        if process.parent != NONE && family.contains(&process.parent) {
+            family.insert(process.upid);
+        }
+    }
+    family
+}
+
+/// What is to be told.
+struct Waits {
+    verdict: Verdict,
+    found: Vec<Found>,
+    number: Option<usize>,
+}
+
+impl Waits {
+    /// Explains the worst of the `problems`; where there is none, what the `first` thread does in the
+    /// end.
+    fn of(
+        evidence: &Evidence<'_>,
+        problems: Vec<Problem>,
+        first: Option<Utid>,
+        case: &Case,
+    ) -> Result<Waits> {
+        let last = first.map(|thread| Problem::picked(thread, evidence.timeline.life(thread)));
+        let worst = problems.first().cloned().or(last);
+        let chosen = worst.context(NothingFound::new("nobody waits for what somebody owes"))?;
+        let setting = Setting {
+            lost: case.recording.loss.total > 0,
+            answers: &Answers::default(),
+            baseline: None,
+            yardstick: None,
+            instant: true,
+        };
+        Ok(Waits {
+            verdict: diagnose(evidence, &chosen, setting),
+            found: (problems.iter())
+                .map(|problem| Found::new(evidence, problem))
+                .collect(),
+            number: (!problems.is_empty()).then_some(1),
+        })
+    }
+
+    fn write(&self, case: &Case, out: &mut impl io::Write, paint: &Paint) -> io::Result<()> {
+        let loss = &case.recording.loss;
+        print::write_now(out, paint, &self.verdict, loss, &self.found, self.number)
+    }
 }

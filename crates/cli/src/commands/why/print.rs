@@ -148,21 +148,21 @@ pub fn print(
     Ok(out.flush()?)
 }
 
-/// Prints who waits for whom at one moment. The arguments are as of [`print`].
-pub fn print_now(
+/// Writes who waits for whom at one moment. The arguments are as of [`print`].
+pub fn write_now(
+    out: &mut impl Write,
+    paint: &Paint,
     verdict: &Verdict,
     loss: &Loss,
     found: &[Found],
     number: Option<usize>,
-) -> Result<()> {
-    let paint = Paint::for_stdout();
-    let mut out = output::stdout();
+) -> std::io::Result<()> {
     let heading = |text: &str| paint.text(Colour::Heading, text);
     writeln!(out, "{}", heading(&format::printable(&verdict.sentence)))?;
     writeln!(out, "\n{}", heading("Who waits for whom"))?;
-    write_steps(&mut out, &paint, &verdict.path, |_| String::new())?;
-    write_root(&mut out, &paint, verdict)?;
-    write_open(&mut out, &paint, verdict, "default")?;
+    write_steps(out, paint, &verdict.path, |_| String::new())?;
+    write_root(out, paint, verdict)?;
+    write_open(out, paint, verdict, "default")?;
     if loss.total > 0 {
         writeln!(out, "\nLost: {}", loss.text())?;
     }
@@ -174,7 +174,7 @@ pub fn print_now(
     if !others.is_empty() {
         writeln!(out, "\nOthers that wait: {}", others.join(", "))?;
     }
-    Ok(out.flush()?)
+    out.flush()
 }
 
 /// Prints where the time of a command's run went. The arguments are as of [`print`].
