@@ -272,10 +272,8 @@ mod tests {
     #[test]
     fn the_mirror_has_the_size_of_the_original() {
         assert_eq!(size_of::<RawWaiting>(), size_of::<types::waiting_thread>());
-        assert_eq!(
-            size_of::<RawDescriptor>(),
-            size_of::<types::open_descriptor>()
-        );
+        // The skeleton has no type that no variable has; bpf/records.h asserts the same.
+        assert_eq!(size_of::<RawDescriptor>(), 32);
     }
 
     /// Two descriptors of a process for one pipe are one, with both kinds of access.
