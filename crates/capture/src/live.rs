@@ -27,7 +27,8 @@ use crate::world::{Pending, World};
 
 /// How long a moment lasts in its trace: diagnosis weighs time, of which a moment has none.
 const NOMINAL: Duration = Duration::from_secs(1);
-/// So long stacks of others than the process that is asked about are walked.
+/// So long it is waited for what tells Python's functions, and so long stacks of others than the
+/// process that is asked about are walked.
 const PATIENCE: Duration = Duration::from_millis(300);
 
 /// Writes who waits for what now as the trace `output`, which must not exist. The stacks of
@@ -42,14 +43,13 @@ pub fn look(options: &Options, process: &str, output: &Path) -> Result<()> {
     };
     let writer = TraceWriter::create(output, begin)?;
     let mut session = Session::for_a_look(options)?;
+    let population = procfs::population();
+    session.adopt(&population, PATIENCE);
     let start = monotonic_ns();
     let mut pending = Pending {
         events: session.look_around(),
         ..Pending::default()
     };
-    // Behind the look: it names all that were found and still live.
-    let population = procfs::population();
-    session.adopt(&population, Duration::ZERO);
     session.collect_definitions(&mut pending.definitions)?;
     let mut world = World::new(start, &population);
     let threads = Threads::new(&world.tables.lifecycle);

@@ -5,6 +5,7 @@
 //! interpreter's loop that runs it, as a word that is no address. A function is told once, by a
 //! definition of its own.
 
+pub(crate) mod chain;
 mod interpreter;
 mod text;
 

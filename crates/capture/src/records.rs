@@ -161,6 +161,8 @@ pub(crate) struct StackCopy {
     /// Where that address is returned to while its rule cannot say so; 0 for none.
     pub link: u64,
     pub bytes: Vec<u8>,
+    /// Python functions to be put in, as [`python::chain`] has them.
+    pub python: Vec<u64>,
 }
 
 /// Executable memory of a process, as the kernel tells it.
@@ -229,6 +231,7 @@ impl Definition {
                 exact: u64_at(40)? != 0,
                 link: u64_at(48)?,
                 bytes: bytes.get(COPY_HEADER..COPY_HEADER + length)?.to_vec(),
+                python: Vec::new(),
             })
         };
         let what = if kind == STACK {

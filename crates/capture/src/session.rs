@@ -19,11 +19,12 @@ use crate::counters::{self, Counters, KINDS};
 use crate::error::{Error, Result};
 use crate::perf::{MappingEvents, sampling_clock};
 use crate::population::Population;
+use crate::python::chain::Runtime;
 use crate::records::{CpuEvent, CpuState, Definition, Event, What};
 use crate::ring::Rings;
 use crate::system::monotonic_ns;
 use crate::unwind::{Arrays, Unwinder};
-use crate::waiting::{Found, parse_descriptors};
+use crate::waiting::{Found, Stacks, parse_descriptors};
 
 /// What libbpf-cargo generates from `bpf/`.
 #[allow(
@@ -36,6 +37,7 @@ pub(crate) mod skeleton {
     include!(concat!(env!("OUT_DIR"), "/hangdog.skel.rs"));
 }
 
+use skeleton::types::python_layout;
 use skeleton::{HangdogSkel, HangdogSkelBuilder};
 
 /// What to record.
@@ -101,6 +103,8 @@ const DEFINITIONS_LEAST: u32 = 8 << 20;
 /// What a copied stack takes of it at most (`bpf/records.h`).
 const COPY_SIZE: u32 = 5184;
 const SECTION: &str = "tp_btf/";
+/// The first version of Python whose frames can be read, as `bpf/python.h` has it: 3.11.
+const PYTHON_OLDEST: u64 = 11;
 /// The pass over all threads, which is run when it is asked for.
 const WAITING_PASS: &str = "iter.s/task";
 /// What it reads other threads' memory by, since Linux 5.18.
@@ -443,19 +447,7 @@ impl Session {
     pub(crate) fn look_around(&mut self) -> Vec<CpuEvent> {
         self.look_at_descriptors();
         let bytes = self.pass(WAITING_PASS);
-        let last_stack: *mut u32 = &raw mut self
-            .skeleton
-            .maps
-            .bss_data
-            .as_deref_mut()
-            .expect("the programs have state")
-            .last_stack;
-        let next_stack = || {
-            // SAFETY: it points into the loaded object's memory, which is mapped as long as `self`
-            // lives, and is aligned; the kernel side uses it by atomic operations, as is done here.
-            unsafe { AtomicU32::from_ptr(last_stack) }.fetch_add(1, Ordering::Relaxed) + 1
-        };
-        let found = Found::parse(&bytes, self.stacks.then_some(next_stack));
+        let found = Found::parse(&bytes, self.stacks.then(|| StackNumbers::of(self)));
         self.define(found.definitions);
         found.events
     }
@@ -689,6 +681,56 @@ fn slots_shift(memory: u64, cpus: usize) -> u32 {
     let slots = memory / size_of::<Event>() as u64 / cpus as u64;
     // 2^24 slots a CPU are 800 MB; the array's index is 32 bits wide over all CPUs.
     slots.max(1).ilog2().clamp(10, 24)
+}
+
+/// Gives numbers to stacks beside the kernel side, which counts on.
+struct StackNumbers<'a> {
+    last_stack: &'a AtomicU32,
+    last_function: &'a AtomicU32,
+    unwinder: Option<&'a Unwinder>,
+    layouts: Vec<python_layout>,
+}
+
+impl<'a> StackNumbers<'a> {
+    fn of(session: &'a mut Session) -> StackNumbers<'a> {
+        let maps = &mut session.skeleton.maps;
+        let state = maps.bss_data.as_deref_mut();
+        let state = state.expect("the programs have state");
+        let constants = maps.rodata_data.as_deref();
+        let constants = constants.expect("the programs have constants");
+        // SAFETY: both counters lie in the loaded object's memory, aligned, and the kernel side uses
+        // them by atomic operations, as is done here; the object is mapped as long as the session
+        // lives, which is borrowed.
+        let counters = unsafe {
+            [
+                AtomicU32::from_ptr(&raw mut state.last_stack),
+                AtomicU32::from_ptr(&raw mut state.last_python_code),
+            ]
+        };
+        StackNumbers {
+            last_stack: counters[0],
+            last_function: counters[1],
+            unwinder: session.unwinder.as_ref(),
+            layouts: constants.python_layouts.to_vec(),
+        }
+    }
+}
+
+impl Stacks for StackNumbers<'_> {
+    fn next_stack(&mut self) -> u32 {
+        self.last_stack.fetch_add(1, Ordering::Relaxed) + 1
+    }
+
+    fn next_function(&mut self) -> u32 {
+        self.last_function.fetch_add(1, Ordering::Relaxed) + 1
+    }
+
+    fn python(&self, pid: u32) -> Option<Runtime> {
+        let (state, version) = self.unwinder?.interpreter(pid)?;
+        let at = usize::try_from(version.checked_sub(PYTHON_OLDEST)?).ok()?;
+        let layout = *self.layouts.get(at)?;
+        Some(Runtime { state, layout })
+    }
 }
 
 #[cfg(test)]

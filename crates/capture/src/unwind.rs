@@ -29,6 +29,7 @@ use hangdog_unwind::{End, Registers, Rule};
 
 use crate::error::Result;
 use crate::population::Population;
+use crate::python::chain::Weaver;
 use crate::records::{Definition, StackCopy, What};
 use arrays::{ProcessCode, Shared};
 use layout::{Layouts, Range};
@@ -115,6 +116,13 @@ impl Unwinder {
             }
             self.load_tables(left);
         }
+    }
+
+    /// Where the interpreter's state of a process lies, and its minor version, if it is a Python
+    /// whose frames can be read.
+    pub(crate) fn interpreter(&self, pid: u32) -> Option<(u64, u64)> {
+        let known = |code| self.library.interpreter(code);
+        self.layouts.interpreter(pid, known)
     }
 
     /// What was built, and what it took.
@@ -328,7 +336,22 @@ impl Unwinder {
         };
         let most = MOST_FRAMES - frames.len();
         let mut at = frames.len();
-        let mut end = hangdog_unwind::walk(registers, &mut rule, &mut memory, most, &mut frames);
+        let mut weaver = Weaver::new(&copy.python);
+        let mut left = |from, to, frames: &mut Vec<u64>| {
+            let functions = weaver.leave(from, to);
+            if !functions.is_empty() {
+                frames.pop();
+                frames.extend_from_slice(functions);
+            }
+        };
+        let mut end = hangdog_unwind::walk_with(
+            registers,
+            &mut rule,
+            &mut memory,
+            most,
+            &mut frames,
+            &mut left,
+        );
         frames[at] = ip;
         if end == End::Unsupported && frames.len() == at + 1 && copy.exact && copy.link != 0 {
             at += 1;

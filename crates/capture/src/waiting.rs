@@ -13,6 +13,7 @@ use std::mem::size_of;
 use hangdog_trace::ids::NO_CPU;
 use hangdog_trace::words::StackEnd;
 
+use crate::python::chain::{self, Memory, Numbers, Runtime};
 use crate::records::{CpuEvent, Definition, Event, StackCopy, What, event_kind};
 
 const KERNEL_FRAMES: usize = 64;
@@ -105,12 +106,36 @@ pub(crate) fn parse_descriptors(bytes: &[u8]) -> Vec<Definition> {
 pub(crate) struct Found {
     pub events: Vec<CpuEvent>,
     pub definitions: Vec<Definition>,
+    /// By process, the numbers of its Python functions.
+    python: HashMap<u32, Numbers>,
+}
+
+/// What is needed to tell of stacks.
+pub(crate) trait Stacks {
+    /// A number that no other stack has.
+    fn next_stack(&mut self) -> u32;
+    /// A number that no other Python function has.
+    fn next_function(&mut self) -> u32;
+    /// The Python interpreter of a process, if it has one.
+    fn python(&self, pid: u32) -> Option<Runtime>;
+}
+
+/// Another process's memory.
+struct Process(u32);
+
+impl Memory for Process {
+    fn read(&self, address: u64, into: &mut [u8]) -> Option<()> {
+        let remote = [libc::iovec {
+            iov_base: address as *mut libc::c_void,
+            iov_len: into.len(),
+        }];
+        (copy_from(self.0, &remote, into) == into.len()).then_some(())
+    }
 }
 
 impl Found {
-    /// Reads what the pass wrote. `next_stack` gives numbers that no other stack has; where there
-    /// are none, no stacks are wanted.
-    pub(crate) fn parse(bytes: &[u8], mut next_stack: Option<impl FnMut() -> u32>) -> Found {
+    /// Reads what the pass wrote. Without `stacks` none are wanted.
+    pub(crate) fn parse(bytes: &[u8], mut stacks: Option<impl Stacks>) -> Found {
         let mut found = Found::default();
         let mut locks = None;
         for record in bytes.chunks_exact(size_of::<RawWaiting>()) {
@@ -118,9 +143,9 @@ impl Found {
             // wherever it lies.
             let raw: RawWaiting = unsafe { record.as_ptr().cast::<RawWaiting>().read_unaligned() };
             let (mut user_stack, mut kernel_stack) = (0, 0);
-            if let Some(next_stack) = &mut next_stack {
-                user_stack = found.user_stack(&raw, next_stack);
-                kernel_stack = found.kernel_stack(&raw, next_stack);
+            if let Some(stacks) = &mut stacks {
+                user_stack = found.user_stack(&raw, stacks);
+                kernel_stack = found.kernel_stack(&raw, stacks);
             }
             let holder = match i64::from(raw.call) {
                 libc::SYS_fcntl | libc::SYS_flock => locks
@@ -151,12 +176,36 @@ impl Found {
         found
     }
 
-    fn user_stack(&mut self, raw: &RawWaiting, next_stack: &mut impl FnMut() -> u32) -> u32 {
+    fn user_stack(&mut self, raw: &RawWaiting, stacks: &mut impl Stacks) -> u32 {
         let bytes = stack_of(raw.pid, raw.sp);
         if bytes.is_empty() {
             return 0;
         }
-        let id = next_stack();
+        let python = match stacks.python(raw.pid) {
+            Some(runtime) => {
+                let (pid, ts) = (raw.pid, raw.ts);
+                let numbers = self.python.entry(pid).or_default();
+                let definitions = &mut self.definitions;
+                chain::read(
+                    &Process(pid),
+                    runtime,
+                    raw.thread_pointer,
+                    numbers,
+                    |function| {
+                        let code = stacks.next_function();
+                        let what = What::Python {
+                            code,
+                            pid,
+                            function,
+                        };
+                        definitions.push(Definition { ts, what });
+                        code
+                    },
+                )
+            }
+            None => Vec::new(),
+        };
+        let id = stacks.next_stack();
         self.definitions.push(Definition {
             ts: raw.ts,
             what: What::StackCopy(StackCopy {
@@ -168,17 +217,18 @@ impl Found {
                 exact: true,
                 link: raw.link,
                 bytes,
+                python,
             }),
         });
         id
     }
 
-    fn kernel_stack(&mut self, raw: &RawWaiting, next_stack: &mut impl FnMut() -> u32) -> u32 {
+    fn kernel_stack(&mut self, raw: &RawWaiting, stacks: &mut impl Stacks) -> u32 {
         let count = KERNEL_FRAMES.min(raw.kernel_count as usize);
         if count == 0 {
             return 0;
         }
-        let id = next_stack();
+        let id = stacks.next_stack();
         self.definitions.push(Definition {
             ts: raw.ts,
             what: What::Stack {
@@ -207,9 +257,18 @@ fn stack_of(pid: u32, sp: u64) -> Vec<u8> {
         });
         at = next;
     }
+    let read = copy_from(pid, &remote, &mut bytes);
+    bytes.truncate(read);
+    // Most are short, and of thousands of threads there are thousands.
+    bytes.shrink_to_fit();
+    bytes
+}
+
+/// Copies memory of process `pid` one after the other; gives how many bytes could be read.
+fn copy_from(pid: u32, remote: &[libc::iovec], into: &mut [u8]) -> usize {
     let local = libc::iovec {
-        iov_base: bytes.as_mut_ptr().cast(),
-        iov_len: bytes.len(),
+        iov_base: into.as_mut_ptr().cast(),
+        iov_len: into.len(),
     };
     // SAFETY: `local` is a buffer of that size that lives on; `remote` names memory of another
     // process, which the kernel checks.
@@ -223,10 +282,7 @@ fn stack_of(pid: u32, sp: u64) -> Vec<u8> {
             0,
         )
     };
-    bytes.truncate(usize::try_from(read).unwrap_or(0));
-    // Most are short, and of thousands of threads there are thousands.
-    bytes.shrink_to_fit();
-    bytes
+    usize::try_from(read).unwrap_or(0)
 }
 
 /// The locks of files that somebody waits for, by /proc/locks.

@@ -5,10 +5,11 @@
 //! idle, however long.
 
 use hangdog_graph::owed::{is_open, open_request, parent_writes};
-use hangdog_graph::{Evidence, Wait, WaitKind};
+use hangdog_graph::{Evidence, Mark, Wait, WaitKind};
 use hangdog_trace::calls::Call;
+use hangdog_trace::ids::{NONE, Upid};
 use hangdog_trace::object::{Object, ObjectKind};
-use hangdog_trace::sockets::Role;
+use hangdog_trace::sockets::{Holder, Role};
 use hangdog_trace::words::Left;
 
 /// How likely it is that a wait is for what somebody owes, 0 to 1; `often` says that the thread
@@ -18,13 +19,18 @@ pub(crate) fn owed(evidence: &Evidence<'_>, wait: &Wait, often: bool) -> f64 {
     let object = wait.object(evidence);
     match wait.kind {
         WaitKind::Lock | WaitKind::Disk | WaitKind::Paging => 1.0,
+        WaitKind::Message if wait.is_for_served_file(evidence) => 1.0,
+        WaitKind::Message | WaitKind::Poll | WaitKind::Condition
+            if evidence.shows(wait.user_stack(evidence), Mark::Asks) =>
+        {
+            1.0
+        }
         WaitKind::Condition if wait.holder.is_some() => HOPED,
         // Where a thread often waits for a condition, or does nothing else, it waits for work.
         WaitKind::Condition => match is_main && !often && !lasts_all_along(evidence, wait) {
             true => HOPED,
             false => IDLE,
         },
-        WaitKind::Message if wait.is_for_served_file(evidence) => 1.0,
         WaitKind::Message | WaitKind::Poll => {
             match (object.kind(), evidence.sockets.role(object)) {
                 (_, Some(Role::Client)) if wait.kind == WaitKind::Poll => {
@@ -84,12 +90,31 @@ fn asked(evidence: &Evidence<'_>, wait: &Wait) -> f64 {
 
 /// How likely it is that an open request by a connection is owed.
 fn asked_by(evidence: &Evidence<'_>, object: Object) -> f64 {
-    let peer = evidence.sockets.peer_process(object);
-    // What goes through a bus need not be asked for by who is seen to.
-    match peer.is_some_and(|process| evidence.passes_on(process)) {
-        true => BY_BUS,
-        false => ASKED,
+    let Some(peer) = evidence.sockets.peer_process(object) else {
+        return ASKED;
+    };
+    let holders = evidence.sockets.holders(object);
+    let within = |holder: &Holder| {
+        is_descendant(evidence, holder.process, peer)
+            || is_descendant(evidence, peer, holder.process)
+    };
+    match () {
+        // What goes through a bus need not be asked for by who is seen to.
+        () if evidence.passes_on(peer) => BY_BUS,
+        // The processes of one program tell each other much that needs no answer.
+        () if object.kind() == ObjectKind::Unix && holders.iter().any(within) => STREAM,
+        () => ASKED,
     }
+}
+
+fn is_descendant(evidence: &Evidence<'_>, process: Upid, of: Upid) -> bool {
+    const DEEPEST: usize = 8;
+    let parent = |&at: &Upid| {
+        let parent = evidence.threads.process(at).parent;
+        (parent != NONE && parent != at).then_some(parent)
+    };
+    let mut ancestors = std::iter::successors(Some(process), parent).take(DEEPEST);
+    ancestors.any(|at| at == of)
 }
 
 /// Whether a thread waits as a server does that nobody asks for anything.

@@ -60,6 +60,35 @@ impl ProblemKind {
     }
 }
 
+/// How much a problem matters.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Severity {
+    /// It was short, or nothing is known to have been owed to anybody: perhaps as it should be.
+    Low,
+    /// Somebody may have noticed it.
+    Medium,
+    /// Somebody was kept waiting for long.
+    High,
+}
+
+impl Severity {
+    /// As reports print it.
+    pub fn text(self) -> &'static str {
+        match self {
+            Severity::Low => "low",
+            Severity::Medium => "medium",
+            Severity::High => "high",
+        }
+    }
+}
+
+/// From here on a person calls it a freeze.
+const SEVERE_NS: u64 = 1_000_000_000;
+/// From here on a person notices it.
+const NOTED_NS: u64 = 200_000_000;
+/// What is felt less than this may be as it should be.
+const FELT: f64 = 0.2;
+
 /// A stretch of a thread's time that took too long.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Problem {
@@ -85,6 +114,15 @@ impl Problem {
             kind: ProblemKind::Picked,
             felt: 1.0,
             score: 0.0,
+        }
+    }
+
+    /// How much it matters.
+    pub fn severity(&self) -> Severity {
+        match (self.duration(), self.felt) {
+            (SEVERE_NS.., FELT..) => Severity::High,
+            (NOTED_NS.., FELT..) => Severity::Medium,
+            _ => Severity::Low,
         }
     }
 
@@ -163,7 +201,7 @@ pub fn find_of(
             .then(a.window.start.cmp(&b.window.start))
             .then(a.thread.cmp(&b.thread))
     });
-    let mut chosen = merge::merge(evidence, problems);
+    let mut chosen = merge::merge(evidence, &family, problems);
     chosen.truncate(MOST);
     chosen
 }

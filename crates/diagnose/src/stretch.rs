@@ -13,6 +13,7 @@ use hangdog_graph::{Evidence, Mark, Wait, WaitKind};
 use hangdog_timeline::{Cause, Interval, State};
 use hangdog_trace::ids::Utid;
 use hangdog_trace::object::{Object, ObjectKind};
+use hangdog_trace::words::Context;
 use std::ops::Range;
 
 /// A look at whether something has come takes no longer than this on a CPU.
@@ -50,6 +51,8 @@ pub(crate) struct Waiting {
     pub parts: usize,
     /// How often the one who ended it had woken it in vain before.
     pub cried_wolf: usize,
+    /// How often it looked because a time-out ended its wait.
+    pub timed_out: usize,
 }
 
 /// Calls `see` with every stretch of `thread` in `window`, in order and without gap.
@@ -231,7 +234,19 @@ impl Joiner<'_, '_> {
                 .filter(|&row| wakers[row] == wakers[wake])
                 .count(),
         };
+        let by_timer = |&row: &usize| {
+            let context = Context::from(self.evidence.wakes.context[row]);
+            matches!(context, Context::Hrtimer | Context::Timer)
+        };
+        let timed_out = match parts {
+            1 => 0,
+            _ => {
+                let wakes = self.parts.iter().filter_map(wake_after);
+                wakes.filter(by_timer).count()
+            }
+        };
         Stretch::Waiting(Waiting {
+            timed_out,
             from,
             to: last.clipped.end,
             wait,

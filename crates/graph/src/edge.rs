@@ -236,6 +236,10 @@ fn answer(evidence: &Evidence<'_>, wait: &Wait, wake: usize) -> Answer {
         (Call::Kill, SIGCONT | SIGSTOP | SIGTSTP) => {
             Answer::No("a signal that stops or lets go on ended the wait, and brought nothing")
         }
+        // A lock or a condition goes on to be waited for.
+        (Call::Kill, _) if matches!(wait.kind, WaitKind::Lock | WaitKind::Condition) => {
+            Answer::No("a signal interrupted the wait, and brought nothing")
+        }
         (Call::Trace, _) => Answer::No("a tracer ended the wait, and brought nothing"),
         _ => Answer::Yes,
     }

@@ -34,6 +34,8 @@ pub enum Mark {
     ServedFile = 256,
     /// The kernel hands on what came in by a terminal.
     Terminal = 512,
+    /// A library's function that asks and waits for the answer.
+    Asks = 1024,
 }
 
 /// Marks that one of the innermost few frames shows, by a part of its function's name.
@@ -47,13 +49,14 @@ const INNERMOST: [(Mark, &[&str]); 4] = [
 const FEW: usize = 4;
 
 /// Marks that any frame shows, by its function's name.
-const ANYWHERE: [(Mark, &[&str]); 6] = [
+const ANYWHERE: [(Mark, &[&str]); 7] = [
     (Mark::Idle, names::IDLE),
     (Mark::DiskWait, names::DISK_WAIT),
     (Mark::DiskWake, names::DISK_WAKE),
     (Mark::Sending, names::SENDING),
     (Mark::ServedFile, names::SERVED_FILE),
     (Mark::Terminal, names::TERMINAL),
+    (Mark::Asks, names::ASKS),
 ];
 
 /// The marks of all stacks, by their rows.

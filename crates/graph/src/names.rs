@@ -111,6 +111,30 @@ pub const PASSES_ON: &[&str] = &[
     "at-spi",
 ];
 
+/// Functions of libraries that ask somebody and come back with the answer.
+pub const ASKS: &[&str] = &[
+    "g_dbus_connection_call_sync",
+    "g_dbus_connection_send_message_with_reply_sync",
+    "g_dbus_proxy_call_sync",
+    "g_dbus_proxy_new_sync",
+    "g_initable_new",
+    "g_initable_init",
+    "dbus_connection_send_with_reply_and_block",
+    "dbus_pending_call_block",
+    "sd_bus_call",
+    "_XReply",
+    "xcb_wait_for_reply",
+    "xcb_wait_for_reply64",
+    "xcb_request_check",
+    "wl_display_roundtrip",
+    "wl_display_roundtrip_queue",
+    "PQexec",
+    "PQgetResult",
+    "mysql_real_query",
+    "redisGetReply",
+    "getaddrinfo",
+];
+
 /// Kernel code that hands on what came in by a terminal.
 pub const TERMINAL: &[&str] = &[
     "flush_to_ldisc",

@@ -7,6 +7,7 @@
 //! - One that was refused a file's lock, or waits for it, waits for the process that has the lock.
 
 use hangdog_timeline::{Interval, State};
+use hangdog_trace::Process;
 use hangdog_trace::calls::Call;
 use hangdog_trace::ids::{NONE, Upid, Utid};
 use hangdog_trace::object::{Object, ObjectKind};
@@ -34,7 +35,9 @@ pub(crate) fn debtor(evidence: &Evidence<'_>, wait: &Wait) -> Option<Edge> {
             ObjectKind::Unix | ObjectKind::Inet,
         ) => peer(evidence, wait, object),
         (WaitKind::Poll, ObjectKind::None | ObjectKind::Epoll | ObjectKind::Eventfd)
-        | (WaitKind::Idle, _) => asked_process(evidence, wait),
+        | (WaitKind::Idle, _) => lock_holder_by_title(evidence, wait)
+            .or_else(|| asked_process(evidence, wait))
+            .or_else(|| only_client(evidence, wait)),
         _ => None,
     }
 }
@@ -162,7 +165,69 @@ fn peer(evidence: &Evidence<'_>, wait: &Wait, object: Object) -> Option<Edge> {
 /// Of the connections of a process that waits for any of them, the one that it asked by and that did
 /// not answer.
 fn asked_process(evidence: &Evidence<'_>, wait: &Wait) -> Option<Edge> {
-    open_request(evidence, wait).and_then(|object| peer(evidence, wait, object))
+    if let Some(object) = open_request(evidence, wait) {
+        return peer(evidence, wait, object);
+    }
+    // What was asked before the recording is not known; that something was, its functions tell.
+    if !evidence.shows(wait.user_stack(evidence), Mark::Asks) {
+        return None;
+    }
+    let process = evidence.threads.thread(wait.thread).upid;
+    let by_bus = |object: &Object| {
+        let peer = evidence.sockets.peer_process(*object);
+        peer.is_some_and(|peer| evidence.passes_on(peer))
+    };
+    let mut asks = evidence.sockets.asks(process).filter(by_bus);
+    asks.find_map(|object| peer(evidence, wait, object))
+}
+
+/// Whom a process waits for that serves one connection and asked for nothing: its client.
+fn only_client(evidence: &Evidence<'_>, wait: &Wait) -> Option<Edge> {
+    let process = evidence.threads.thread(wait.thread).upid;
+    let mut served = evidence.sockets.served_by(process);
+    let (first, second) = (served.next()?, served.next());
+    second.is_none().then(|| peer(evidence, wait, first))?
+}
+
+/// Who has the lock that a process of PostgreSQL waits for, by the titles that these processes give
+/// themselves: no other sign of such a lock leaves the server.
+fn lock_holder_by_title(evidence: &Evidence<'_>, wait: &Wait) -> Option<Edge> {
+    let title = |process: Upid| evidence.threads.process(process).command.as_str();
+    let own = evidence
+        .threads
+        .process(evidence.threads.thread(wait.thread).upid);
+    if !(own.command.starts_with("postgres:") && own.command.ends_with(" waiting")) {
+        return None;
+    }
+    let others = || {
+        let siblings = evidence.threads.processes();
+        siblings.filter(|other| {
+            let command = &other.command;
+            other.parent == own.parent
+                && other.upid != own.upid
+                && command.starts_with("postgres:")
+                && !command.ends_with(" waiting")
+        })
+    };
+    let in_transaction = |other: &&Process| title(other.upid).contains("idle in transaction");
+    let mut holders = others().filter(in_transaction);
+    let (holder, another) = (holders.next()?, holders.next());
+    let thread = thread_of(evidence, holder.upid, Object::NONE, wait.end)?;
+    let strength = if another.is_none() {
+        Strength::Strong
+    } else {
+        Strength::Weak
+    };
+    let reason = format!(
+        "its title says that it waits for a lock, and that of {} that it is in a transaction",
+        evidence.name(thread)
+    );
+    Some(Edge::new(
+        EdgeKind::Holder,
+        strength,
+        Source::Thread(thread),
+        reason,
+    ))
 }
 
 /// The connection by which the process of a thread asked for something that it had not got when the
@@ -269,6 +334,9 @@ pub fn is_open(evidence: &Evidence<'_>, object: Object, until: u64) -> bool {
     }
 }
 
+/// The stack of a thread that only waits for work is less deep.
+const DEEP: usize = 12;
+
 /// Whether a thread waits as one that has nothing to do.
 fn is_home(wait: &Wait) -> bool {
     matches!(
@@ -334,10 +402,23 @@ fn thread_of(evidence: &Evidence<'_>, process: Upid, object: Object, until: u64)
     let is_busy =
         |&thread: &Utid| wait_at(evidence, thread, until).is_none_or(|there| !is_home(&there));
     let is_main = |&thread: &Utid| evidence.threads.thread(thread).is_main();
+    // Of those that wait for a condition, the one whose stack is deepest is amid some work.
+    let depth = |thread: &Utid| {
+        let there = wait_at(evidence, *thread, until);
+        let condition = there.filter(|there| there.kind == WaitKind::Condition);
+        condition.map_or(0, |there| {
+            evidence.stacks.frame_ids(there.user_stack(evidence)).len()
+        })
+    };
+    let deepest = || {
+        let all = alive().filter(|thread| !is_main(thread));
+        all.max_by_key(depth).filter(|thread| depth(thread) >= DEEP)
+    };
     alive()
         .find(reads)
         .or_else(|| alive().find(|thread| is_main(thread) && is_busy(thread)))
         .or_else(|| alive().find(is_busy))
+        .or_else(deepest)
         .or_else(|| alive().find(is_main))
         .or_else(|| alive().next())
 }

@@ -26,7 +26,7 @@ fn graph(text: &str) -> (Recording, Graph) {
     let tables = &recording.trace.tables;
     let sources = Sources {
         losses: &tables.losses,
-        sockets: &SocketTable::new(tables.sockets.clone()),
+        sockets: &SocketTable::new(tables.sockets.clone(), &tables.descriptors),
         handoffs: &tables.handoffs,
     };
     let graph = Graph::new(&recording.evidence(), sources);

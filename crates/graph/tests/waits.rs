@@ -38,7 +38,7 @@ fn futexes() {
             format!(
                 "{PRIVATE_WAIT} holder=worker stack=runtime.futex;runtime.notesleep;runtime.stopm"
             ),
-            Condition,
+            Idle,
         ),
         // A function that takes locks, but too far out to be where it waits.
         (

@@ -45,6 +45,8 @@ fn words() -> Vec<(&'static str, Vec<(u8, &'static str)>)> {
         ("HandoffKind", set(HandoffKind::ALL)),
         ("HandoffStep", set(HandoffStep::ALL)),
         ("KernelLock", set(KernelLock::ALL)),
+        ("DescriptorKind", set(DescriptorKind::ALL)),
+        ("LastTransfer", set(LastTransfer::ALL)),
         ("LifecycleKind", set(LifecycleKind::ALL)),
         ("ModuleKind", set(ModuleKind::ALL)),
         ("StackEnd", set(StackEnd::ALL)),

@@ -22,4 +22,4 @@ pub use error::{Error, Result};
 pub use functions::Functions;
 pub use rule::{Kind, Row, Rule};
 pub use table::Table;
-pub use walk::{End, Registers, walk};
+pub use walk::{End, Registers, walk, walk_with};

@@ -50,10 +50,24 @@ pub(crate) const CONTEXT_IP: u64 = 168;
 /// lie anywhere: handlers run on stacks of their own.
 pub fn walk(
     registers: Registers,
+    rule: impl FnMut(u64) -> Rule,
+    memory: impl FnMut(u64) -> Option<u64>,
+    most: usize,
+    addresses: &mut Vec<u64>,
+) -> End {
+    walk_with(registers, rule, memory, most, addresses, |_, _, _| ())
+}
+
+/// The same. `left` is told of each frame that is left, by its piece of the stack (from and to where
+/// the stack pointer was), and may put something else in place of its address, the last of
+/// `addresses`.
+pub fn walk_with(
+    registers: Registers,
     mut rule: impl FnMut(u64) -> Rule,
     mut memory: impl FnMut(u64) -> Option<u64>,
     most: usize,
     addresses: &mut Vec<u64>,
+    mut left: impl FnMut(u64, u64, &mut Vec<u64>),
 ) -> End {
     let mut registers = registers;
     let mut place = registers.ip;
@@ -71,6 +85,7 @@ pub fn walk(
         let Some(caller) = registers.caller(rule, &mut memory) else {
             return End::Unreadable;
         };
+        left(registers.sp, caller.sp, addresses);
         registers = caller;
         place = match rule.kind() {
             Kind::Signal => caller.ip,

@@ -35,6 +35,16 @@ struct Shape {
     block: Option<Block>,
 }
 
+impl Shape {
+    fn interpreter(&self, interpreter: impl Fn(Code) -> Option<Known>) -> Option<(u64, u64)> {
+        self.ranges.iter().find_map(|range| {
+            let known = interpreter(range.code)?;
+            let start = range.start.wrapping_sub(range.file_offset);
+            Some((start.wrapping_add(known.state), known.version))
+        })
+    }
+}
+
 /// Where a shape's ranges are on the kernel side.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Block {
@@ -181,6 +191,16 @@ impl Layouts {
         self.changed.insert(pid);
     }
 
+    /// Where the state of a process's Python lies, and its minor version.
+    pub(super) fn interpreter(
+        &self,
+        pid: u32,
+        interpreter: impl Fn(Code) -> Option<Known>,
+    ) -> Option<(u64, u64)> {
+        let process = self.processes.get(&pid)?;
+        self.shapes[process.shape].interpreter(interpreter)
+    }
+
     /// Sees to it that the process's ranges are on the kernel side; where, if there is room.
     /// `interpreter` says which Python a file is.
     pub(super) fn write(
@@ -194,15 +214,13 @@ impl Layouts {
             let count = u32::try_from(shape.ranges.len())
                 .ok()
                 .filter(|&count| count <= u32::from(u16::MAX))?;
-            let python = shape.ranges.iter().find_map(|range| {
-                let known = interpreter(range.code)?;
-                let start = range.start.wrapping_sub(range.file_offset);
-                Some(CodeRange {
-                    start: start.wrapping_add(known.state),
-                    end: known.version,
+            let python = shape
+                .interpreter(&interpreter)
+                .map(|(start, end)| CodeRange {
+                    start,
+                    end,
                     ..CodeRange::default()
-                })
-            });
+                });
             let first = match count + u32::from(python.is_some()) {
                 0 => 0,
                 count => self.runs.take(count)?,

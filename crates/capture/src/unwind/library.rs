@@ -201,11 +201,13 @@ impl Library {
                 ],
                 build_id: mapping.build_id.clone(),
             };
+            // What Pythons there are must be known before stacks are copied.
+            let is_python = mapping.path.contains("python");
             match &mut self.unwanted {
-                Some(unwanted) => {
+                Some(unwanted) if !is_python => {
                     unwanted.insert(file, request);
                 }
-                None => self.request(request),
+                _ => self.request(request),
             }
         }
         Code::File(file)

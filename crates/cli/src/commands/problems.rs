@@ -32,6 +32,8 @@ struct Row {
     duration_ns: u64,
     /// What makes it a problem.
     kind: &'static str,
+    severity: &'static str,
+    felt: f64,
     class: Class,
     root_class: Class,
     confidence: f64,
@@ -66,6 +68,8 @@ pub fn run(args: &ProblemsArgs) -> Result<()> {
                 start_ns: verdict.problem.start_ns,
                 duration_ns: verdict.problem.duration_ns,
                 kind: problem.kind.text(),
+                severity: problem.severity().text(),
+                felt: problem.felt,
                 class: verdict.problem.class,
                 root_class: verdict.root.class,
                 confidence: verdict.root.confidence,

@@ -36,6 +36,10 @@ impl Family {
         let mut at = 0;
         while let Some(&parent) = first.get(at) {
             at += 1;
+            if let Some(joined) = only_joins(evidence, parent) {
+                first[at - 1] = joined;
+                continue;
+            }
             if !only_waits_for_children(evidence, parent) {
                 continue;
             }
@@ -95,7 +99,7 @@ impl Family {
             // an event loop that waits for its user is not known from one that does not.
             (true, _) => match wait.kind {
                 WaitKind::Poll | WaitKind::Device | WaitKind::Idle => owed.max(0.05),
-                WaitKind::Sleep | WaitKind::Child => owed.max(0.3),
+                WaitKind::Sleep | WaitKind::Child | WaitKind::Condition => owed.max(0.3),
                 _ => owed.max(0.1),
             },
             (_, true) if known.is_main() => owed * 0.5,
@@ -147,10 +151,29 @@ pub(super) fn seen_life(evidence: &Evidence<'_>, thread: Utid) -> Range<u64> {
     }
 }
 
+/// The thread that does a program's work, where its main thread waits for the end of that for nearly
+/// all of its life, as Java's launcher does.
+fn only_joins(evidence: &Evidence<'_>, thread: Utid) -> Option<Utid> {
+    let life = seen_life(evidence, thread);
+    let longest = evidence
+        .timeline
+        .intervals(thread)
+        .iter()
+        .filter(|interval| interval.state == State::Blocked)
+        .max_by_key(|interval| interval.duration())?;
+    let wait = Wait::new(evidence, thread, &longest);
+    let is_join = wait.kind == WaitKind::Condition && is_nearly_all(longest.duration(), &life);
+    wait.holder.filter(|_| is_join)
+}
+
+fn is_nearly_all(ns: u64, life: &Range<u64>) -> bool {
+    const NEARLY_ALL: f64 = 0.9;
+    ns as f64 >= NEARLY_ALL * (life.end - life.start) as f64
+}
+
 /// Whether a thread does nothing but wait for a child for nearly all of its life, as a shell does.
 /// One that waits for many, one after the other, has a use for each.
 fn only_waits_for_children(evidence: &Evidence<'_>, thread: Utid) -> bool {
-    const NEARLY_ALL: f64 = 0.9;
     let life = seen_life(evidence, thread);
     let longest = evidence
         .timeline
@@ -165,5 +188,5 @@ fn only_waits_for_children(evidence: &Evidence<'_>, thread: Utid) -> bool {
         })
         .map(|interval| interval.duration())
         .max();
-    longest.is_some_and(|longest| longest as f64 >= NEARLY_ALL * (life.end - life.start) as f64)
+    longest.is_some_and(|longest| is_nearly_all(longest, &life))
 }

@@ -11,7 +11,7 @@ use std::ops::Range;
 use super::{Doing, SHORTEST_NS};
 use crate::stretch::Waiting;
 
-/// From so many looks in vain on a thread looks now and then, and is not kept waiting.
+/// From so many looks of its own accord on, a thread looks now and then, and is not kept waiting.
 const LOOKS: usize = 3;
 
 pub(super) struct Candidate {
@@ -122,13 +122,14 @@ impl Finder {
         if let Some(site) = site {
             self.count_length(site, length);
         }
-        if length >= SHORTEST_NS {
+        // Of one that nothing is known of it is not known either whether it was one.
+        if length >= SHORTEST_NS && waiting.wait.row.is_some() {
             self.candidates.push(Candidate {
                 window: waiting.from..waiting.to,
                 doing: Doing::Waiting(asked_for(evidence, &waiting.wait)),
                 site,
                 wait: Some(waiting.wait),
-                looks: waiting.parts > LOOKS,
+                looks: waiting.timed_out >= LOOKS,
             });
             self.shrink();
         }

@@ -8,11 +8,12 @@
 
 use hangdog_graph::edge::ended_by;
 use hangdog_graph::owed::file_lock;
-use hangdog_graph::{EdgeKind, Evidence, Source, WaitKind};
+use hangdog_graph::{EdgeKind, Evidence, Source, Wait, WaitKind};
 use hangdog_trace::ids::{NONE, Upid, Utid};
 use hangdog_trace::object::ObjectKind;
 use std::ops::Range;
 
+use super::family::Family;
 use super::{Problem, ProblemKind};
 use crate::owed::owed;
 use crate::stretch::{Stretch, Waiting, each_stretch};
@@ -37,6 +38,8 @@ struct Link {
     window: Range<u64>,
     /// It was only started by the one before.
     is_started: bool,
+    /// The one before asked it for something by a connection, a lock or a file.
+    is_asked: bool,
 }
 
 struct Chained {
@@ -48,12 +51,16 @@ struct Chained {
 const OWN_WORK: f64 = 0.2;
 
 /// The problems that are left of `problems`, which are sorted, the worst first.
-pub(super) fn merge(evidence: &Evidence<'_>, problems: Vec<Problem>) -> Vec<Problem> {
+pub(super) fn merge(
+    evidence: &Evidence<'_>,
+    family: &Family,
+    problems: Vec<Problem>,
+) -> Vec<Problem> {
     let mut kept: Vec<Chained> = Vec::new();
     let mut all: Vec<Chained> = problems
         .into_iter()
         .take(MOST)
-        .map(|problem| Chained::new(evidence, problem))
+        .map(|problem| Chained::new(evidence, family, problem))
         .collect();
     all.sort_by(|a, b| b.problem.score.total_cmp(&a.problem.score));
     for new in all {
@@ -88,9 +95,11 @@ pub(super) fn merge(evidence: &Evidence<'_>, problems: Vec<Problem>) -> Vec<Prob
 }
 
 impl Chained {
-    fn new(evidence: &Evidence<'_>, mut problem: Problem) -> Chained {
+    fn new(evidence: &Evidence<'_>, family: &Family, mut problem: Problem) -> Chained {
         let links = links(evidence, &problem);
-        if is_own_work(evidence, &problem, &links) {
+        // Whoever recorded a command awaits all of its work.
+        let is_awaited = family.first.contains(&problem.thread);
+        if !is_awaited && is_own_work(evidence, &problem, &links) {
             problem.felt *= OWN_WORK;
             problem.score *= OWN_WORK;
         }
@@ -170,6 +179,7 @@ fn next_link(evidence: &Evidence<'_>, thread: Utid, window: Range<u64>) -> Optio
                 .utid,
             window: unborn,
             is_started: false,
+            is_asked: false,
         });
     }
     let waiting = main_wait(evidence, thread, window)?;
@@ -188,6 +198,7 @@ fn next_link(evidence: &Evidence<'_>, thread: Utid, window: Range<u64>) -> Optio
         is_started: wait.kind == WaitKind::Child
             || edge.kind == EdgeKind::Exit
             || by_pipe && is_child(evidence, next, thread),
+        is_asked: !by_pipe && !matches!(wait.kind, WaitKind::Child | WaitKind::Condition),
     })
 }
 
@@ -203,9 +214,15 @@ fn is_own_work(evidence: &Evidence<'_>, problem: &Problem, links: &[Link]) -> bo
         return false;
     };
     problem.kind == ProblemKind::Wait
+        && !links.iter().any(|link| link.is_asked)
         && is_family(evidence, last.thread, problem.thread)
         && main_wait(evidence, last.thread, last.window.clone())
-            .is_none_or(|waiting| owed(evidence, &waiting.wait, false) < LEAST_FELT)
+            .is_none_or(|waiting| is_as_wished(evidence, &waiting.wait))
+}
+
+/// Whether a wait is for what nobody owes, and nobody else keeps the thread from going on.
+fn is_as_wished(evidence: &Evidence<'_>, wait: &Wait) -> bool {
+    wait.kind != WaitKind::Stopped && owed(evidence, wait, false) < LEAST_FELT
 }
 
 /// Whether a thread is of the process of another, of one that this started, or of its siblings.

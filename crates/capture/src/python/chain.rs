@@ -1,0 +1,247 @@
+//! The Python functions that a thread of another process is in, read from outside while it waits.
+//!
+//! `bpf/python.h` says how CPython keeps them, and reads them the same way for a thread that is on
+//! the CPU. Here the thread is at rest; if it goes on meanwhile, what is read may lead nowhere, and
+//! then its stack shows the interpreter's own functions.
+
+use std::collections::HashMap;
+
+use super::{FRAME, Function, text};
+use crate::session::skeleton::types::python_layout;
+
+/// Reads memory of a process: as many bytes as are asked for, or none.
+pub(crate) trait Memory {
+    /// The bytes at an address; `None` if not all of them can be read.
+    fn read(&self, address: u64, into: &mut [u8]) -> Option<()>;
+
+    /// The word at an address.
+    fn word(&self, address: u64) -> Option<u64> {
+        let mut bytes = [0; 8];
+        self.read(address, &mut bytes)?;
+        Some(u64::from_ne_bytes(bytes))
+    }
+}
+
+/// The interpreter of a process: where its state lies, and how it keeps its frames.
+#[derive(Clone, Copy)]
+pub(crate) struct Runtime {
+    pub state: u64,
+    pub layout: python_layout,
+}
+
+/// Numbers of the functions of a process, by the addresses of their code objects; 0 for one that
+/// the interpreter made up for itself.
+pub(crate) type Numbers = HashMap<u64, u32>;
+
+const THREAD_WORDS: u64 = 20;
+const FRAME_WORDS: usize = 9;
+const CODE_SIZE: u64 = 16;
+const CODE_BYTES: usize = 128;
+const CODE_OWN: u32 = 0x0200_0000;
+const TEXT_LENGTH: u64 = 16;
+const COMPACT: u32 = 1 << 5;
+const ASCII: u32 = 1 << 6;
+const PTHREAD_FIRST_VALUES: u64 = 784;
+const PTHREAD_VALUES: u64 = 1296;
+const VALUES_OF_BLOCK: u64 = 32;
+/// No more functions of a stack are told.
+const MOST: usize = 127;
+/// Nor more bytes of a text than the kernel side sends.
+const NAME_BYTES: usize = 128;
+const FILE_BYTES: usize = 256;
+
+/// For each call of the interpreter's loop, the innermost first: its mark on the C stack, and behind
+/// it the words that stand for its functions. `define` is told of each function that has no number
+/// yet and gives it one. Empty where the thread has nothing to do with Python.
+pub(crate) fn read(
+    memory: &impl Memory,
+    runtime: Runtime,
+    thread_pointer: u64,
+    numbers: &mut Numbers,
+    mut define: impl FnMut(Function) -> u32,
+) -> Vec<u64> {
+    let layout = &runtime.layout;
+    let field = |object: u64, word: u16| memory.word(object.wrapping_add(8 * u64::from(word)));
+    let mut words = Vec::new();
+    let mut collect = || -> Option<()> {
+        let state = thread_state(memory, runtime, thread_pointer)?;
+        if u64::from(layout.thread_id) >= THREAD_WORDS
+            || field(state, layout.thread_id)? != thread_pointer
+        {
+            return None;
+        }
+        let head = field(state, layout.thread_head)?;
+        let has_cframes = layout.has_cframes != 0;
+        let (mut cframe, mut frame) = match has_cframes {
+            true => (head, field(head, layout.cframe_frame)?),
+            false => (0, head),
+        };
+        let mut call = words.len();
+        words.push(cframe);
+        while frame != 0 && words.len() < MOST {
+            let mut bytes = [0; FRAME_WORDS * 8];
+            memory.read(frame, &mut bytes)?;
+            let is_entry =
+                u16::from(*bytes.get(usize::from(layout.frame_entry))?) == layout.entry_value;
+            let at = |word: u16| {
+                let from = 8 * usize::from(word);
+                let word = bytes.get(from..from + 8)?;
+                Some(u64::from_ne_bytes(word.try_into().ok()?))
+            };
+            if !is_entry || layout.entry_is_own == 0 {
+                let code = at(layout.frame_code)?;
+                let number = match numbers.get(&code) {
+                    Some(&number) => number,
+                    None => {
+                        let function = function(memory, layout, code)?;
+                        let number = function.map_or(0, &mut define);
+                        numbers.insert(code, number);
+                        number
+                    }
+                };
+                if number != 0 {
+                    words.push(FRAME | u64::from(number));
+                }
+            }
+            if is_entry {
+                if has_cframes {
+                    cframe = field(cframe, layout.cframe_previous)?;
+                } else {
+                    words[call] = frame;
+                }
+                call = words.len();
+                words.push(cframe);
+            }
+            frame = at(layout.frame_previous)?;
+        }
+        Some(())
+    };
+    // What was read before it led nowhere is as it was.
+    let _ = collect();
+    words
+}
+
+/// The interpreter's state of a thread.
+fn thread_state(memory: &impl Memory, runtime: Runtime, thread_pointer: u64) -> Option<u64> {
+    let key = memory.word(runtime.state.wrapping_add(runtime.layout.key.into()))?;
+    let (is_set, key) = (key as u32, key >> 32);
+    if is_set == 0 {
+        return None;
+    }
+    let block = match key / VALUES_OF_BLOCK {
+        0 => thread_pointer.wrapping_add(PTHREAD_FIRST_VALUES),
+        block => memory.word(thread_pointer.wrapping_add(PTHREAD_VALUES + 8 * block))?,
+    };
+    // A value lies behind the number of its key's use.
+    let state = memory.word(block.wrapping_add(16 * (key % VALUES_OF_BLOCK) + 8))?;
+    (state != 0).then_some(state)
+}
+
+/// The function of a code object; none inside if the interpreter made it up for itself.
+fn function(memory: &impl Memory, layout: &python_layout, code: u64) -> Option<Option<Function>> {
+    let mut bytes = [0; CODE_BYTES];
+    memory.read(code.wrapping_add(CODE_SIZE), &mut bytes)?;
+    let u32_at = |at: usize| {
+        let word = [bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]];
+        u32::from_ne_bytes(word)
+    };
+    let u64_at = |at: usize| u64::from(u32_at(at)) | u64::from(u32_at(at + 4)) << 32;
+    if u32_at(32) & CODE_OWN != 0 {
+        return Some(None);
+    }
+    let counts = if layout.late_line != 0 { 5 } else { 4 };
+    Some(Some(Function {
+        line: u32_at(36 + 4 * counts),
+        name: read_text(memory, layout, u64_at(112), NAME_BYTES),
+        file: read_text(memory, layout, u64_at(96), FILE_BYTES),
+    }))
+}
+
+/// A text, or the end of a long one; empty if it cannot be read.
+fn read_text(memory: &impl Memory, layout: &python_layout, object: u64, most: usize) -> String {
+    let read = || -> Option<String> {
+        let length = memory.word(object.wrapping_add(TEXT_LENGTH))?;
+        let state = memory.word(object.wrapping_add(TEXT_LENGTH + 16))? as u32;
+        if state & COMPACT == 0 || length > 1 << 20 {
+            return None;
+        }
+        let data = match state & ASCII {
+            0 => layout.compact_data,
+            _ => layout.ascii_data,
+        };
+        let size = length as usize * (state >> 2 & 7) as usize;
+        let kept = size.min(most);
+        let mut bytes = vec![0; kept];
+        let from = object.wrapping_add(u64::from(data) + (size - kept) as u64);
+        memory.read(from, &mut bytes)?;
+        Some(text::decode(length as u32, state, &bytes))
+    };
+    read().unwrap_or_default()
+}
+
+/// Puts functions into a stack that is walked outwards, in place of the interpreter's loop.
+pub(crate) struct Weaver<'a> {
+    words: &'a [u64],
+}
+
+impl<'a> Weaver<'a> {
+    /// Of what [`read`] gave.
+    pub(crate) fn new(words: &'a [u64]) -> Weaver<'a> {
+        Weaver { words }
+    }
+
+    /// The functions that ran in the frame that had the stack from `from` to `to`; none if it was
+    /// not the loop's.
+    pub(crate) fn leave(&mut self, from: u64, to: u64) -> &'a [u64] {
+        match self.words.split_first() {
+            Some((mark, rest)) if (from..to).contains(mark) => {
+                let is_function = |word: &u64| super::code_of(*word).is_some();
+                let count = rest.iter().take_while(|word| is_function(word)).count();
+                let (functions, rest) = rest.split_at(count);
+                self.words = rest;
+                functions
+            }
+            _ => &[],
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The functions of a call of the loop come where its mark lies, and once.
+    #[test]
+    fn functions_come_in_place_of_the_loop() {
+        let (inner, outer) = (FRAME | 7, FRAME | 8);
+        let words = [0x1010, inner, outer, 0x2010, FRAME | 9, 0];
+        let mut weaver = Weaver::new(&words);
+        assert!(weaver.leave(0x0f00, 0x1000).is_empty());
+        assert_eq!(weaver.leave(0x1000, 0x1100), [inner, outer]);
+        assert!(weaver.leave(0x1000, 0x1100).is_empty());
+        assert_eq!(weaver.leave(0x2000, 0x2100), [FRAME | 9]);
+        assert!(weaver.leave(0, 0x3000).is_empty(), "the end is no mark");
+    }
+
+    struct Nothing;
+
+    impl Memory for Nothing {
+        fn read(&self, _: u64, _: &mut [u8]) -> Option<()> {
+            None
+        }
+    }
+
+    /// Of memory that cannot be read nothing is told.
+    #[test]
+    fn unreadable_memory_tells_nothing() {
+        // SAFETY: a struct of plain numbers, of which all zeroes is a value.
+        let layout: python_layout = unsafe { std::mem::zeroed() };
+        let runtime = Runtime {
+            state: 1 << 40,
+            layout,
+        };
+        let mut define = |_| panic!("there is no function");
+        let words = read(&Nothing, runtime, 1 << 41, &mut Numbers::new(), &mut define);
+        assert!(words.is_empty());
+    }
+}
