@@ -34,6 +34,7 @@ mod session;
 mod sockets;
 pub mod symbols;
 pub mod system;
+mod sysv;
 mod unwind;
 mod waiting;
 mod world;

@@ -49,6 +49,9 @@ pub(crate) fn of(facts: &Facts<'_, '_>) -> String {
     };
     match (facts.class, facts.knot, facts.starvation) {
         (Class::Circular, Some(knot), _) => {
+            if let [only] = knot.threads[..] {
+                return format!("{head}: a lock that {} itself has.", name(only));
+            }
             let names: Vec<String> = knot.threads.iter().map(|&thread| name(thread)).collect();
             let wait = match facts.now {
                 Some(_) => "wait",
