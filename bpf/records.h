@@ -137,6 +137,7 @@ struct open_descriptor {
 	u8 last;
 	u8 padding[5];
 };
+_Static_assert(sizeof(struct open_descriptor) == 32, "as crates/capture/src/waiting.rs has it");
 
 #define COPY_BYTES 4096
 #define COPY_PIECE 512

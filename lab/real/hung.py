@@ -93,7 +93,7 @@ def of_trace(hangdog, trace, truth):
 def of_live(hangdog, truth):
     """What hangdog says of it while it hangs. That is about now, so that the time of the problem is
     not judged."""
-    verdict = ask.call(hangdog, "why", "--live", "--json", str(truth.victims[-1]))
+    verdict = ask.call(hangdog, "why", "--json", "--live", truth.victims[-1])
     if verdict is None:
         return of_verdict(truth, None, None)
     problem = verdict["problem"]

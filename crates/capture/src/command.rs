@@ -8,13 +8,20 @@ use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::ptr;
+use std::thread;
+use std::time::{Duration, Instant};
 
 use crate::error::{Error, Result};
+
+/// How often it is looked whether it has ended.
+const LOOK: Duration = Duration::from_millis(5);
 
 /// A child that was made and not yet let go, or runs, or has ended.
 pub(crate) struct Command {
     name: String,
     pub pid: u32,
+    /// It and what it starts can be ended together.
+    leads_group: bool,
     go: Option<OwnedFd>,
     failure: OwnedFd,
     ended: Option<i32>,
@@ -31,8 +38,9 @@ fn pipe() -> Result<(OwnedFd, OwnedFd)> {
 }
 
 impl Command {
-    /// Forks a child that waits to be let go.
-    pub(crate) fn prepare(arguments: &[OsString]) -> Result<Command> {
+    /// Forks a child that waits to be let go. With `leads_group` it gets a process group of its own,
+    /// and signals go to all of that.
+    pub(crate) fn prepare(arguments: &[OsString], leads_group: bool) -> Result<Command> {
         let name = arguments[0].to_string_lossy().into_owned();
         let words = arguments
             .iter()
@@ -52,6 +60,9 @@ impl Command {
             let pid = libc::fork();
             if pid == 0 {
                 libc::close(go.as_raw_fd());
+                if leads_group {
+                    libc::setpgid(0, 0);
+                }
                 let mut byte = 0u8;
                 // Nothing to read means that the parent is gone or has given up.
                 if libc::read(wait.as_raw_fd(), (&raw mut byte).cast(), 1) == 1 {
@@ -73,6 +84,7 @@ impl Command {
         Ok(Command {
             name,
             pid: pid as u32,
+            leads_group,
             go: Some(go),
             failure,
             ended: None,
@@ -131,9 +143,34 @@ impl Command {
 
     /// Asks it to end, as a recording that is stopped does.
     pub(crate) fn terminate(&mut self) {
-        if self.exit_code().is_none() {
-            // SAFETY: the child has not been waited for, so the pid is still its own.
-            unsafe { libc::kill(self.pid as i32, libc::SIGTERM) };
+        self.send(libc::SIGTERM);
+    }
+
+    /// Ends it with its group, as timeout(1) does; who does not heed the request for so long is asked
+    /// no more.
+    pub(crate) fn end(&mut self, patience: Duration) {
+        let end = Instant::now() + patience;
+        self.send(libc::SIGTERM);
+        // Who is stopped would not hear of it.
+        self.send(libc::SIGCONT);
+        while (self.exit_code().is_none() || self.send(0)) && Instant::now() < end {
+            thread::sleep(LOOK);
         }
+        self.send(libc::SIGKILL);
+        while self.exit_code().is_none() {
+            thread::sleep(LOOK);
+        }
+    }
+
+    /// Sends it to the process or its group; whether there was anybody.
+    fn send(&mut self, signal: i32) -> bool {
+        let pid = self.pid as i32;
+        let to = if self.leads_group { -pid } else { pid };
+        if !self.leads_group && self.exit_code().is_some() {
+            return false;
+        }
+        // SAFETY: a process that has not been waited for keeps its pid, and a group its number as
+        // long as anybody is in it.
+        unsafe { libc::kill(to, signal) == 0 }
     }
 }

@@ -10,7 +10,7 @@
 //!
 //! [`record`](record::record) makes a trace of everything from start to end;
 //! [`fly`](flight::fly) keeps the last seconds in memory and [`snap`](flight::snap) has them
-//! saved. [`doctor`] tells what this machine allows.
+//! saved; [`look`](live::look) makes one of a single moment. [`doctor`] tells what this machine allows.
 
 mod bounded;
 pub mod clock;
@@ -20,6 +20,7 @@ mod counters;
 pub mod doctor;
 pub mod error;
 pub mod flight;
+pub mod live;
 mod owner;
 mod perf;
 mod population;
@@ -33,6 +34,7 @@ mod session;
 mod sockets;
 pub mod symbols;
 pub mod system;
+mod sysv;
 mod unwind;
 mod waiting;
 mod world;

@@ -101,6 +101,15 @@ fn stat_field(pid: u32, field: usize) -> Option<String> {
     behind_name.split(' ').nth(field).map(str::to_owned)
 }
 
+/// The process that traces a thread; 0 for none.
+pub(crate) fn tracer(tid: u32) -> u32 {
+    let status = fs::read_to_string(format!("/proc/{tid}/status")).unwrap_or_default();
+    let line = status
+        .lines()
+        .find_map(|line| line.strip_prefix("TracerPid:"));
+    line.and_then(|pid| pid.trim().parse().ok()).unwrap_or(0)
+}
+
 fn is_kernel_thread(pid: u32) -> bool {
     const PF_KTHREAD: u64 = 0x0020_0000;
     stat_field(pid, 6)

@@ -31,6 +31,9 @@ pub struct Request {
     pub command: Vec<OsString>,
     /// Ends after this long, whatever else.
     pub duration: Option<Duration>,
+    /// A command that is not done after this long hangs: the recording ends, and the command with
+    /// all of its process group.
+    pub limit: Option<Duration>,
 }
 
 /// How far a recording is.
@@ -55,7 +58,7 @@ pub enum Progress {
 /// What came of a recording.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Outcome {
-    /// The command's exit code as a shell gives it; `None` without a command.
+    /// The command's exit code as a shell gives it, or [`HUNG`]; `None` without a command.
     pub exit_code: Option<i32>,
     /// Events recorded.
     pub events: u64,
@@ -65,6 +68,8 @@ pub struct Outcome {
     pub duration_ns: u64,
 }
 
+/// The exit code of a command that was ended at its limit, as timeout(1) has it.
+pub const HUNG: i32 = 124;
 /// How often the rings are read. At 200,000 switches a second on one CPU half a million records
 /// a second arrive there: the default ring holds half a second of that.
 const PERIOD: Duration = Duration::from_millis(20);
@@ -165,12 +170,37 @@ impl Losses {
     }
 }
 
-/// Records until the command ends, the time is over, or a signal asks to stop.
+/// How a recording came to its end.
+enum End {
+    /// The command ended with this code.
+    Exited(i32),
+    /// The time is over or a signal asked to stop; the command, if there is one, may still run.
+    Stopped,
+    /// The command is not done at its limit.
+    Hung,
+}
+
+impl End {
+    fn exit_code(&self) -> Option<i32> {
+        match self {
+            End::Exited(code) => Some(*code),
+            End::Stopped => None,
+            End::Hung => Some(HUNG),
+        }
+    }
+}
+
+/// Records until the command ends, the time is over, or a signal asks to stop. `hung` is called where
+/// the command is not done at its limit: the trace is there by then, and the command still hangs.
 ///
 /// # Errors
 /// If the kernel does not let us record, the command cannot be started, or the trace cannot be
 /// written; what was written before an error stays readable.
-pub fn record(request: &Request, mut progress: impl FnMut(Progress)) -> Result<Outcome> {
+pub fn record(
+    request: &Request,
+    mut progress: impl FnMut(Progress),
+    hung: impl FnOnce(),
+) -> Result<Outcome> {
     stop_on_signals().map_err(|source| Error::system("handle signals", source))?;
     // Before the programs are loaded: a bad path should be told at once.
     let begin = Meta {
@@ -179,19 +209,29 @@ pub fn record(request: &Request, mut progress: impl FnMut(Progress)) -> Result<O
     };
     let writer = TraceWriter::create(&request.output, begin)?;
     let recorded = Recording::start(request, writer).and_then(|mut recording| {
-        let exit_code = recording.run(&mut progress);
-        if let Err(why @ Error::Command { .. }) = exit_code {
+        let end = recording.run(&mut progress);
+        if let Err(why @ Error::Command { .. }) = end {
             return Err(why);
         }
-        let outcome = recording.finish(&mut progress);
-        let exit_code = exit_code?;
-        let outcome = outcome?;
-        hand_over(&request.output)
-            .map_err(|source| Error::system("give the trace to its user", source))?;
-        Ok(Outcome {
-            exit_code,
-            ..outcome
-        })
+        let command = recording.command.take();
+        let finished = recording.finish(&mut progress);
+        let hangs = matches!(end, Ok(End::Hung));
+        let outcome = end.and_then(|end| {
+            let outcome = finished?;
+            hand_over(&request.output)
+                .map_err(|source| Error::system("give the trace to its user", source))?;
+            Ok(Outcome {
+                exit_code: end.exit_code(),
+                ..outcome
+            })
+        });
+        if let (true, Some(mut command)) = (hangs, command) {
+            if outcome.is_ok() {
+                hung();
+            }
+            command.end(PATIENCE);
+        }
+        outcome
     });
     if recorded.is_err() {
         // A recording that never began leaves no empty trace behind; one with data is kept.
@@ -228,7 +268,7 @@ impl<'a> Recording<'a> {
         // The fork comes first: the child must not inherit what the session opens.
         let command = match request.command.as_slice() {
             [] => None,
-            words => Some(Command::prepare(words)?),
+            words => Some(Command::prepare(words, request.limit.is_some())?),
         };
         let start = monotonic_ns();
         let mut session = Session::start(&request.options)?;
@@ -264,8 +304,8 @@ impl<'a> Recording<'a> {
         })
     }
 
-    /// Reads the rings until something says stop. Gives the command's exit code.
-    fn run(&mut self, progress: &mut impl FnMut(Progress)) -> Result<Option<i32>> {
+    /// Reads the rings until something says stop.
+    fn run(&mut self, progress: &mut impl FnMut(Progress)) -> Result<End> {
         run_first();
         if let Some(command) = &mut self.command {
             command.go()?;
@@ -291,18 +331,22 @@ impl<'a> Recording<'a> {
                 elapsed: began.elapsed(),
                 events: self.events,
             });
-            if exit_code.is_some() {
-                return Ok(exit_code);
+            if let Some(code) = exit_code {
+                return Ok(End::Exited(code));
+            }
+            let limit = self.request.limit.filter(|_| !terminating);
+            if limit.is_some_and(|limit| began.elapsed() >= limit) {
+                return Ok(End::Hung);
             }
             let over = end.is_some_and(|end| Instant::now() >= end);
             if over && terminating {
                 // It does not heed the request: it is left alone.
-                return Ok(None);
+                return Ok(End::Stopped);
             }
             if !terminating && (over || failed || stop_asked()) {
                 // Whatever ends the recording, nobody is left with a command that runs unattended.
                 let Some(command) = &mut self.command else {
-                    return Ok(None);
+                    return Ok(End::Stopped);
                 };
                 command.terminate();
                 terminating = true;

@@ -75,6 +75,15 @@ impl Default for Trial {
     }
 }
 
+/// Which programs are loaded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Programs {
+    /// All that there are.
+    All,
+    /// Those that look at what is there, and attach to nothing.
+    Passes,
+}
+
 /// The tracepoints without which there is nothing to record.
 const REQUIRED: [&str; 2] = ["sched_switch", "sched_waking"];
 /// The one that costs something on every system call.
@@ -194,11 +203,16 @@ pub(crate) struct Session {
 impl Session {
     /// Loads and attaches.
     pub(crate) fn start(options: &Options) -> Result<Session> {
-        Session::load(options, &Trial::default())
+        Session::load(options, Programs::All, &Trial::default())
+    }
+
+    /// Loads what looks around, and attaches to nothing.
+    pub(crate) fn for_a_look(options: &Options) -> Result<Session> {
+        Session::load(options, Programs::Passes, &Trial::default())
     }
 
     /// The same as a test wants it.
-    pub(crate) fn load(options: &Options, trial: &Trial) -> Result<Session> {
+    pub(crate) fn load(options: &Options, programs: Programs, trial: &Trial) -> Result<Session> {
         let cpus = cpu_count()?;
         let online = || (0..cpus).filter(|&cpu| is_online(cpu));
         let mut counters = match options.sample_hz {
@@ -270,6 +284,10 @@ impl Session {
                 });
                 continue;
             };
+            if programs == Programs::Passes {
+                program.set_autoload(false);
+                continue;
+            }
             let reason = if name == CALL_HOOK && !options.transfers {
                 "not asked for (--transfers)"
             } else if !has_tracepoint(&btf, name) {
@@ -315,9 +333,10 @@ impl Session {
             shift,
             states,
         )?;
-        let mappings = online()
-            .map(MappingEvents::open)
-            .collect::<Result<Vec<_>>>()?;
+        let mappings = match programs {
+            Programs::All => online().map(MappingEvents::open).collect::<Result<_>>()?,
+            Programs::Passes => Vec::new(),
+        };
         let last_epoch = &raw mut skeleton
             .maps
             .bss_data
@@ -326,13 +345,14 @@ impl Session {
             .last_epoch;
         let unwinder = unwinds
             .then(|| {
-                Unwinder::new(&Arrays {
+                let arrays = Arrays {
                     processes: skeleton.maps.code_of_process.as_fd(),
                     ranges: skeleton.maps.code_ranges.as_fd(),
                     rows: skeleton.maps.unwind_rows.as_fd(),
                     row_count: rows as usize,
                     last_epoch,
-                })
+                };
+                Unwinder::new(&arrays, programs == Programs::Passes)
             })
             .transpose()?;
         let defined = Arc::new(Mutex::new(Vec::new()));
@@ -487,6 +507,17 @@ impl Session {
     ) -> Result<()> {
         let now = monotonic_ns();
         let from = into.len();
+        self.collect_definitions(into)?;
+        self.rest();
+        self.allow_more();
+        let mut new = into.split_off(from);
+        self.unwind(&mut new, now, last);
+        into.append(&mut new);
+        Ok(())
+    }
+
+    /// Takes the definitions that have come since the last time, copies of stacks as they are.
+    pub(crate) fn collect_definitions(&mut self, into: &mut Vec<Definition>) -> Result<()> {
         for mappings in &mut self.mappings {
             self.lost_mappings += mappings.drain(into);
         }
@@ -495,14 +526,15 @@ impl Session {
             source,
         })?;
         into.append(&mut self.defined.lock().unwrap_or_else(PoisonError::into_inner));
-        self.rest();
-        self.allow_more();
-        if let Some(unwinder) = &mut self.unwinder {
-            let mut new = into.split_off(from);
-            unwinder.follow(&mut new, now, last);
-            into.append(&mut new);
-        }
         Ok(())
+    }
+
+    /// Walks the copies of stacks in `definitions`, all that has come until `now`: they become
+    /// stacks. With `last`, what still waits for unwind tables is waited for.
+    pub(crate) fn unwind(&mut self, definitions: &mut Vec<Definition>, now: u64, last: bool) {
+        if let Some(unwinder) = &mut self.unwinder {
+            unwinder.follow(definitions, now, last);
+        }
     }
 
     /// The oldest moment of which stacks may still come.

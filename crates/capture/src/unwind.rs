@@ -80,11 +80,12 @@ pub(crate) struct Arrays<'a> {
 }
 
 impl Unwinder {
-    pub(crate) fn new(arrays: &Arrays<'_>) -> Result<Unwinder> {
+    /// With `lazy`, tables are built as copies of stacks need them: the kernel side walks none.
+    pub(crate) fn new(arrays: &Arrays<'_>, lazy: bool) -> Result<Unwinder> {
         Ok(Unwinder {
             processes: Shared::map(arrays.processes, arrays::PROCESS_SLOTS)?,
             layouts: Layouts::new(Shared::map(arrays.ranges, MOST_RANGES)?),
-            library: Library::new(Shared::map(arrays.rows, arrays.row_count)?),
+            library: Library::new(Shared::map(arrays.rows, arrays.row_count)?, lazy),
             last_epoch: arrays.last_epoch,
             young: Vec::new(),
             waiting: Vec::new(),
@@ -285,20 +286,24 @@ impl Unwinder {
         let mut still = Vec::new();
         for waiting in std::mem::take(&mut self.waiting) {
             match self.walk(&waiting, waiting.ts < cutoff) {
-                Some(what) => into.push(Definition {
+                Ok(what) => into.push(Definition {
                     ts: waiting.ts,
                     what,
                 }),
-                None => still.push(waiting),
+                Err(code) => {
+                    self.library.want(code);
+                    still.push(waiting);
+                }
             }
         }
         self.waiting = still;
     }
 
-    /// `None` if rules that it needs are still being made, unless `force` says that it goes without.
-    fn walk(&self, waiting: &Waiting, force: bool) -> Option<What> {
+    /// The code whose rules are needed and still being made is an error, unless `force` says that it
+    /// goes without.
+    fn walk(&self, waiting: &Waiting, force: bool) -> std::result::Result<What, Code> {
         let copy = &waiting.copy;
-        let (mut missing, mut absent, mut hoped) = (false, false, false);
+        let (mut missing, mut absent, mut hoped) = (None, false, false);
         let mut rule = |address| match layout::find(&waiting.code, address) {
             None => Rule::NONE,
             Some((code, offset)) => match self.library.rule(code, offset) {
@@ -312,7 +317,7 @@ impl Unwinder {
                     if hoped { Rule::FRAME_POINTER } else { rule }
                 }
                 Rules::Building => {
-                    missing = true;
+                    missing = Some(code);
                     Rule::NONE
                 }
             },
@@ -323,7 +328,7 @@ impl Unwinder {
             Some(u64::from_ne_bytes(word.try_into().ok()?))
         };
         let mut frames = copy.frames.clone();
-        let ip = frames.pop()?;
+        let ip = frames.pop().unwrap_or_default();
         let mut registers = Registers {
             ip: if copy.exact { ip } else { ip.wrapping_sub(1) },
             sp: copy.sp,
@@ -354,20 +359,20 @@ impl Unwinder {
             end = hangdog_unwind::walk(registers, &mut rule, &mut memory, most - 1, &mut frames);
             frames[at] = copy.link;
         }
-        if missing && !force {
-            return None;
+        if let (Some(code), false) = (missing, force) {
+            return Err(code);
         }
         // What was only hoped to be a frame must lead to code.
         let is_code = |address: u64| layout::find(&waiting.code, address.wrapping_sub(1)).is_some();
         if hoped && frames.len() > at + 1 && !frames.last().is_some_and(|&last| is_code(last)) {
             frames.pop();
         }
-        Some(What::Stack {
+        Ok(What::Stack {
             id: copy.id,
             pid: copy.pid,
             frames,
             end: match end {
-                _ if missing || absent => StackEnd::NotLoaded,
+                _ if missing.is_some() || absent => StackEnd::NotLoaded,
                 End::Root => StackEnd::Root,
                 End::Depth => StackEnd::Depth,
                 End::NoRule => StackEnd::NoRule,

@@ -11,7 +11,10 @@ use std::fs;
 use std::mem::size_of;
 
 use hangdog_trace::ids::NO_CPU;
-use hangdog_trace::words::StackEnd;
+use hangdog_trace::words::{Left, StackEnd};
+
+use crate::procfs;
+use crate::sysv;
 
 use crate::python::chain::{self, Memory, Numbers, Runtime};
 use crate::records::{CpuEvent, Definition, Event, StackCopy, What, event_kind};
@@ -101,6 +104,16 @@ pub(crate) fn parse_descriptors(bytes: &[u8]) -> Vec<Definition> {
     found.into_iter().map(definition).collect()
 }
 
+/// Whether an event tells by its argument who has what is waited for: the holder of a file's lock, the
+/// last user of a System V semaphore or queue, the debugger of a thread that is stopped.
+pub(crate) fn names_other(call: i64, left: u8) -> bool {
+    matches!(call, libc::SYS_fcntl | libc::SYS_flock) || is_stopped(left) || sysv::is_wait(call)
+}
+
+fn is_stopped(left: u8) -> bool {
+    Left::from(left) == Left::Stopped
+}
+
 /// What was found: an event for each thread, and what these refer to.
 #[derive(Default)]
 pub(crate) struct Found {
@@ -147,11 +160,12 @@ impl Found {
                 user_stack = found.user_stack(&raw, stacks);
                 kernel_stack = found.kernel_stack(&raw, stacks);
             }
-            let holder = match i64::from(raw.call) {
+            let other = match i64::from(raw.call) {
+                _ if is_stopped(raw.left) => procfs::tracer(raw.tid),
                 libc::SYS_fcntl | libc::SYS_flock => locks
                     .get_or_insert_with(FileLocks::read)
                     .holder_for(raw.pid),
-                _ => 0,
+                call => sysv::last_user(raw.tid, call),
             };
             found.events.push(CpuEvent {
                 cpu: NO_CPU,
@@ -165,9 +179,9 @@ impl Found {
                     c: kernel_stack,
                     call: raw.call,
                     object: raw.object,
-                    arg: match holder {
-                        0 => raw.arg,
-                        holder => u64::from(holder) << 32 | raw.arg & 0xffff_ffff,
+                    arg: match names_other(raw.call.into(), raw.left) {
+                        true => u64::from(other) << 32 | raw.arg & 0xffff_ffff,
+                        false => raw.arg,
                     },
                     ..Event::default()
                 },
@@ -259,6 +273,8 @@ fn stack_of(pid: u32, sp: u64) -> Vec<u8> {
     }
     let read = copy_from(pid, &remote, &mut bytes);
     bytes.truncate(read);
+    // Most are short, and of thousands of threads there are thousands.
+    bytes.shrink_to_fit();
     bytes
 }
 
@@ -326,10 +342,8 @@ mod tests {
     #[test]
     fn the_mirror_has_the_size_of_the_original() {
         assert_eq!(size_of::<RawWaiting>(), size_of::<types::waiting_thread>());
-        assert_eq!(
-            size_of::<RawDescriptor>(),
-            size_of::<types::open_descriptor>()
-        );
+        // The skeleton has no type that no variable has; bpf/records.h asserts the same.
+        assert_eq!(size_of::<RawDescriptor>(), 32);
     }
 
     /// Two descriptors of a process for one pipe are one, with both kinds of access.

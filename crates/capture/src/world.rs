@@ -43,6 +43,10 @@ pub(crate) struct Pending {
     pub definitions: Vec<Definition>,
 }
 
+/// What is waited for in shared memory may be any small number. Tids below this are given only once,
+/// to what starts first.
+const LATE_TIDS: u32 = 300;
+
 /// Who and what exists, and the rows made so far.
 pub(crate) struct World {
     /// The trace's time 0, ns of CLOCK_MONOTONIC.
@@ -388,13 +392,15 @@ impl World {
         self.stacks.get(&id).copied().unwrap_or(NO_STACK)
     }
 
-    /// The thread that a futex names as its holder, if there is such a one in the same process.
-    fn holder(&self, waiter: Utid, tid: u32) -> Utid {
+    /// The thread that a futex names as its holder, if there is such a one: in the same process,
+    /// unless the futex is shared by processes. It may be the one that waits for it.
+    fn holder(&self, waiter: Utid, tid: u32, is_shared: bool) -> Utid {
+        let process = self.threads[waiter as usize].process;
         self.known(tid)
-            .filter(|&holder| tid != 0 && holder != waiter)
             .filter(|&holder| {
                 let holder = &self.threads[holder as usize];
-                holder.process == self.threads[waiter as usize].process && !holder.exited
+                let may = holder.process == process || is_shared && tid >= LATE_TIDS;
+                may && tid != 0 && holder.process != KERNEL_PROCESS && !holder.exited
             })
             .unwrap_or(NONE)
     }

@@ -87,6 +87,15 @@ pub struct RecordArgs {
     /// Stop after this time
     #[arg(long = "for", value_name = "DURATION")]
     pub duration: Option<Span>,
+    /// If the command is not done after this time, tell what it waits for, save the trace, and end
+    /// the command with its process group; the exit code is then 124, as of timeout(1)
+    #[arg(
+        long,
+        value_name = "DURATION",
+        requires = "command",
+        conflicts_with = "duration"
+    )]
+    pub limit: Option<Span>,
     /// Record no stacks: cheaper, and less can be explained
     #[arg(long)]
     pub no_stacks: bool,
@@ -278,12 +287,9 @@ pub struct StoryArgs {
     pub json: bool,
 }
 
-/// A trace, and which of its problems.
+/// Which problem of a trace.
 #[derive(Args, Debug)]
 pub struct Which {
-    /// The trace
-    #[arg(value_hint = ValueHint::DirPath)]
-    pub trace: PathBuf,
     /// Explain this problem of those found, 1 being the worst
     #[arg(long, value_name = "N", conflicts_with = "thread", value_parser = clap::value_parser!(u32).range(1..))]
     pub problem: Option<u32>,
@@ -304,6 +310,17 @@ pub struct Which {
 /// Arguments of `why`.
 #[derive(Args, Debug)]
 pub struct WhyArgs {
+    /// The trace
+    #[arg(required_unless_present = "live", value_hint = ValueHint::DirPath)]
+    pub trace: Option<PathBuf>,
+    /// Who waits for whom now, without a recording: what holds up this process (pid or name), or
+    /// the one that is held up worst
+    #[arg(long, value_name = "PROCESS", num_args = 0..=1, default_missing_value = "",
+          conflicts_with_all = ["trace", "problem", "thread", "from", "to", "baseline", "whole", "forget"])]
+    pub live: Option<String>,
+    /// Keep what was seen as this trace
+    #[arg(short, long, value_name = "TRACE", requires = "live", value_hint = ValueHint::AnyPath)]
+    pub output: Option<PathBuf>,
     /// Which problem
     #[command(flatten)]
     pub which: Which,
@@ -342,6 +359,9 @@ pub struct ProblemsArgs {
 /// Arguments of `explain`.
 #[derive(Args, Debug)]
 pub struct ExplainArgs {
+    /// The trace
+    #[arg(value_hint = ValueHint::DirPath)]
+    pub trace: PathBuf,
     /// Which problem
     #[command(flatten)]
     pub which: Which,

@@ -52,6 +52,11 @@ impl Paint {
         }
     }
 
+    /// No colours.
+    pub fn none() -> Paint {
+        Paint { on: false }
+    }
+
     /// Whether there are colours.
     pub fn is_on(self) -> bool {
         self.on

@@ -40,10 +40,9 @@ pub fn whole_run(
         .command_tid
         .and_then(|tid| whole::run_of(evidence, tid));
     match run {
-        None if args.whole => bail!(
-            "{} has no run of a command; hangdog record -- COMMAND records one",
-            args.which.trace.display()
-        ),
+        None if args.whole => {
+            bail!("this trace has no run of a command; hangdog record -- COMMAND records one")
+        }
         Some(run) if args.whole => Ok(Some(run)),
         run => Ok(run.filter(|run| is_open(&args.which) && !whole::stands_out(problems, run))),
     }

@@ -78,6 +78,7 @@ pub(crate) fn find(
         answers: &Answers::default(),
         baseline: None,
         yardstick: None,
+        instant: false,
     };
     let then = Blame::of(there, example.thread, window.clone(), nothing);
     Some(BaselineReport {

@@ -35,6 +35,8 @@ pub struct Setting<'a> {
     pub baseline: Option<&'a Evidence<'a>>,
     /// What operations cost on the machine that recorded, if that is known.
     pub yardstick: Option<&'a Yardstick>,
+    /// The trace is of a single moment: what is told is told as it is now, without durations.
+    pub instant: bool,
 }
 
 /// Why a problem took so long.
@@ -104,6 +106,10 @@ impl Judge<'_, '_> {
             knot,
             is_open: self.is_open(&suspect),
             share: self.share(suspect.time_of_class),
+            now: path
+                .first()
+                .map(|step| step.doing.as_str())
+                .filter(|_| self.setting.instant),
         });
         Verdict {
             sentence,
@@ -311,7 +317,10 @@ impl Judge<'_, '_> {
             process: who.process,
             from_ns: window.start,
             to_ns: window.end,
-            doing,
+            doing: match self.setting.instant {
+                true => sentence::present(&doing),
+                false => doing,
+            },
             edge: edge.map(|edge| EdgeReport {
                 kind: edge.kind.text(),
                 strength: edge.strength.text(),

@@ -22,6 +22,8 @@ pub(crate) struct Facts<'a, 'e> {
     /// Nothing names who should have ended the wait that it comes down to.
     pub is_open: bool,
     pub share: f64,
+    /// Of a single moment: what the victim does in it.
+    pub now: Option<&'a str>,
 }
 
 pub(crate) fn of(facts: &Facts<'_, '_>) -> String {
@@ -29,8 +31,10 @@ pub(crate) fn of(facts: &Facts<'_, '_>) -> String {
     let victim = name(facts.victim);
     let time = duration(facts.problem.duration());
     let alone = facts.victim == facts.culprit;
-    let head = format!("{victim} was held up for {time}");
-    let what = reason(facts);
+    let (head, what) = match facts.now {
+        Some(now) => (format!("{victim} {now}"), present(&reason(facts))),
+        None => (format!("{victim} was held up for {time}"), reason(facts)),
+    };
     // Two threads of one name are told apart by their tids.
     let named_alike = !alone && name(facts.culprit) == victim;
     let who = if named_alike {
@@ -47,9 +51,16 @@ pub(crate) fn of(facts: &Facts<'_, '_>) -> String {
     };
     match (facts.class, facts.knot, facts.starvation) {
         (Class::Circular, Some(knot), _) => {
+            if let [only] = knot.threads[..] {
+                return format!("{head}: a lock that {} itself has.", name(only));
+            }
             let names: Vec<String> = knot.threads.iter().map(|&thread| name(thread)).collect();
+            let wait = match facts.now {
+                Some(_) => "wait",
+                None => "waited",
+            };
             format!(
-                "{head}: {} waited for each other in a circle.",
+                "{head}: {} {wait} for each other in a circle.",
                 names.join(" and ")
             )
         }
@@ -81,7 +92,11 @@ pub(crate) fn of(facts: &Facts<'_, '_>) -> String {
             };
             format!("{head}: {who} wanted a CPU{doing}, and others had them{share}.")
         }
+        (Class::Unknown, ..) if facts.now.is_some() => {
+            format!("{head}: for whom cannot be told.")
+        }
         (Class::Unknown, ..) => format!("{head}: the trace does not tell by what."),
+        _ if facts.now.is_some() && alone => format!("{victim} {what}."),
         _ if facts.is_open => {
             format!("{head}: the trace does not tell by whom; {who} {what}{share}.")
         }
@@ -123,6 +138,25 @@ fn reason(facts: &Facts<'_, '_>) -> String {
         BlameKind::Stopped => "was stopped by a signal or a debugger".to_owned(),
         BlameKind::Paging => format!("waited for memory to be brought in{within}"),
         BlameKind::Unknown => "was not seen".to_owned(),
+    }
+}
+
+/// A phrase that begins with a verb in the past, told of the present.
+pub(crate) fn present(phrase: &str) -> String {
+    const VERBS: [(&str, &str); 7] = [
+        ("waited", "waits"),
+        ("slept", "sleeps"),
+        ("was", "is"),
+        ("had", "has"),
+        ("ran", "runs"),
+        ("wanted", "wants"),
+        ("polled", "polls"),
+    ];
+    let (verb, rest) = phrase.split_once(' ').unwrap_or((phrase, ""));
+    match VERBS.iter().find(|(past, _)| *past == verb) {
+        Some((_, now)) if rest.is_empty() => (*now).to_owned(),
+        Some((_, now)) => format!("{now} {rest}"),
+        None => phrase.to_owned(),
     }
 }
 

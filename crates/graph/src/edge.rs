@@ -9,6 +9,7 @@
 use hangdog_trace::Thread;
 use hangdog_trace::calls::Call;
 use hangdog_trace::ids::Utid;
+use hangdog_trace::object::ObjectKind;
 use hangdog_trace::words::Context;
 
 use crate::classify::classify;
@@ -181,7 +182,7 @@ pub fn ended_by(evidence: &Evidence<'_>, wait: &Wait, wake: Option<usize>) -> Ed
             let reason = "it was in no system call: a page fault that had to wait";
             return Edge::new(Kind::Disk, Strong, Source::Disk, reason);
         }
-        WaitKind::Stopped => {
+        WaitKind::Stopped if wait.holder.is_none() => {
             let reason = "it was stopped; whoever lets it go on is not the cause";
             return Edge::new(Kind::Kill, Strong, Source::Nobody, reason);
         }
@@ -202,7 +203,7 @@ pub fn ended_by(evidence: &Evidence<'_>, wait: &Wait, wake: Option<usize>) -> Ed
         }
         Some((_, Answer::No(reason))) => expected(evidence, wait)
             .unwrap_or_else(|| Edge::new(Kind::Unknown, Weak, Source::Nobody, reason)),
-        None => expected(evidence, wait).unwrap_or_else(|| {
+        None => should_come(evidence, wait).unwrap_or_else(|| {
             Edge::new(
                 Kind::Unknown,
                 Weak,
@@ -346,6 +347,14 @@ fn expected(evidence: &Evidence<'_>, wait: &Wait) -> Option<Edge> {
                 let reason = format!("the lock itself names {name} as its holder");
                 Edge::new(Kind::Holder, Strong, Source::Thread(holder), reason)
             }
+            WaitKind::Stopped => {
+                let reason = format!("{name} debugs it, and has stopped it");
+                Edge::new(Kind::Holder, Strong, Source::Thread(holder), reason)
+            }
+            WaitKind::Kernel => {
+                let reason = format!("{name} was the last to use what it waits for");
+                Edge::new(Kind::Peer, Weak, Source::Thread(holder), reason)
+            }
             _ => {
                 let reason = format!("it waits for {name} to end");
                 Edge::new(Kind::Awaited, Strong, Source::Thread(holder), reason)
@@ -363,21 +372,80 @@ fn expected(evidence: &Evidence<'_>, wait: &Wait) -> Option<Edge> {
             reason,
         ));
     }
+    if call_of(evidence, wait) == Some(Call::Fork)
+        && let Some(child) = children(evidence, wait).last()
+    {
+        let name = evidence.name(child.utid);
+        let reason = format!("it waits for its child {name} to execute a program");
+        return Some(Edge::new(
+            Kind::Awaited,
+            Strong,
+            Source::Thread(child.utid),
+            reason,
+        ));
+    }
     owed::debtor(evidence, wait)
 }
 
-/// The child that is waited for: the one whose pid was asked for, or the only one alive.
-fn child(evidence: &Evidence<'_>, wait: &Wait) -> Option<Utid> {
-    let asked = wait.row.map(|row| evidence.switches.arg[row])?;
+/// The same of a wait that nothing ended, not even a time-out.
+fn should_come(evidence: &Evidence<'_>, wait: &Wait) -> Option<Edge> {
+    expected(evidence, wait).or_else(|| only_one(evidence, wait))
+}
+
+fn call_of(evidence: &Evidence<'_>, wait: &Wait) -> Option<Call> {
+    let row = wait.row?;
+    Some(evidence.call(evidence.switches.call[row]))
+}
+
+/// The only one who is there to end a wait of a process's first thread: its only other thread, or of
+/// a wait for a signal its only child.
+fn only_one(evidence: &Evidence<'_>, wait: &Wait) -> Option<Edge> {
+    let waiter = evidence.threads.thread(wait.thread);
+    let is_within = match wait.kind {
+        WaitKind::Condition | WaitKind::Lock => true,
+        WaitKind::Poll => wait.object(evidence).kind() == ObjectKind::Epoll,
+        WaitKind::Message => wait.object(evidence).kind() == ObjectKind::Eventfd,
+        _ => false,
+    };
+    let is_there = |thread: &Thread| {
+        thread.start <= wait.start && thread.end.is_none_or(|end| end >= wait.end)
+    };
+    let (mut candidates, what): (Vec<Utid>, _) = if !waiter.is_main() {
+        return None;
+    } else if is_within {
+        let own = &evidence.threads.process(waiter.upid).threads;
+        (own.clone(), "the only other thread of its process")
+    } else if wait.kind == WaitKind::Signal {
+        let children = children(evidence, wait).map(|child| child.utid);
+        (children.collect(), "its only child")
+    } else {
+        return None;
+    };
+    candidates.retain(|&other| other != wait.thread && is_there(evidence.threads.thread(other)));
+    let [only] = candidates[..] else {
+        return None;
+    };
+    let reason = format!("{} is {what}", evidence.name(only));
+    Some(Edge::new(Kind::Asked, Weak, Source::Thread(only), reason))
+}
+
+/// The first threads of the processes that the process of one who waits made.
+fn children<'a>(evidence: &'a Evidence<'_>, wait: &Wait) -> impl Iterator<Item = &'a Thread> {
     let process = evidence.threads.thread(wait.thread).upid;
-    let children = evidence.threads.iter().filter(|thread| {
+    evidence.threads.iter().filter(move |thread| {
         thread.is_main()
             && !thread.is_kernel()
             && evidence
                 .threads
                 .known(thread.parent)
                 .is_some_and(|parent| parent.upid == process)
-    });
+    })
+}
+
+/// The child that is waited for: the one whose pid was asked for, or the only one alive.
+fn child(evidence: &Evidence<'_>, wait: &Wait) -> Option<Utid> {
+    let asked = wait.row.map(|row| evidence.switches.arg[row])?;
+    let children = children(evidence, wait);
     if asked != u64::MAX {
         // A pid is used again: the last one that had it.
         let is_asked = |thread: &&Thread| u64::from(thread.pid) == asked;

@@ -36,6 +36,8 @@ pub enum Mark {
     Terminal = 512,
     /// A library's function that asks and waits for the answer.
     Asks = 1024,
+    /// The kernel waits for somebody to open the other end of a FIFO.
+    OpensFifo = 2048,
 }
 
 /// Marks that one of the innermost few frames shows, by a part of its function's name.
@@ -49,7 +51,7 @@ const INNERMOST: [(Mark, &[&str]); 4] = [
 const FEW: usize = 4;
 
 /// Marks that any frame shows, by its function's name.
-const ANYWHERE: [(Mark, &[&str]); 7] = [
+const ANYWHERE: [(Mark, &[&str]); 8] = [
     (Mark::Idle, names::IDLE),
     (Mark::DiskWait, names::DISK_WAIT),
     (Mark::DiskWake, names::DISK_WAKE),
@@ -57,6 +59,7 @@ const ANYWHERE: [(Mark, &[&str]); 7] = [
     (Mark::ServedFile, names::SERVED_FILE),
     (Mark::Terminal, names::TERMINAL),
     (Mark::Asks, names::ASKS),
+    (Mark::OpensFifo, names::OPENS_FIFO),
 ];
 
 /// The marks of all stacks, by their rows.

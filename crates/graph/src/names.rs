@@ -111,6 +111,9 @@ pub const PASSES_ON: &[&str] = &[
     "at-spi",
 ];
 
+/// Functions of the kernel in which somebody waits who opens a FIFO.
+pub(crate) const OPENS_FIFO: &[&str] = &["wait_for_partner"];
+
 /// Functions of libraries that ask somebody and come back with the answer.
 pub const ASKS: &[&str] = &[
     "g_dbus_connection_call_sync",

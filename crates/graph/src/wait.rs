@@ -58,7 +58,8 @@ pub struct Wait {
     pub kind: WaitKind,
     /// The row of `switches` that began it; none if that is not in the trace.
     pub row: Option<usize>,
-    /// The thread that the lock's own memory names as its holder, or that a join waits for.
+    /// The thread that the lock's own memory names as its holder, or that a join waits for; the one
+    /// that used a System V semaphore or queue last; of a thread that is stopped, its debugger.
     pub holder: Option<Utid>,
 }
 
@@ -134,6 +135,9 @@ impl Wait {
             WaitKind::Idle => "had no goroutine to run".to_owned(),
             WaitKind::Message if self.is_for_served_file(evidence) => {
                 format!("waited in {call} for the program that serves the file system")
+            }
+            WaitKind::Message if object.is_none() => {
+                format!("waited in {call} for somebody at the other end")
             }
             WaitKind::Message => format!("waited in {call} of {object}"),
             WaitKind::Poll if object.is_none() => format!("waited in {call}"),
@@ -246,6 +250,7 @@ fn kind(evidence: &Evidence<'_>, row: usize, holder: Option<Utid>) -> WaitKind {
                 _ => WaitKind::Kernel,
             }
         }
+        _ if evidence.shows(kernel, Mark::OpensFifo) => WaitKind::Message,
         _ => WaitKind::Kernel,
     }
 }

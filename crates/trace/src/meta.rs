@@ -39,6 +39,8 @@ pub enum Mode {
     Record,
     /// What the flight recorder's rings still held (`hangdog snap`).
     Flight,
+    /// Who waited for what at one moment (`hangdog why --live`); it lasts for a second in name only.
+    Instant,
 }
 
 /// How the trace's times map to the system's clocks.
@@ -193,6 +195,11 @@ struct Version {
 }
 
 impl Meta {
+    /// Whether the trace is of a single moment.
+    pub fn is_instant(&self) -> bool {
+        self.mode == Mode::Instant
+    }
+
     /// Reads the `meta.json` of the trace in `dir`.
     pub(crate) fn read(dir: &Path) -> Result<Meta> {
         let path = dir.join(META_FILE);

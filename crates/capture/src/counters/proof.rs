@@ -10,7 +10,7 @@ use hangdog_trace::ids::IDLE;
 
 use super::{Counters, HARDWARE, KINDS, Kind};
 use crate::procfs;
-use crate::session::{Options, Session, Trial};
+use crate::session::{Options, Programs, Session, Trial};
 use crate::system::monotonic_ns;
 use crate::world::{Pending, World};
 
@@ -112,7 +112,7 @@ fn sums_are_what_getrusage_says() {
         counted: STAND_INS,
         ..Trial::default()
     };
-    let mut session = match Session::load(&options, &trial) {
+    let mut session = match Session::load(&options, Programs::All, &trial) {
         Ok(session) => session,
         Err(why) => {
             eprintln!("NOT RUN: counters against getrusage: {why}");

@@ -91,6 +91,8 @@ pub(super) struct Library {
     requests: Sender<Request>,
     built: Receiver<Built>,
     building: usize,
+    /// What is to be built only when somebody walks through it; none if everything is built at once.
+    unwanted: Option<HashMap<u32, Request>>,
     /// Tables that wait for room.
     homeless: Vec<(u32, Table)>,
     vdso: Option<(Code, u64)>,
@@ -98,11 +100,15 @@ pub(super) struct Library {
 }
 
 impl Library {
-    pub(super) fn new(rows: Shared<Row>) -> Library {
+    /// A library of all files that are mapped or, if `lazy`, of those that walks go through.
+    pub(super) fn new(rows: Shared<Row>, lazy: bool) -> Library {
         let (requests, incoming) = channel();
         let (outgoing, built) = channel();
         std::thread::spawn(move || build_all(incoming, outgoing));
-        Library::served_by(requests, built, rows)
+        Library {
+            unwanted: lazy.then(HashMap::new),
+            ..Library::served_by(requests, built, rows)
+        }
     }
 
     /// A library whose tables somebody else builds.
@@ -121,6 +127,7 @@ impl Library {
             requests,
             built,
             building: 0,
+            unwanted: None,
             homeless: Vec::new(),
             vdso: None,
         };
@@ -194,11 +201,31 @@ impl Library {
                 ],
                 build_id: mapping.build_id.clone(),
             };
-            // Even if nobody takes it: what comes of it tells then that nobody builds.
-            let _ = self.requests.send(request);
-            self.building += 1;
+            // What Pythons there are must be known before stacks are copied.
+            let is_python = mapping.path.contains("python");
+            match &mut self.unwanted {
+                Some(unwanted) if !is_python => {
+                    unwanted.insert(file, request);
+                }
+                _ => self.request(request),
+            }
         }
         Code::File(file)
+    }
+
+    fn request(&mut self, request: Request) {
+        // Even if nobody takes it: what comes of it tells then that nobody builds.
+        let _ = self.requests.send(request);
+        self.building += 1;
+    }
+
+    /// A walk goes through `code`, whose rules are not there.
+    pub(super) fn want(&mut self, code: Code) {
+        if let (Code::File(file), Some(unwanted)) = (code, &mut self.unwanted)
+            && let Some(request) = unwanted.remove(&file)
+        {
+            self.request(request);
+        }
     }
 
     /// Whether tables are being built or wait for room.

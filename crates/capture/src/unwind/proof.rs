@@ -17,7 +17,7 @@ use object::{Object, ObjectSection, ObjectSegment};
 
 use crate::procfs;
 use crate::records::{RawMapping, StackCopy, What};
-use crate::session::{Options, Session, Trial};
+use crate::session::{Options, Programs, Session, Trial};
 use crate::system::monotonic_ns;
 
 /// framehop with the code that one process has.
@@ -311,7 +311,7 @@ fn walks_are_those_of_framehop() {
         prove: true,
         ..Trial::default()
     };
-    let mut session = match Session::load(&options, &trial) {
+    let mut session = match Session::load(&options, Programs::All, &trial) {
         Ok(session) => session,
         Err(why) => {
             eprintln!("NOT RUN: unwinding against framehop: {why}");

@@ -10,6 +10,10 @@ use hangdog_trace::words::{HandoffKind, HandoffStep};
 
 use super::World;
 use crate::records::{Event, event_kind};
+use crate::waiting::names_other;
+
+/// Of a futex call's operation: no other process uses the futex.
+const FUTEX_PRIVATE: u64 = 128;
 
 impl World {
     /// The argument of a switch, and who holds what the thread waits for.
@@ -21,11 +25,11 @@ impl World {
             return (low, holder.unwrap_or(NONE));
         }
         match call {
-            libc::SYS_futex => (low, self.holder(thread, high)),
-            libc::SYS_fcntl | libc::SYS_flock if event.kind == event_kind::WAITING => {
+            _ if event.kind == event_kind::WAITING && names_other(call, event.flags) => {
                 let holder = self.known(high).filter(|&utid| utid != thread && high != 0);
                 (low, holder.unwrap_or(NONE))
             }
+            libc::SYS_futex => (low, self.holder(thread, high, low & FUTEX_PRIVATE == 0)),
             libc::SYS_fcntl | libc::SYS_flock => {
                 let holder = self.file_locks.get(&thread);
                 (event.arg, holder.copied().unwrap_or(NONE))

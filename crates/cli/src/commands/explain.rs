@@ -27,8 +27,8 @@ struct Answer<'a> {
 
 /// Explains it.
 pub fn run(args: &ExplainArgs) -> Result<()> {
-    let answers = answers_file::read(&args.which.trace)?;
-    let case = Case::load(&args.which.trace)?;
+    let answers = answers_file::read(&args.trace)?;
+    let case = Case::load(&args.trace)?;
     let recording = &case.recording;
     let evidence = case.evidence();
     let problems = problem::find(&evidence, Scope::of(recording.trace.meta()));
@@ -40,6 +40,7 @@ pub fn run(args: &ExplainArgs) -> Result<()> {
         answers: &answers,
         baseline: baseline.as_ref(),
         yardstick: recording.trace.meta().yardstick.as_ref(),
+        instant: recording.trace.meta().is_instant(),
     };
     let step = args.step as usize;
     let Some(explanation) = explain(&evidence, &chosen, setting, step) else {
@@ -51,7 +52,7 @@ pub fn run(args: &ExplainArgs) -> Result<()> {
     };
     if args.json {
         return output::json(&Answer {
-            trace: &args.which.trace,
+            trace: &args.trace,
             loss: &recording.loss,
             explanation: &explanation,
         });

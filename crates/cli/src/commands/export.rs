@@ -67,6 +67,7 @@ fn problems(material: &Material, selection: &Selection) -> Result<Vec<Span>> {
         answers: &answers_file::read(recording.trace.path())?,
         baseline: None,
         yardstick: recording.trace.meta().yardstick.as_ref(),
+        instant: recording.trace.meta().is_instant(),
     };
     let found = problem::find(&evidence, Scope::of(recording.trace.meta()));
     Ok(found

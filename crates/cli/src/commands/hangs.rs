@@ -196,9 +196,9 @@ fn in_full(archive: &Archive, report: &Report) -> Result<()> {
     out.flush()?;
     drop(out);
     why::run(&WhyArgs {
+        trace: Some(trace),
         which: Which {
             baseline: None,
-            trace,
             problem: None,
             thread: Some(occasion.tid.to_string()),
             process: None,
@@ -207,6 +207,8 @@ fn in_full(archive: &Archive, report: &Report) -> Result<()> {
                 to: Some(Moment::At(occasion.to_ns)),
             },
         },
+        live: None,
+        output: None,
         whole: false,
         yes: true,
         forget: Vec::new(),

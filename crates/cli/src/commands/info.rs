@@ -196,6 +196,7 @@ fn recorded(answer: &Answer<'_>) -> String {
     let mode = match meta.mode {
         Mode::Record => "record",
         Mode::Flight => "flight",
+        Mode::Instant => "instant",
     };
     let mut text = format!(
         "{} for {} on {}, by hangdog {mode} {}",

@@ -52,6 +52,7 @@ pub fn run(args: &ProblemsArgs) -> Result<()> {
         answers: &answers,
         baseline: None,
         yardstick: recording.trace.meta().yardstick.as_ref(),
+        instant: recording.trace.meta().is_instant(),
     };
     let scope = Scope::of(recording.trace.meta());
     let mut found = match &args.process {

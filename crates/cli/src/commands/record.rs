@@ -2,8 +2,9 @@
 //!
 //! Standard output belongs to the recorded command, and so does the terminal while it runs: a
 //! progress line shows only where there is no command. What became of the recording is told in one
-//! line at the end.
+//! line at the end, and of a command that hangs, what it waits for: on standard error too.
 
+use super::why::now;
 use crate::args::RecordArgs;
 use crate::format;
 use crate::new_trace::{self, Saved};
@@ -13,6 +14,7 @@ use anyhow::Result;
 use hangdog_capture::Options;
 use hangdog_capture::error::Error;
 use hangdog_capture::record::{Progress, Request, record};
+use std::cell::RefCell;
 use std::io::ErrorKind;
 use std::process::ExitCode;
 use std::time::Duration;
@@ -36,13 +38,21 @@ pub fn run(args: &RecordArgs) -> Result<ExitCode> {
         },
         command: args.command.clone(),
         duration: args.duration.map(|span| Duration::from_nanos(span.ns())),
+        limit: args.limit.map(|span| Duration::from_nanos(span.ns())),
     };
-    let mut line = StatusLine::new();
-    let outcome = record(&request, |progress| match progress {
+    let line = RefCell::new(StatusLine::new());
+    let progress = |progress| match progress {
         Progress::Recording { .. } if !request.command.is_empty() => {}
-        progress => line.show(|| text(progress)),
+        progress => line.borrow_mut().show(|| text(progress)),
+    };
+    let outcome = record(&request, progress, || {
+        line.borrow_mut().clear();
+        eprintln!("hangdog: not done at its limit; this is what it waits for:");
+        if let Err(why) = now::of_hung(&request.output) {
+            eprintln!("hangdog: {why:#}");
+        }
     });
-    line.clear();
+    line.borrow_mut().clear();
     let outcome = match outcome {
         Err(Error::Command { command, source }) => {
             eprintln!("hangdog: cannot run {command}: {source}");

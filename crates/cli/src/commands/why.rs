@@ -1,7 +1,8 @@
 //! `hangdog why`: the problems of a trace, and why the worst of them took so long; or where the time
-//! of the recorded command went.
+//! of the recorded command went; or who waits for whom at this moment.
 
 mod ask;
+pub mod now;
 mod print;
 mod ran;
 
@@ -29,7 +30,8 @@ use std::path::Path;
 /// The answer in JSON.
 #[derive(Serialize)]
 struct Answer<'a> {
-    trace: &'a Path,
+    /// None of a moment that is not kept.
+    trace: Option<&'a Path>,
     loss: &'a Loss,
     #[serde(flatten)]
     verdict: &'a Verdict,
@@ -65,10 +67,17 @@ type Diagnose = fn(&Evidence<'_>, &Problem, Setting<'_>) -> Verdict;
 
 /// Finds and explains.
 pub fn run(args: &WhyArgs) -> Result<()> {
-    let case = Case::load(&args.which.trace)?;
-    let mut answers = answers_file::read(&args.which.trace)?;
+    match &args.trace {
+        Some(trace) => of_trace(trace, args),
+        None => now::run(args),
+    }
+}
+
+fn of_trace(trace: &Path, args: &WhyArgs) -> Result<()> {
+    let case = Case::load(trace)?;
+    let mut answers = answers_file::read(trace)?;
     for &number in &args.forget {
-        forget(&args.which.trace, &mut answers, number)?;
+        forget(trace, &mut answers, number)?;
     }
     let recording = &case.recording;
     let meta = recording.trace.meta();
@@ -93,6 +102,7 @@ pub fn run(args: &WhyArgs) -> Result<()> {
                 answers,
                 baseline: baseline.as_ref(),
                 yardstick: meta.yardstick.as_ref(),
+                instant: meta.is_instant(),
             },
         )
     };
@@ -109,7 +119,7 @@ pub fn run(args: &WhyArgs) -> Result<()> {
                 Said::Chosen(at) => {
                     let choice = &question.possibilities[at].choice;
                     answers.add(&question.text, question.wait.clone(), choice)?;
-                    answers_file::write(&args.which.trace, &answers)?;
+                    answers_file::write(trace, &answers)?;
                     verdict = explain(&answers);
                 }
             }
@@ -121,7 +131,7 @@ pub fn run(args: &WhyArgs) -> Result<()> {
         .collect();
     if args.json {
         return output::json(&Answer {
-            trace: &args.which.trace,
+            trace: Some(trace),
             loss: &recording.loss,
             verdict: &verdict,
             signature: signature(&verdict),

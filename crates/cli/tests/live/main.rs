@@ -11,6 +11,7 @@ mod handoffs;
 mod names;
 mod names_python;
 mod names_sources;
+mod now;
 mod support;
 mod watch;
 mod yardstick;

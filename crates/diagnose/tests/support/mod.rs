@@ -59,6 +59,7 @@ pub fn setting(lost: bool, answers: &Answers) -> Setting<'_> {
         answers,
         baseline: None,
         yardstick: None,
+        instant: false,
     }
 }
 

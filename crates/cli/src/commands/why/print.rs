@@ -6,7 +6,7 @@ use crate::format;
 use crate::loss::Loss;
 use crate::output::{self, Colour, Paint};
 use anyhow::Result;
-use hangdog_diagnose::verdict::{BaselineReport, Question, Verdict, Who};
+use hangdog_diagnose::verdict::{BaselineReport, PathStep, Question, Verdict, Who};
 use hangdog_diagnose::whole::{Entry, Whole};
 use std::io::Write;
 
@@ -26,6 +26,8 @@ pub fn name(who: &Who) -> String {
 
 const MOST_FRAMES: usize = 6;
 const MOST_ROWS: usize = 6;
+/// So many other problems are listed.
+const MOST_OTHERS: usize = 4;
 /// What has less of a run's time is told in one line with all else.
 const LEAST_SHARE: f64 = 0.01;
 
@@ -54,23 +56,7 @@ pub fn print(
         format::duration(problem.duration_ns),
         problem.class,
     )?;
-    write!(
-        out,
-        "{}     {}: {:?}",
-        heading("Root"),
-        name(&root.who),
-        root.class
-    )?;
-    if let Some(function) = &root.function {
-        write!(out, " in {}", format::printable(function))?;
-    }
-    if let Some(outer) = &root.inlined_into {
-        write!(out, " (inlined into {})", format::printable(outer))?;
-    }
-    if let Some(place) = &root.place {
-        write!(out, ", {}", format::printable(place))?;
-    }
-    writeln!(out)?;
+    write_root(&mut out, &paint, verdict)?;
     writeln!(
         out,
         "         {} of the time; confidence {:.0} %",
@@ -137,49 +123,12 @@ pub fn print(
     }
 
     writeln!(out, "\n{}", heading("How it came about"))?;
-    for (at, step) in verdict.path.iter().enumerate() {
-        let who = match step.process == step.thread {
-            true => step.thread.clone(),
-            false => format!("{}/{}", step.process, step.thread),
-        };
-        writeln!(
-            out,
-            "  {}. {}  {} {}",
-            at + 1,
-            format::duration(step.to_ns.saturating_sub(step.from_ns)),
-            paint.text(Colour::Heading, &format::printable(&who)),
-            format::printable(&step.doing),
-        )?;
-        if !step.stack.is_empty() {
-            let shown: Vec<&str> = step
-                .stack
-                .iter()
-                .take(MOST_FRAMES)
-                .map(String::as_str)
-                .collect();
-            let more = match step.stack_end {
-                _ if step.stack.len() > MOST_FRAMES => " < ...".to_owned(),
-                Some(end) => format!(" < ... (not known further out: {end})"),
-                None => String::new(),
-            };
-            let joined = shown.join(" < ");
-            let line = format::printable(&joined);
-            writeln!(
-                out,
-                "     {}",
-                paint.text(Colour::Quiet, &format!("at {line}{more}"))
-            )?;
-        }
-        if let Some(edge) = &step.edge {
-            let line = format!("{} ({}, {})", edge.reason, edge.kind, edge.strength);
-            let line = format::printable(&line);
-            writeln!(
-                out,
-                "     {}",
-                paint.text(Colour::Quiet, &format!("because {line}"))
-            )?;
-        }
-    }
+    write_steps(&mut out, &paint, &verdict.path, |step| {
+        format!(
+            "{}  ",
+            format::duration(step.to_ns.saturating_sub(step.from_ns))
+        )
+    })?;
     if verdict.slice.len() > 1 {
         writeln!(out, "\n{}", heading("What led to it, backwards"))?;
         for step in &verdict.slice {
@@ -197,6 +146,35 @@ pub fn print(
     }
     write_end(&mut out, &paint, verdict, loss, found, number, defaults)?;
     Ok(out.flush()?)
+}
+
+/// Writes who waits for whom at one moment. The arguments are as of [`print`].
+pub fn write_now(
+    out: &mut impl Write,
+    paint: &Paint,
+    verdict: &Verdict,
+    loss: &Loss,
+    found: &[Found],
+    number: Option<usize>,
+) -> std::io::Result<()> {
+    let heading = |text: &str| paint.text(Colour::Heading, text);
+    writeln!(out, "{}", heading(&format::printable(&verdict.sentence)))?;
+    writeln!(out, "\n{}", heading("Who waits for whom"))?;
+    write_steps(out, paint, &verdict.path, |_| String::new())?;
+    write_root(out, paint, verdict)?;
+    write_open(out, paint, verdict, "default")?;
+    if loss.total > 0 {
+        writeln!(out, "\nLost: {}", loss.text())?;
+    }
+    let others: Vec<String> = (found.iter().zip(1..))
+        .filter(|(_, at)| Some(*at) != number)
+        .take(MOST_OTHERS)
+        .map(|(other, _)| name(&other.who))
+        .collect();
+    if !others.is_empty() {
+        writeln!(out, "\nOthers that wait: {}", others.join(", "))?;
+    }
+    out.flush()
 }
 
 /// Prints where the time of a command's run went. The arguments are as of [`print`].
@@ -269,20 +247,13 @@ fn write_end(
     number: Option<usize>,
     defaults: &str,
 ) -> std::io::Result<()> {
-    for question in &verdict.questions {
-        write_question(out, paint, question, defaults)?;
-    }
-    for hint in &verdict.hints {
-        let heading = paint.text(Colour::Heading, "To find out");
-        writeln!(out, "\n{heading}  {}", format::printable(&hint.text))?;
-        writeln!(out, "             {}", format::printable(&hint.how))?;
-    }
+    write_open(out, paint, verdict, defaults)?;
     writeln!(out, "\nLost: {}", loss.text())?;
     let others = found
         .iter()
         .enumerate()
         .filter(|(at, _)| Some(at + 1) != number);
-    let others: Vec<_> = others.take(4).collect();
+    let others: Vec<_> = others.take(MOST_OTHERS).collect();
     if !others.is_empty() {
         writeln!(out, "Other candidates, see --problem N:")?;
         for (at, other) in others {
@@ -294,6 +265,93 @@ fn write_end(
                 format::moment(other.start_ns),
                 format::duration(other.duration_ns)
             )?;
+        }
+    }
+    Ok(())
+}
+
+/// Who is to blame most, and where.
+fn write_root(out: &mut impl Write, paint: &Paint, verdict: &Verdict) -> std::io::Result<()> {
+    let root = &verdict.root;
+    write!(
+        out,
+        "{}     {}: {:?}",
+        paint.text(Colour::Heading, "Root"),
+        name(&root.who),
+        root.class
+    )?;
+    if let Some(function) = &root.function {
+        write!(out, " in {}", format::printable(function))?;
+    }
+    if let Some(outer) = &root.inlined_into {
+        write!(out, " (inlined into {})", format::printable(outer))?;
+    }
+    if let Some(place) = &root.place {
+        write!(out, ", {}", format::printable(place))?;
+    }
+    writeln!(out)
+}
+
+/// What the verdict leaves open, and how to find out.
+fn write_open(
+    out: &mut impl Write,
+    paint: &Paint,
+    verdict: &Verdict,
+    defaults: &str,
+) -> std::io::Result<()> {
+    for question in &verdict.questions {
+        write_question(out, paint, question, defaults)?;
+    }
+    for hint in &verdict.hints {
+        let heading = paint.text(Colour::Heading, "To find out");
+        writeln!(out, "\n{heading}  {}", format::printable(&hint.text))?;
+        writeln!(out, "             {}", format::printable(&hint.how))?;
+    }
+    Ok(())
+}
+
+/// The steps from the problem's thread to the root; `before` is what stands in front of a name.
+fn write_steps(
+    out: &mut impl Write,
+    paint: &Paint,
+    steps: &[PathStep],
+    before: impl Fn(&PathStep) -> String,
+) -> std::io::Result<()> {
+    for (at, step) in steps.iter().enumerate() {
+        let who = match step.process == step.thread {
+            true => step.thread.clone(),
+            false => format!("{}/{}", step.process, step.thread),
+        };
+        writeln!(
+            out,
+            "  {}. {}{} {}",
+            at + 1,
+            before(step),
+            paint.text(Colour::Heading, &format::printable(&who)),
+            format::printable(&step.doing),
+        )?;
+        if !step.stack.is_empty() {
+            let shown: Vec<&str> = step
+                .stack
+                .iter()
+                .take(MOST_FRAMES)
+                .map(String::as_str)
+                .collect();
+            let more = match step.stack_end {
+                _ if step.stack.len() > MOST_FRAMES => " < ...".to_owned(),
+                Some(end) => format!(" < ... (not known further out: {end})"),
+                None => String::new(),
+            };
+            let joined = shown.join(" < ");
+            let line = format::printable(&joined);
+            let line = paint.text(Colour::Quiet, &format!("at {line}{more}"));
+            writeln!(out, "     {line}")?;
+        }
+        if let Some(edge) = &step.edge {
+            let line = format!("{} ({}, {})", edge.reason, edge.kind, edge.strength);
+            let line = format::printable(&line);
+            let line = paint.text(Colour::Quiet, &format!("because {line}"));
+            writeln!(out, "     {line}")?;
         }
     }
     Ok(())

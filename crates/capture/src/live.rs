@@ -1,0 +1,151 @@
+//! The chains of waits at one moment, without a recording.
+//!
+//! Nothing is attached: two passes tell who is off its CPU and what is open (`bpf/waiting.h`,
+//! `bpf/descriptors.h`), and stop nobody. What they find becomes a trace like any other. Most of
+//! the time goes into the unwind tables of files: those of the process that is asked about come
+//! first, then those of whoever it has to do with, the nearest first, as long as
+//! there is time.
+
+use std::collections::{HashMap, HashSet};
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use hangdog_trace::meta::{Meta, Mode, RecordingState};
+use hangdog_trace::{Threads, TraceWriter};
+
+use crate::error::{Error, Result};
+use crate::owner::hand_over;
+use crate::population::Population;
+use crate::procfs;
+use crate::record::describe;
+use crate::records::{Definition, What};
+use crate::save::finish;
+use crate::session::{Options, Session};
+use crate::symbols::Namer;
+use crate::system::monotonic_ns;
+use crate::world::{Pending, World};
+
+/// How long a moment lasts in its trace: diagnosis weighs time, of which a moment has none.
+const NOMINAL: Duration = Duration::from_secs(1);
+/// So long it is waited for what tells Python's functions, and so long stacks of others than the
+/// process that is asked about are walked.
+const PATIENCE: Duration = Duration::from_millis(300);
+
+/// Writes who waits for what now as the trace `output`, which must not exist. The stacks of
+/// `process` (pid or name) come first, and without a name those of all.
+///
+/// # Errors
+/// If the kernel does not let us look, or the trace cannot be written.
+pub fn look(options: &Options, process: &str, output: &Path) -> Result<()> {
+    let begin = Meta {
+        state: RecordingState::Recording,
+        ..Meta::default()
+    };
+    let writer = TraceWriter::create(output, begin)?;
+    let mut session = Session::for_a_look(options)?;
+    let population = procfs::population();
+    session.adopt(&population, PATIENCE);
+    let start = monotonic_ns();
+    let mut pending = Pending {
+        events: session.look_around(),
+        ..Pending::default()
+    };
+    session.collect_definitions(&mut pending.definitions)?;
+    let mut world = World::new(start, &population);
+    let threads = Threads::new(&world.tables.lifecycle);
+    let found = threads.find(&format!("{process}/"));
+    let first = found.iter().map(|&thread| threads.thread(thread).pid);
+    let order = Acquaintance::new(&population, &pending.definitions).order(first);
+    walk(&mut session, &mut pending.definitions, &order);
+    world.advance(&mut pending, u64::MAX);
+    let tables = world.into_named(&mut Namer::default(), |_, _| ());
+    let meta = Meta {
+        state: RecordingState::Complete,
+        duration_ns: NOMINAL.as_nanos() as u64,
+        unwinding: session.unwinding(),
+        ..describe(&session, options, start, Mode::Instant)
+    };
+    finish(writer, tables, meta)?;
+    hand_over(output).map_err(|source| Error::system("give the trace to its user", source))
+}
+
+/// Walks the copies of stacks among `definitions`, process by process in this `order`; of those for
+/// which there is no time nothing is left.
+fn walk(session: &mut Session, definitions: &mut Vec<Definition>, order: &[u32]) {
+    let mut copies: HashMap<u32, Vec<Definition>> = HashMap::new();
+    for definition in definitions.extract_if(.., |d| matches!(d.what, What::StackCopy(_))) {
+        if let What::StackCopy(copy) = &definition.what {
+            copies.entry(copy.pid).or_default().push(definition);
+        }
+    }
+    if order.is_empty() {
+        let mut all: Vec<Definition> = copies.into_values().flatten().collect();
+        session.unwind(&mut all, monotonic_ns(), true);
+        return definitions.append(&mut all);
+    }
+    let end = Instant::now() + PATIENCE;
+    for pid in order {
+        let mut own = copies.remove(pid).unwrap_or_default();
+        session.unwind(&mut own, monotonic_ns(), true);
+        definitions.append(&mut own);
+        if Instant::now() >= end {
+            break;
+        }
+    }
+}
+
+/// Which processes have to do with each other: they have a pipe or a connection in common, or one
+/// made the other.
+struct Acquaintance(HashMap<u32, HashSet<u32>>);
+
+impl Acquaintance {
+    fn new(population: &Population, definitions: &[Definition]) -> Acquaintance {
+        let mut known: HashMap<u32, HashSet<u32>> = HashMap::new();
+        let mut meet = |a: u32, b: u32| {
+            known.entry(a).or_default().insert(b);
+            known.entry(b).or_default().insert(a);
+        };
+        for (&tid, member) in &population.threads {
+            if tid == member.pid && !member.is_kernel {
+                meet(member.pid, member.parent);
+            }
+        }
+        // Both ends of a connection are known by one of them.
+        let mut ends: HashMap<u64, u64> = HashMap::new();
+        let mut by_addresses: HashMap<[&str; 2], u64> = HashMap::new();
+        for definition in definitions {
+            if let What::Socket(socket) = &definition.what {
+                let mut addresses = [socket.local.as_str(), socket.remote.as_str()];
+                addresses.sort_unstable();
+                let end = match socket.peer {
+                    0 if socket.remote.is_empty() => socket.object,
+                    0 => *by_addresses.entry(addresses).or_insert(socket.object),
+                    peer => socket.object.min(peer),
+                };
+                ends.insert(socket.object, end);
+            }
+        }
+        let mut owners: HashMap<u64, u32> = HashMap::new();
+        for definition in definitions {
+            if let What::Open(open) = &definition.what {
+                let object = ends.get(&open.object).copied().unwrap_or(open.object);
+                meet(open.pid, *owners.entry(object).or_insert(open.pid));
+            }
+        }
+        Acquaintance(known)
+    }
+
+    /// All processes that have to do with the `first`, directly or by others, the nearest first.
+    fn order(&self, first: impl Iterator<Item = u32>) -> Vec<u32> {
+        let mut seen = HashSet::new();
+        let mut order: Vec<u32> = first.filter(|&pid| seen.insert(pid)).collect();
+        let mut at = 0;
+        while let Some(&pid) = order.get(at) {
+            at += 1;
+            let mut near: Vec<u32> = self.0.get(&pid).into_iter().flatten().copied().collect();
+            near.sort_unstable();
+            order.extend(near.into_iter().filter(|&pid| seen.insert(pid)));
+        }
+        order
+    }
+}

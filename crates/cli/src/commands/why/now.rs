@@ -1,0 +1,156 @@
+//! Who waits for whom at this moment: `hangdog why --live`, and what `hangdog record --limit` says of
+//! a command that hangs.
+
+use super::{Answer, Found, print};
+use crate::args::WhyArgs;
+use crate::case::Case;
+use crate::output::{self, Paint};
+use crate::select::NothingFound;
+use anyhow::{Context, Result};
+use hangdog_capture::Options;
+use hangdog_capture::live::look;
+use hangdog_diagnose::problem::Scope;
+use hangdog_diagnose::{Answers, Problem, Setting, Verdict, diagnose, problem, signature};
+use hangdog_graph::Evidence;
+use hangdog_trace::ids::{NONE, Upid, Utid};
+use std::collections::HashSet;
+use std::io;
+use std::path::Path;
+
+/// Memory for unwind tables, bytes.
+const UNWIND_MEMORY: u64 = 64 << 20;
+
+/// Looks, and explains.
+pub fn run(args: &WhyArgs) -> Result<()> {
+    let process = args.live.as_deref().unwrap_or_default();
+    if let Some(trace) = &args.output {
+        return tell(trace, Some(trace), process, args.json);
+    }
+    let folder = tempfile::tempdir().context("cannot make a directory for what is seen")?;
+    tell(&folder.path().join("now.hang"), None, process, args.json)
+}
+
+/// `kept` is the trace if it stays.
+fn tell(trace: &Path, kept: Option<&Path>, process: &str, json: bool) -> Result<()> {
+    let options = Options {
+        memory: 0,
+        stacks: true,
+        unwind_memory: UNWIND_MEMORY,
+        sample_hz: 0,
+        transfers: false,
+        yardstick: None,
+    };
+    look(&options, process, trace)?;
+    let case = Case::load(trace)?;
+    let evidence = case.evidence();
+    let scope = Scope::of(case.recording.trace.meta());
+    let waits = match process {
+        "" => Waits::of(&evidence, problem::find(&evidence, scope), None, &case),
+        process => {
+            let threads = evidence.threads.find(&format!("{process}/"));
+            let first = first(&evidence, &threads).with_context(|| {
+                NothingFound::new(format!("no process is named or numbered '{process}'"))
+            })?;
+            let scope = Scope {
+                command_tid: Some(evidence.threads.thread(first).tid),
+                ..scope
+            };
+            let own = problem::find_of(&evidence, scope, |thread| threads.contains(&thread));
+            Waits::of(&evidence, own, Some(first), &case)
+        }
+    }?;
+    match json {
+        true => output::json(&Answer {
+            trace: kept,
+            loss: &case.recording.loss,
+            signature: signature(&waits.verdict),
+            verdict: &waits.verdict,
+            problems: waits.found,
+            number: waits.number,
+        }),
+        false => Ok(waits.write(&case, &mut output::stdout(), &Paint::for_stdout())?),
+    }
+}
+
+/// Says on standard error what the command of this trace, which is not done, waits for.
+///
+/// # Errors
+/// What is wrong with the trace, in a sentence.
+pub fn of_hung(trace: &Path) -> Result<()> {
+    let case = Case::load(trace)?;
+    let evidence = case.evidence();
+    let scope = Scope::of(case.recording.trace.meta());
+    let end = evidence.timeline.end();
+    let command: Vec<Utid> = (evidence.threads.iter())
+        .filter(|thread| Some(thread.tid) == scope.command_tid)
+        .map(|thread| thread.utid)
+        .collect();
+    let command = first(&evidence, &command);
+    let family = command
+        .map(|thread| descendants(&evidence, thread))
+        .unwrap_or_default();
+    let is_own = |thread| family.contains(&evidence.threads.thread(thread).upid);
+    let mut own = problem::find_of(&evidence, scope, is_own);
+    own.retain(|problem| problem.window.end == end);
+    let waits = Waits::of(&evidence, own, command, &case)?;
+    Ok(waits.write(&case, &mut io::stderr().lock(), &Paint::none())?)
+}
+
+/// The main one of these threads, or any.
+fn first(evidence: &Evidence<'_>, threads: &[Utid]) -> Option<Utid> {
+    let is_main = |&&thread: &&Utid| evidence.threads.thread(thread).is_main();
+    threads.iter().find(is_main).or(threads.first()).copied()
+}
+
+/// The process of a thread and all that it started.
+fn descendants(evidence: &Evidence<'_>, thread: Utid) -> HashSet<Upid> {
+    let mut family = HashSet::from([evidence.threads.thread(thread).upid]);
+    // Children come after their parents in the order of ids.
+    for process in evidence.threads.processes() {
+        if process.parent != NONE && family.contains(&process.parent) {
+            family.insert(process.upid);
+        }
+    }
+    family
+}
+
+/// What is to be told.
+struct Waits {
+    verdict: Verdict,
+    found: Vec<Found>,
+    number: Option<usize>,
+}
+
+impl Waits {
+    /// Explains the worst of the `problems`; where there is none, what the `first` thread does in the
+    /// end.
+    fn of(
+        evidence: &Evidence<'_>,
+        problems: Vec<Problem>,
+        first: Option<Utid>,
+        case: &Case,
+    ) -> Result<Waits> {
+        let last = first.map(|thread| Problem::picked(thread, evidence.timeline.life(thread)));
+        let worst = problems.first().cloned().or(last);
+        let chosen = worst.context(NothingFound::new("nobody waits for what somebody owes"))?;
+        let setting = Setting {
+            lost: case.recording.loss.total > 0,
+            answers: &Answers::default(),
+            baseline: None,
+            yardstick: None,
+            instant: true,
+        };
+        Ok(Waits {
+            verdict: diagnose(evidence, &chosen, setting),
+            found: (problems.iter())
+                .map(|problem| Found::new(evidence, problem))
+                .collect(),
+            number: (!problems.is_empty()).then_some(1),
+        })
+    }
+
+    fn write(&self, case: &Case, out: &mut impl io::Write, paint: &Paint) -> io::Result<()> {
+        let loss = &case.recording.loss;
+        print::write_now(out, paint, &self.verdict, loss, &self.found, self.number)
+    }
+}

@@ -1,0 +1,128 @@
+//! What programs wait for while they hang: `hangdog why --live` and `hangdog record --limit`.
+
+use crate::support::{Background, hangdog, json, machine, number, text, wait_until};
+use serde_json::Value;
+use std::fs;
+use std::io::{BufRead, BufReader};
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+/// What `why --live` says of a process.
+fn why(pid: u32) -> Value {
+    let pid = pid.to_string();
+    let output = hangdog().args(["why", "--live", &pid, "--json"]).output();
+    let output = output.expect("a run");
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(0), "{errors}");
+    serde_json::from_slice(&output.stdout).expect("JSON")
+}
+
+/// Whether all threads of a process, `count`, wait in the system call.
+fn all_wait_in(pid: u32, count: usize, call: libc::c_long) -> bool {
+    let Ok(threads) = fs::read_dir(format!("/proc/{pid}/task")) else {
+        return false;
+    };
+    let prefix = format!("{call} ");
+    let calls = threads.flatten().filter_map(|thread| {
+        let path = thread.path().join("syscall");
+        fs::read_to_string(path).ok()
+    });
+    calls.filter(|line| line.starts_with(&prefix)).count() == count
+}
+
+/// Two threads that wait for each other are told as a circle, in the present, with their stacks.
+#[test]
+fn a_circle_is_told_while_it_is_there() {
+    let Some(machine) = machine() else { return };
+    let knot = machine.program("knot");
+    let hung = Background(Command::new(&knot).spawn().expect("the program"));
+    let pid = hung.0.id();
+    wait_until("all three wait", || all_wait_in(pid, 3, libc::SYS_futex));
+    let verdict = why(pid);
+    let knot = verdict["knot"].as_array().expect("a circle");
+    let mut names: Vec<&str> = knot.iter().map(|who| text(&who["thread"])).collect();
+    names.sort_unstable();
+    assert_eq!(names, ["left", "right"]);
+    assert_eq!(verdict["root"]["class"], "Circular");
+    assert_eq!(number(&verdict["problem"]["pid"]), u64::from(pid));
+    let sentence = text(&verdict["sentence"]);
+    assert!(sentence.contains(" wait for each other"), "{sentence}");
+    let steps = verdict["path"].as_array().expect("a path").iter();
+    let mut stacks = steps.map(|step| step["stack"].to_string());
+    assert!(stacks.any(|stack| stack.contains("take")), "{verdict}");
+    assert_eq!(verdict["trace"], Value::Null);
+}
+
+/// Who waits for the answer of a server that is stopped waits for that server; `-o` keeps what was
+/// seen.
+#[test]
+fn a_server_that_is_stopped_is_named() {
+    let Some(machine) = machine() else { return };
+    let program = machine.program("unanswered");
+    let client = Command::new(&program).stdout(Stdio::piped()).spawn();
+    let mut client = Background(client.expect("the program"));
+    let pid = client.0.id();
+    let mut fact = String::new();
+    let stdout = client.0.stdout.take().expect("a pipe");
+    BufReader::new(stdout).read_line(&mut fact).expect("a fact");
+    let fact: Value = serde_json::from_str(&fact).expect("JSON");
+    wait_until("it waits", || all_wait_in(pid, 1, libc::SYS_read));
+    let verdict = why(pid);
+    assert_eq!(verdict["root"]["pid"], fact["server"], "{verdict}");
+    assert_eq!(verdict["root"]["thread"], "server");
+    assert_eq!(number(&verdict["problem"]["pid"]), u64::from(pid));
+
+    let kept = machine.path("now.hang");
+    let output = hangdog()
+        .args(["why", "--live", "unanswered", "-o"])
+        .arg(&kept)
+        .output();
+    let stdout = String::from_utf8(output.expect("a run").stdout).expect("UTF-8");
+    let first = stdout.lines().next().unwrap_or_default();
+    assert!(first.starts_with("unanswered waits "), "{stdout}");
+    assert!(first.contains("server is stopped"), "{stdout}");
+    assert_eq!(json(&["info"], &kept)["meta"]["mode"], "instant");
+}
+
+/// A process that is not there is nothing found.
+#[test]
+fn nobody_of_that_name() {
+    let Some(_machine) = machine() else { return };
+    let output = hangdog()
+        .args(["why", "--live", "no such process"])
+        .output();
+    let output = output.expect("a run");
+    assert_eq!(output.status.code(), Some(1));
+    assert!(output.stdout.is_empty());
+}
+
+/// A command that is not done at its limit is told, saved and ended with all that it started, also
+/// what is stopped; one that is done in time is as without a limit.
+#[test]
+fn a_command_at_its_limit() {
+    let Some(machine) = machine() else { return };
+    let knot = machine.program("knot");
+    let script = format!(
+        "echo $$; {} & kill -STOP $!; {}",
+        knot.display(),
+        knot.display()
+    );
+    let hung = machine.record(&["--limit", "2s"], &["sh", "-c", &script]);
+    assert_eq!(hung.code(), Some(124), "{}", hung.stderr());
+    let stderr = hung.stderr();
+    assert!(
+        stderr.contains("wait for each other in a circle"),
+        "{stderr}"
+    );
+    let stdout = String::from_utf8(hung.output.stdout.clone()).expect("UTF-8");
+    let shell: u32 = stdout.trim().parse().expect("a pid");
+    assert!(!Path::new(&format!("/proc/{shell}")).exists());
+    let info = json(&["info"], &hung.path);
+    assert_eq!(info["loss"]["cut_short"], false);
+    let problems = json(&["problems"], &hung.path)["problems"].to_string();
+    assert!(problems.contains("knot"), "{problems}");
+    fs::remove_dir_all(&hung.path).expect("the trace");
+
+    let done = machine.record(&["--limit", "60s"], &["sh", "-c", "exit 7"]);
+    assert_eq!(done.code(), Some(7), "{}", done.stderr());
+}
