@@ -696,7 +696,7 @@ impl<'a> StackNumbers<'a> {
         let maps = &mut session.skeleton.maps;
         let state = maps.bss_data.as_deref_mut();
         let state = state.expect("the programs have state");
-        let constants = maps.rodata_data.as_deref();
+        let constants = maps.rodata_data;
         let constants = constants.expect("the programs have constants");
         // SAFETY: both counters lie in the loaded object's memory, aligned, and the kernel side uses
         // them by atomic operations, as is done here; the object is mapped as long as the session
