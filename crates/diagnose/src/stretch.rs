@@ -55,7 +55,9 @@ pub(crate) struct Waiting {
     pub timed_out: usize,
 }
 
-/// Calls `see` with every stretch of `thread` in `window`, in order and without gap.
+/// Calls `see` with every stretch of `thread` in `window`, in order and without gap. What lies
+/// between the parts of a joined wait is not told apart: the timeline tells in which of it the
+/// thread was blocked.
 pub(crate) fn each_stretch(
     evidence: &Evidence<'_>,
     thread: Utid,

@@ -7,6 +7,10 @@
 //! as in Yang and Miller, "Critical path analysis for the execution of parallel and distributed
 //! programs" (1988), on waits instead of messages.
 //!
+//! What is handed down is only the time in which the thread was blocked: where it looked in between
+//! and waited on, it ran, and that stays its own. So at every step the blame is what the timeline
+//! says, however short the waits.
+//!
 //! It ends: each step down has a window within that of the step above, and a thread that is
 //! already on the way down, waiting, closes a circle, which is reported as a knot.
 
@@ -74,6 +78,9 @@ impl Blame {
     }
 }
 
+/// What the parts of a sum have in common: step, thread, kind, how the CPU was left, kind of wait.
+type Alike = (usize, Utid, BlameKind, Option<Left>, Option<WaitKind>);
+
 struct Walk<'a, 'e> {
     evidence: &'a Evidence<'e>,
     setting: Setting<'a>,
@@ -87,7 +94,7 @@ struct Walk<'a, 'e> {
     /// The step of the last of them.
     step: usize,
     /// Pieces that are sums, by what their parts have in common.
-    sums: HashMap<(usize, Utid, BlameKind, Option<Left>, Option<WaitKind>), usize>,
+    sums: HashMap<Alike, usize>,
     /// Steps that many short waits share.
     short: HashMap<(usize, Utid, EdgeKind), usize>,
 }
@@ -117,7 +124,7 @@ impl<'a, 'e> Walk<'a, 'e> {
             self.piece(Piece {
                 step,
                 thread,
-                parts: within(&[window.clone()], gap).collect(),
+                parts: within(std::slice::from_ref(&window), gap).collect(),
                 count: 0,
                 kind: BlameKind::Unknown,
                 wait: None,

@@ -54,7 +54,7 @@ fn json() {
     assert_eq!(text("/root/function"), Some("sort"));
     assert_eq!(text("/root/where"), Some("list.c:7"));
     let share = |at: &str| json.pointer(at).and_then(Value::as_f64);
-    // It ran for 35 of the 40 ms, and wanted a CPU for the rest.
+    // It ran for 35 of the 40 ms, and waited for the disk for the rest.
     assert_eq!(share("/root/share"), Some(0.875));
     let confidence = share("/root/confidence");
     assert!(confidence.is_some_and(|sure| sure > 0.7 && sure < 1.0));
