@@ -293,7 +293,10 @@ proptest! {
                     // The wake only made the thread die.
                     continue;
                 }
-                if matches!(told.kind, EdgeKind::Holder | EdgeKind::Awaited)
+                if matches!(
+                    told.kind,
+                    EdgeKind::Holder | EdgeKind::Awaited | EdgeKind::Peer | EdgeKind::Network
+                )
                     || recording.trace.tables.wakes.new[row]
                 {
                     continue;

@@ -227,7 +227,7 @@ tables! {
         object: u64,
         /// By call: futex operation; requested sleep in ns (clock_nanosleep, nanosleep); time-out in ms (poll, epoll_wait), u64::MAX none; child's pid (wait4), u64::MAX any; faulting address (call -1); otherwise the second argument. Where `object` is a kernel lock: words::KernelLock.
         arg: u64,
-        /// Who holds what `prev` waits for (utid), u32::MAX where that is not known. For a futex: the thread named in the owner field that a pthread mutex keeps beside it. For a kernel lock: its owner. For a file lock (fcntl, flock): the first thread of the process that holds it.
+        /// Who holds what `prev` waits for (utid), u32::MAX where that is not known. For a futex: the thread named in the owner field that a pthread mutex keeps beside it. For a kernel lock: its owner. For a file lock (fcntl, flock): the first thread of the process that holds it. Of threads that were found waiting also: the last user of a System V semaphore or queue, and the debugger of a thread that is stopped.
         holder: u32 = u32::MAX,
         /// User stack of `prev` where it blocks (stack id, 0 none).
         user_stack: u32,
