@@ -283,10 +283,15 @@ impl<'a> Recording<'a> {
             .map(|w| w.to_string_lossy().into())
             .collect();
         meta.command_tid = command.as_ref().map(|command| command.pid);
-        let pending = Pending {
+        let mut pending = Pending {
             events: session.look_around(),
             ..Pending::default()
         };
+        // That the command waits for us to let it go is not its own affair.
+        let command_tid = command.as_ref().map(|command| command.pid);
+        pending
+            .events
+            .retain(|found| Some(found.event.tid) != command_tid);
         meta.hooks.clone_from(&session.hooks);
         writer.update(meta.clone())?;
         Ok(Recording {
