@@ -49,7 +49,7 @@ pub(crate) fn owed(evidence: &Evidence<'_>, wait: &Wait, often: bool) -> f64 {
                     Some(Call::Connect) => 1.0,
                     Some(Call::Accept) => IDLE,
                     _ if evidence.sockets.listeners(object).next().is_some() => 1.0,
-                    _ => asked(evidence, wait).max(STREAM),
+                    _ => STREAM,
                 },
                 (ObjectKind::Pipe, _) if parent_writes(evidence, wait) => IDLE,
                 (ObjectKind::Pipe, _) => STREAM,
@@ -92,7 +92,11 @@ fn asked(evidence: &Evidence<'_>, wait: &Wait) -> f64 {
 /// How likely it is that an open request by a connection is owed.
 fn asked_by(evidence: &Evidence<'_>, object: Object) -> f64 {
     let Some(peer) = evidence.sockets.peer_process(object) else {
-        return ASKED;
+        // Of a unix socket the other end is known where it is of any consequence.
+        return match object.kind() {
+            ObjectKind::Unix => STREAM,
+            _ => ASKED,
+        };
     };
     let holders = evidence.sockets.holders(object);
     let within = |holder: &Holder| {

@@ -191,6 +191,12 @@ pub fn ended_by(evidence: &Evidence<'_>, wait: &Wait, wake: Option<usize>) -> Ed
         }
         _ => {}
     }
+    if matches!(wait.kind, WaitKind::Message | WaitKind::Poll)
+        && owed::is_undelivered(evidence, wait)
+    {
+        let reason = "what it sent had not arrived at the other end for most of that time";
+        return Edge::new(Kind::Network, Strong, Source::Network, reason);
+    }
     match wake.map(|row| (row, answer(evidence, wait, row))) {
         Some((row, Answer::Yes)) => {
             let mut edge = woken(evidence, wait, row);

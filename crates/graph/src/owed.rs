@@ -115,6 +115,41 @@ pub fn is_lost(evidence: &Evidence<'_>, object: Object) -> bool {
     holders.any(|holder| holder.last == LastTransfer::Lost)
 }
 
+/// Whether what a thread sent before it waited had not reached the other end for most of the wait.
+pub(crate) fn is_undelivered(evidence: &Evidence<'_>, wait: &Wait) -> bool {
+    let object = wait.object(evidence);
+    let transfers = evidence.transfers;
+    if object.kind() != ObjectKind::Inet || wait.duration() < SURELY_SENT_NS {
+        return false;
+    }
+    let Some(sent) = last_transfer(evidence, object, wait.start).filter(|&row| transfers.sent[row])
+    else {
+        return false;
+    };
+    let by_then = wait.start + wait.duration() / 2;
+    let sockets = evidence.sockets;
+    let ends = || {
+        sockets
+            .peer(object)
+            .into_iter()
+            .chain(sockets.listeners(object))
+    };
+    let uses = |end| evidence.uses_before(end, by_then);
+    let came = ends()
+        .flat_map(uses)
+        .any(|row| row > sent && !transfers.sent[row]);
+    // Who is busy does not read what came, and who has not accepted a connection neither.
+    let user = ends()
+        .flat_map(|end| evidence.uses_before(end, wait.start))
+        .map(|row| transfers.thread[row])
+        .next();
+    let waits = user.and_then(|user| wait_at(evidence, user, by_then));
+    !came && waits.is_some_and(|waits| is_home(&waits))
+}
+
+/// Within one machine bytes arrive long before that.
+const SURELY_SENT_NS: u64 = 100_000_000;
+
 /// Who has the other end of a connection, or listens where it should lead.
 fn peer(evidence: &Evidence<'_>, wait: &Wait, object: Object) -> Option<Edge> {
     let sockets = evidence.sockets;

@@ -14,6 +14,14 @@ use crate::object::{Object, ObjectKind};
 use crate::tables::{Descriptors, Sockets};
 use crate::words::{DescriptorKind, LastTransfer};
 
+/// Whether an address was given to a socket, and not made up by the kernel for one end of a pair: five
+/// hexadecimal digits.
+fn is_name(address: &str) -> bool {
+    let digits = address.strip_prefix('@').unwrap_or("");
+    let is_made_up = digits.len() == 5 && digits.bytes().all(|digit| digit.is_ascii_hexdigit());
+    !address.is_empty() && !is_made_up
+}
+
 /// Which end of a connection a socket is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Role {
@@ -160,10 +168,10 @@ impl SocketTable {
             return None;
         }
         let is_unix = object.kind() == ObjectKind::Unix;
-        match (local.is_empty(), remote.is_empty()) {
+        match (is_name(local), is_name(remote)) {
             // Of a unix connection the end that was connected to has the name.
-            (false, true) if is_unix => Some(Role::Server),
-            (true, false) if is_unix => Some(Role::Client),
+            (true, false) if is_unix => Some(Role::Server),
+            (false, true) if is_unix => Some(Role::Client),
             _ if self.at(local).next().is_some() => Some(Role::Server),
             _ if self.at(remote).next().is_some() => Some(Role::Client),
             _ => None,
@@ -251,6 +259,7 @@ mod tests {
              1ms socket a object=unix:5 peer=unix:6 remote=/run/x
              1ms socket b object=unix:6 peer=unix:5 local=/run/x
              1ms socket a object=unix:7 peer=unix:8
+             1ms socket a object=unix:10 peer=unix:11 remote=@ed8ee
              1ms open a object=inet:1 last=sent
              1ms open b object=inet:2 unread=12
              1ms open b object=inet:3 kind=listener unread=1
@@ -261,6 +270,11 @@ mod tests {
         assert_eq!(table.role(unix(5)), Some(Role::Client));
         assert_eq!(table.role(unix(6)), Some(Role::Server));
         assert_eq!(table.role(unix(7)), None);
+        assert_eq!(
+            table.role(unix(10)),
+            None,
+            "a pair, one of which the kernel named"
+        );
         assert_eq!(table.listeners(inet(1)).collect::<Vec<_>>(), [inet(3)]);
         assert_eq!(table.asks(1).collect::<Vec<_>>(), [inet(1)]);
         assert_eq!(table.asks(2).next(), None);

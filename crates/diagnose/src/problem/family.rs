@@ -164,15 +164,19 @@ pub(super) fn seen_life(evidence: &Evidence<'_>, thread: Utid) -> Range<u64> {
 /// all of its life, as Java's launcher does.
 fn only_joins(evidence: &Evidence<'_>, thread: Utid) -> Option<Utid> {
     let life = seen_life(evidence, thread);
-    let longest = evidence
-        .timeline
-        .intervals(thread)
+    let intervals = evidence.timeline.intervals(thread);
+    let joins = intervals
         .iter()
         .filter(|interval| interval.state == State::Blocked)
-        .max_by_key(|interval| interval.duration())?;
-    let wait = Wait::new(evidence, thread, &longest);
-    let is_join = wait.kind == WaitKind::Condition && is_nearly_all(longest.duration(), &life);
-    wait.holder.filter(|_| is_join)
+        .map(|interval| Wait::new(evidence, thread, &interval))
+        .filter(|wait| wait.kind == WaitKind::Condition && wait.holder.is_some());
+    // A signal cuts a wait in two.
+    let (mut joined, mut waited) = (None, 0_u64);
+    for wait in joins {
+        joined = wait.holder;
+        waited = waited.saturating_add(wait.duration());
+    }
+    joined.filter(|_| is_nearly_all(waited, &life))
 }
 
 fn is_nearly_all(ns: u64, life: &Range<u64>) -> bool {

@@ -72,7 +72,7 @@ pub(super) fn merge(
             .find(|old| old.is_felt() && old.waits_for(&new))
         {
             // A program's own wait says more than that somebody started it.
-            if old.only_started(&new) && !new.links.is_empty() {
+            if new.is_felt() && old.only_started(&new) && !new.links.is_empty() {
                 let score = old.problem.score;
                 *old = new;
                 old.problem.score = score;
