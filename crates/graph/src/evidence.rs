@@ -141,7 +141,20 @@ impl<'a> Evidence<'a> {
     /// back from it need not be an answer.
     pub fn passes_on(&self, process: Upid) -> bool {
         let name = &self.threads.process(process).name;
-        names::PASSES_ON.iter().any(|start| name.starts_with(start))
+        let is_bus = || {
+            names::MESSAGE_BUSES
+                .iter()
+                .any(|start| name.starts_with(start))
+        };
+        self.serves_display(process) || is_bus()
+    }
+
+    /// Whether a process draws what others show.
+    pub fn serves_display(&self, process: Upid) -> bool {
+        let name = &self.threads.process(process).name;
+        names::DISPLAY_SERVERS
+            .iter()
+            .any(|start| name.starts_with(start))
     }
 
     /// Whether a stack shows this.

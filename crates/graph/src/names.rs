@@ -88,9 +88,8 @@ pub const DISK_WAIT: &[&str] = &[
     "btrfs_wait_ordered_range",
 ];
 
-/// Programs over whose connections come events, and not only answers: display servers, message
-/// buses, sound; by the start of their names.
-pub const PASSES_ON: &[&str] = &[
+/// Programs that draw what others show, by the start of their names.
+pub const DISPLAY_SERVERS: &[&str] = &[
     "Xorg",
     "Xvfb",
     "Xwayland",
@@ -103,6 +102,11 @@ pub const PASSES_ON: &[&str] = &[
     "weston",
     "mutter",
     "labwc",
+];
+
+/// Other programs over whose connections come events, and not only answers, by the start of their
+/// names.
+pub const MESSAGE_BUSES: &[&str] = &[
     "dbus-daemon",
     "dbus-broker",
     "pulseaudio",

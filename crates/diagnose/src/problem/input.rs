@@ -12,21 +12,6 @@ use std::collections::{HashMap, HashSet};
 use super::family::Family;
 use super::{Problem, ProblemKind, worth};
 
-/// Programs that draw what others show, by the start of their names.
-const SERVERS: [&str; 12] = [
-    "Xorg",
-    "Xvfb",
-    "Xwayland",
-    "Xephyr",
-    "Xtigervnc",
-    "Xvnc",
-    "gnome-shell",
-    "kwin_",
-    "sway",
-    "weston",
-    "mutter",
-    "labwc",
-];
 /// What is read within this time is answered.
 const UNREAD_NS: u64 = 200_000_000;
 /// A turn that began longer before is not looked for.
@@ -139,6 +124,5 @@ pub(super) fn clients(evidence: &Evidence<'_>) -> HashSet<Upid> {
 
 /// Whether a thread is the display server's.
 pub(super) fn serves(evidence: &Evidence<'_>, thread: Utid) -> bool {
-    let name = &evidence.threads.process_of(thread).name;
-    SERVERS.iter().any(|server| name.starts_with(server))
+    evidence.serves_display(evidence.threads.thread(thread).upid)
 }
