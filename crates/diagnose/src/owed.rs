@@ -143,7 +143,7 @@ fn is_uninterruptible(evidence: &Evidence<'_>, wait: &Wait) -> bool {
 
 /// It may be that a result is awaited.
 const HOPED: f64 = 0.4;
-const MAYBE: f64 = 0.2;
+const MAYBE: f64 = 0.15;
 const ASKED: f64 = 0.9;
 const BY_BUS: f64 = 0.3;
 /// What comes through a pipe comes when it is ready.
