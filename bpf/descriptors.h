@@ -18,7 +18,7 @@ static __always_inline void read_tcp(struct sock *sk, struct open_descriptor *op
 {
 	struct tcp_sock *tcp = (struct tcp_sock *)sk;
 	u64 sent = BPF_CORE_READ(tcp, bytes_sent), received = BPF_CORE_READ(tcp, bytes_received);
-	// In jiffies, which come round.
+	// In jiffies, as 32 bits that wrap around.
 	s32 later = BPF_CORE_READ(tcp, lsndtime) -
 		    BPF_CORE_READ((struct inet_connection_sock *)sk, icsk_ack.lrcvtime);
 

@@ -379,7 +379,7 @@ mod tests {
         assert_eq!(found, [(1, 3, 3), (2, 2, 3)]);
     }
 
-    /// Who waits for a lock is told with the process that has it.
+    /// For each process that waits for a lock the one that holds it is found.
     #[test]
     fn waiters_are_told_with_the_holder() {
         let locks = FileLocks::parse(

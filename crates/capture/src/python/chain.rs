@@ -231,7 +231,7 @@ mod tests {
         }
     }
 
-    /// Of memory that cannot be read nothing is told.
+    /// Memory that cannot be read gives no functions.
     #[test]
     fn unreadable_memory_tells_nothing() {
         // SAFETY: a struct of plain numbers, of which all zeroes is a value.
