@@ -1,5 +1,14 @@
 //! The `hangdog` command: arguments in, text or JSON out. What it says is found out elsewhere.
 
+/// Says a line on standard error. Where nobody hears it any more, as when the terminal is gone from
+/// which a recorder was started, the work goes on.
+macro_rules! say {
+    ($($text:tt)*) => {{
+        use std::io::Write as _;
+        let _ = writeln!(std::io::stderr(), $($text)*);
+    }};
+}
+
 mod answers_file;
 mod args;
 mod case;
@@ -30,7 +39,7 @@ fn main() -> ExitCode {
         Ok(code) => code,
         Err(error) if output::is_closed_pipe(&error) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("hangdog: {error:#}");
+            say!("hangdog: {error:#}");
             ExitCode::from(match error.downcast_ref::<select::NothingFound>() {
                 Some(_) => commands::NOTHING_FOUND,
                 None => commands::BAD_INPUT,

@@ -25,7 +25,7 @@ pub struct Saved<'a> {
 impl Saved<'_> {
     /// Says in one line on standard error what there is now and what can be done with it.
     pub fn tell(&self) {
-        eprintln!("hangdog: {}", self.text(size(self.path)));
+        say!("hangdog: {}", self.text(size(self.path)));
     }
 
     fn text(&self, bytes: Option<u64>) -> String {

@@ -45,8 +45,8 @@ impl StatusLine {
     /// Says something that stays, in a line of its own.
     pub fn tell(&self, text: &str) {
         match &self.bar {
-            Some(bar) => bar.suspend(|| eprintln!("hangdog: {text}")),
-            None => eprintln!("hangdog: {text}"),
+            Some(bar) => bar.suspend(|| say!("hangdog: {text}")),
+            None => say!("hangdog: {text}"),
         }
     }
 

@@ -45,7 +45,7 @@ pub fn run(args: &ExportArgs) -> Result<()> {
             let markers =
                 firefox::write(&source, &selected.selection, &mut file).with_context(cannot)?;
             if markers.are_limited() {
-                eprintln!(
+                say!(
                     "hangdog: of {}, those of {} and longer have a marker; --from, --to and \
                      --thread show more of fewer",
                     format::things(markers.waits as u64, "wait", "waits"),

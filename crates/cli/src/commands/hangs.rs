@@ -82,7 +82,7 @@ pub fn run(args: &HangsArgs) -> Result<()> {
         .reports()
         .context("what a watch caught is its owner's alone: try sudo hangdog hangs")?;
     for file in &damaged {
-        eprintln!(
+        say!(
             "hangdog: {}: {}; passed over",
             file.path.display(),
             file.why

@@ -35,7 +35,7 @@ pub fn run(args: &NumbersArgs) -> Result<ExitCode> {
         true => match yardstick::stored() {
             Some((report, _)) => report,
             None => {
-                eprintln!(
+                say!(
                     "hangdog: nothing was measured on this machine with this kernel yet; \
                      `hangdog numbers` does"
                 );

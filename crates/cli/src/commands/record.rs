@@ -47,15 +47,15 @@ pub fn run(args: &RecordArgs) -> Result<ExitCode> {
     };
     let outcome = record(&request, progress, || {
         line.borrow_mut().clear();
-        eprintln!("hangdog: not done at its limit; this is what it waits for:");
+        say!("hangdog: not done at its limit; this is what it waits for:");
         if let Err(why) = now::of_hung(&request.output) {
-            eprintln!("hangdog: {why:#}");
+            say!("hangdog: {why:#}");
         }
     });
     line.borrow_mut().clear();
     let outcome = match outcome {
         Err(Error::Command { command, source }) => {
-            eprintln!("hangdog: cannot run {command}: {source}");
+            say!("hangdog: cannot run {command}: {source}");
             return Ok(ExitCode::from(match source.kind() {
                 ErrorKind::NotFound => NOT_FOUND,
                 _ => NOT_EXECUTABLE,

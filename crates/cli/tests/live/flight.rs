@@ -2,8 +2,9 @@
 
 use crate::support::{Background, Machine, hangdog, json, machine, number, send, wait_until};
 use std::fs::{self, File};
+use std::io::{BufRead, BufReader};
 use std::path::Path;
-use std::process::{Command, Output};
+use std::process::{Command, Output, Stdio};
 
 /// A flight recorder on a socket of its own.
 pub struct Flight<'a> {
@@ -155,4 +156,29 @@ fn one_flight_at_a_time() {
     let errors = String::from_utf8_lossy(&again.stderr).into_owned();
     assert!(errors.contains("exists already"), "{errors}");
     assert!(Path::new(&machine.path("flight.sock")).exists());
+}
+
+/// A flight recorder whose terminal is gone, so that nobody reads what it says, still saves.
+#[test]
+fn nobody_listens() {
+    let Some(machine) = machine() else { return };
+    let mut process = on_socket(&machine)
+        .args(["flight", "--memory", "1M"])
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("a run");
+    let said = BufReader::new(process.stderr.take().expect("a pipe"));
+    let flies = said
+        .lines()
+        .map_while(Result::ok)
+        .find(|line| line.contains("flying"));
+    assert!(flies.is_some());
+    let _running = Background(process);
+    let saved = snap(&machine, "unheard.hang");
+    assert_eq!(
+        saved.status.code(),
+        Some(0),
+        "{}",
+        String::from_utf8_lossy(&saved.stderr)
+    );
 }
