@@ -4,6 +4,7 @@
 //! way to tell that it could not is a second pipe that an exec closes.
 
 use std::ffi::{CString, OsString};
+use std::fs;
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
@@ -153,7 +154,7 @@ impl Command {
         self.send(libc::SIGTERM);
         // Who is stopped would not hear of it.
         self.send(libc::SIGCONT);
-        while (self.exit_code().is_none() || self.send(0)) && Instant::now() < end {
+        while (self.exit_code().is_none() || self.has_others()) && Instant::now() < end {
             thread::sleep(LOOK);
         }
         self.send(libc::SIGKILL);
@@ -162,15 +163,35 @@ impl Command {
         }
     }
 
-    /// Sends it to the process or its group; whether there was anybody.
-    fn send(&mut self, signal: i32) -> bool {
+    /// Whether anybody of its group lives on. One that has ended and for which nobody has waited is still
+    /// in the group, but does not count.
+    fn has_others(&self) -> bool {
+        let Ok(processes) = fs::read_dir("/proc") else {
+            return false;
+        };
+        let stats = processes.flatten().filter_map(|entry| {
+            let name = entry.file_name();
+            name.to_str()?.parse::<u32>().ok()?;
+            fs::read_to_string(entry.path().join("stat")).ok()
+        });
+        // Behind the name, which may have brackets itself: state, parent, group.
+        let is_alive = |stat: String| {
+            let mut fields = stat.rsplit(") ").next()?.split(' ');
+            let (state, group) = (fields.next()?, fields.nth(1)?);
+            Some(state != "Z" && group.parse() == Ok(self.pid))
+        };
+        self.leads_group && stats.filter_map(is_alive).any(|alive| alive)
+    }
+
+    /// Sends it to the process or its group.
+    fn send(&mut self, signal: i32) {
         let pid = self.pid as i32;
         let to = if self.leads_group { -pid } else { pid };
         if !self.leads_group && self.exit_code().is_some() {
-            return false;
+            return;
         }
         // SAFETY: a process that has not been waited for keeps its pid, and a group its number as
         // long as anybody is in it.
-        unsafe { libc::kill(to, signal) == 0 }
+        unsafe { libc::kill(to, signal) };
     }
 }
