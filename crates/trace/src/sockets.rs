@@ -55,6 +55,8 @@ pub struct SocketTable {
     holders: HashMap<u64, Vec<Holder>>,
     /// Addresses at which somebody listens, and by which sockets.
     listeners: HashMap<String, Vec<u64>>,
+    /// What each process was seen with, in order of the objects.
+    had: HashMap<Upid, Vec<u64>>,
     /// Processes that serve a file system.
     file_systems: Vec<Upid>,
     sockets: Sockets,
@@ -137,6 +139,17 @@ impl SocketTable {
                 }
             }
         }
+        let held =
+            (0..descriptors.len()).map(|row| (descriptors.process[row], descriptors.object[row]));
+        let used = (0..self.sockets.len())
+            .map(|row| (self.sockets.process[row], self.sockets.object[row]));
+        for (process, object) in held.chain(used) {
+            self.had.entry(process).or_default().push(object);
+        }
+        for objects in self.had.values_mut() {
+            objects.sort_unstable();
+            objects.dedup();
+        }
     }
 
     /// Who had a pipe or socket open, in the order in which it was looked.
@@ -178,23 +191,33 @@ impl SocketTable {
         }
     }
 
-    /// The connections of a process of which it is the client.
+    /// The connections of a process of which it is the client; some of them may be closed.
     pub fn asks(&self, process: Upid) -> impl Iterator<Item = Object> + '_ {
         self.of(process, Role::Client)
     }
 
-    /// The connections of a process of which it is the server.
+    /// The connections of a process of which it is the server; some of them may be closed.
     pub fn served_by(&self, process: Upid) -> impl Iterator<Item = Object> + '_ {
         self.of(process, Role::Server)
     }
 
+    /// The pipes and sockets that a process was seen with.
+    pub fn had(&self, process: Upid) -> impl Iterator<Item = Object> + '_ {
+        let had = self.had.get(&process).map_or(&[][..], Vec::as_slice);
+        had.iter().map(|&object| Object(object))
+    }
+
+    /// Whether somebody is to connect to a socket, or to send to it: it is no end of a connection.
+    pub fn listens(&self, object: Object) -> bool {
+        let (local, _) = self.addresses(object).unwrap_or_default();
+        self.listeners
+            .get(local)
+            .is_some_and(|all| all.contains(&object.0))
+    }
+
     fn of(&self, process: Upid, role: Role) -> impl Iterator<Item = Object> + '_ {
-        let is_of = move |holders: &[Holder]| holders.iter().any(|it| it.process == process);
-        self.holders
-            .iter()
-            .filter(move |(_, holders)| is_of(holders))
-            .map(|(&object, _)| Object(object))
-            .filter(move |&object| self.role(object) == Some(role))
+        let is_of_role = move |&object: &Object| self.role(object) == Some(role);
+        self.had(process).filter(is_of_role)
     }
 
     /// Processes that serve a file system.
@@ -276,7 +299,12 @@ mod tests {
             "a pair, one of which the kernel named"
         );
         assert_eq!(table.listeners(inet(1)).collect::<Vec<_>>(), [inet(3)]);
-        assert_eq!(table.asks(1).collect::<Vec<_>>(), [inet(1)]);
+        assert_eq!(
+            table.asks(1).collect::<Vec<_>>(),
+            [unix(5), inet(1)],
+            "open, or only seen used"
+        );
+        assert!(table.listens(inet(3)) && !table.listens(inet(2)));
         assert_eq!(table.asks(2).next(), None);
         let [server] = table.holders(inet(2)) else {
             panic!()
