@@ -49,6 +49,7 @@ pub fn evidence<'a>(
         timeline: &recording.timeline,
         stacks,
         calls: Calls::new(&recording.trace.meta().arch),
+        recorder: recording.trace.meta().recorder_pid,
     })
 }
 

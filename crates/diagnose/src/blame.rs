@@ -37,8 +37,10 @@ pub enum BlameKind {
     Timer,
     /// Memory that was brought in.
     Paging,
-    /// A thread was stopped by a signal or a debugger.
+    /// A thread was stopped: by a signal, a debugger, or the freezer of its control group.
     Stopped,
+    /// Something inside the kernel that no other kind names.
+    Kernel,
     /// It is not known what.
     Unknown,
 }
@@ -57,6 +59,7 @@ impl BlameKind {
             BlameKind::Timer => "timer",
             BlameKind::Paging => "paging",
             BlameKind::Stopped => "stopped",
+            BlameKind::Kernel => "kernel",
             BlameKind::Unknown => "unknown",
         }
     }
@@ -76,6 +79,7 @@ impl BlameKind {
             | BlameKind::Network
             | BlameKind::Timer
             | BlameKind::Stopped
+            | BlameKind::Kernel
             | BlameKind::Unknown => None,
         }
     }

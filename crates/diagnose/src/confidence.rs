@@ -21,11 +21,11 @@ const FELT: f64 = 0.3;
 /// How likely it is that the time of a wait belongs to whom its edge leads to.
 pub(crate) fn of_edge(edge: &Edge) -> f64 {
     match (edge.kind, edge.strength) {
-        (EdgeKind::Unknown, _) => UNKNOWN,
-        (EdgeKind::Habit | EdgeKind::Asked, _) => 0.3,
-        (_, Strength::Weak) => 0.5,
+        (EdgeKind::Unknown, _) => 0.4,
+        (EdgeKind::Habit | EdgeKind::Asked | EdgeKind::Amid, _) => 0.5,
+        (_, Strength::Weak) => 0.7,
         // Who ended, or sent a signal, may have been told to by whoever is the cause.
-        (EdgeKind::Exit | EdgeKind::Kill | EdgeKind::Fork, _) => 0.7,
+        (EdgeKind::Exit | EdgeKind::Kill | EdgeKind::Fork, _) => 0.8,
         (EdgeKind::Peer, _) => 0.85,
         (EdgeKind::Signal, _) => 0.95,
         (_, Strength::Strong) => 1.0,
@@ -39,33 +39,33 @@ pub(crate) fn of_end(suspect: &Suspect, pieces: &[&Piece], is_own: bool) -> f64 
         (Class::Unknown, _) => return UNKNOWN,
         (Class::Circular, _) => return 0.9,
         (_, Some(Starvation::Quota)) => return 0.9,
-        (_, Some(Starvation::Hog { .. })) => return 0.6,
-        (_, Some(Starvation::Crowd { .. })) => return 0.25,
+        (_, Some(Starvation::Hog { .. })) => return 0.8,
+        (_, Some(Starvation::Crowd { .. })) => return 0.6,
         // What it looks for, and who should have brought that, no wait tells.
-        (Class::RepeatedYield, _) if suspect.kind == BlameKind::Timer => return 0.2,
+        (Class::RepeatedYield, _) if suspect.kind == BlameKind::Timer => return 0.4,
         (Class::RepeatedYield, _) => return 0.8,
         _ => {}
     }
     let of_piece = |piece: &Piece| match (piece.kind, &piece.wait) {
         (BlameKind::Run | BlameKind::Runnable | BlameKind::Interrupt, _) => match is_own {
-            true => 0.6,
+            true => 0.75,
             false => 0.9,
         },
         (BlameKind::Unknown, _) => UNKNOWN,
         // Somebody on the way wanted it to go on; of the first nobody is known who did.
         (BlameKind::Timer, Some((waiting, _))) if is_own => match waiting.wait.kind {
-            WaitKind::Sleep => 0.2,
-            _ => UNKNOWN,
+            WaitKind::Sleep => 0.5,
+            _ => 0.3,
         },
         (BlameKind::Timer, _) => 0.85,
-        (BlameKind::Disk | BlameKind::Paging, _) => 0.75,
+        (BlameKind::Disk | BlameKind::Paging, _) => 0.8,
         // Who should have sent is not on this machine.
-        (BlameKind::Network, _) => 0.4,
+        (BlameKind::Network, _) => 0.6,
         (BlameKind::Stopped, _) if is_own => 0.9,
         (BlameKind::Stopped, _) => 1.0,
         (_, Some((_, edge))) if edge.kind == EdgeKind::Input => 1.0,
-        (_, Some((_, edge))) => of_edge(edge).min(0.3),
-        (_, None) => 0.3,
+        (_, Some((_, edge))) => of_edge(edge).min(0.6),
+        (_, None) => 0.5,
     };
     let total: f64 = pieces.iter().map(|piece| piece.ns() as f64).sum();
     let sure: f64 = pieces
@@ -75,7 +75,9 @@ pub(crate) fn of_end(suspect: &Suspect, pieces: &[&Piece], is_own: bool) -> f64 
     if total > 0.0 { sure / total } else { UNKNOWN }
 }
 
-/// How likely it is that the problem is one.
+/// How likely it is that the problem is one: what comes first of all that was found mostly is, however
+/// little is known to have been owed.
 pub(crate) fn of_problem(problem: &Problem) -> f64 {
-    (problem.felt / FELT).clamp(0.0, 1.0)
+    const LEAST: f64 = 0.7;
+    LEAST + (1.0 - LEAST) * (problem.felt / FELT).clamp(0.0, 1.0)
 }

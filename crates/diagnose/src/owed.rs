@@ -4,10 +4,12 @@
 //! device, a server that was asked. Who waits to be asked, or for time to pass as it wished, is
 //! idle, however long.
 
-use hangdog_graph::owed::{is_lost, is_open, open_request, parent_writes};
+use hangdog_graph::fore::is_nearly_all;
+use hangdog_graph::owed::{
+    is_descendant, is_lost, is_open, is_own_pipe, open_request, peer_of, takes_orders_by_pipe,
+};
 use hangdog_graph::{Evidence, Mark, Wait, WaitKind};
 use hangdog_trace::calls::Call;
-use hangdog_trace::ids::{NONE, Upid};
 use hangdog_trace::object::{Object, ObjectKind};
 use hangdog_trace::sockets::{Holder, Role};
 use hangdog_trace::words::Left;
@@ -15,19 +17,25 @@ use hangdog_trace::words::Left;
 /// How likely it is that a wait is for what somebody owes, 0 to 1; `often` says that the thread
 /// often waits there.
 pub(crate) fn owed(evidence: &Evidence<'_>, wait: &Wait, often: bool) -> f64 {
-    let is_main = evidence.threads.thread(wait.thread).is_main();
+    let is_main = evidence.stands_for_program(wait.thread);
     let object = wait.object(evidence);
     match wait.kind {
         WaitKind::Lock | WaitKind::Disk | WaitKind::Paging => 1.0,
+        WaitKind::Condition if is_main && wait.is_for_own_lock(evidence) => 1.0,
+        WaitKind::Poll | WaitKind::Message if wait.is_for_own_lock(evidence) => 1.0,
+        WaitKind::Device if wait.writes(evidence) => 1.0,
         WaitKind::Message if wait.is_for_served_file(evidence) => 1.0,
         WaitKind::Message | WaitKind::Poll | WaitKind::Condition
             if evidence.shows(wait.user_stack(evidence), Mark::Asks) =>
         {
             1.0
         }
+        // One that only waits for another's end has that to stand for it.
+        WaitKind::Condition if evidence.joined_by(wait.thread).is_some() => STREAM,
         WaitKind::Condition if wait.holder.is_some() => HOPED,
         // Where a thread often waits for a condition, or does nothing else, it waits for work.
-        WaitKind::Condition => match is_main && !often && !lasts_all_along(evidence, wait) {
+        WaitKind::Condition => match is_main && !often {
+            true if is_all_it_does(evidence, wait) => ALL_IT_DOES,
             true => HOPED,
             false => IDLE,
         },
@@ -48,10 +56,19 @@ pub(crate) fn owed(evidence: &Evidence<'_>, wait: &Wait, often: bool) -> f64 {
                 (ObjectKind::Inet | ObjectKind::Unix, None) => match call(evidence, wait) {
                     Some(Call::Connect) => 1.0,
                     Some(Call::Accept) => IDLE,
+                    _ if evidence.sockets.listens(object) => IDLE,
                     _ if evidence.sockets.listeners(object).next().is_some() => 1.0,
+                    _ if takes_orders(evidence, wait, object) => IDLE,
                     _ => STREAM,
                 },
-                (ObjectKind::Pipe, _) if parent_writes(evidence, wait) => IDLE,
+                (ObjectKind::Pipe, _)
+                    if !wait.writes(evidence) && takes_orders_by_pipe(evidence, wait) =>
+                {
+                    IDLE
+                }
+                (ObjectKind::Pipe, _) if !wait.writes(evidence) && is_own_pipe(evidence, wait) => {
+                    ALL_IT_DOES
+                }
                 (ObjectKind::Pipe, _) => STREAM,
                 _ => asked(evidence, wait),
             }
@@ -79,14 +96,33 @@ pub(crate) fn lasts_all_along(evidence: &Evidence<'_>, wait: &Wait) -> bool {
     wait.start == 0 && wait.end >= evidence.timeline.end()
 }
 
+/// Whether a thread does nothing but wait for this, as one does that has others work for it.
+fn is_all_it_does(evidence: &Evidence<'_>, wait: &Wait) -> bool {
+    is_nearly_all(wait.duration(), &evidence.seen_life(wait.thread))
+}
+
 /// Of a wait for anything: whether its process asked for something that it has not got.
 fn asked(evidence: &Evidence<'_>, wait: &Wait) -> f64 {
-    // The first thread is who asks; others serve the connections.
-    let is_main = evidence.threads.thread(wait.thread).is_main();
+    // The first thread is who asks; others serve the connections. One that passes on what others send
+    // asks for nothing itself.
+    let asks = evidence.stands_for_program(wait.thread)
+        && !evidence.passes_on(evidence.threads.thread(wait.thread).upid);
     match open_request(evidence, wait) {
-        Some(object) if is_main => asked_by(evidence, object),
+        Some(object) if asks => asked_by(evidence, object),
+        None if asks && came_by_asking(evidence, wait) => MAYBE,
         _ => IDLE,
     }
+}
+
+/// Whether what ended a wait was read from a connection by which the thread's process asks.
+fn came_by_asking(evidence: &Evidence<'_>, wait: &Wait) -> bool {
+    const SOON_NS: u64 = 1_000_000;
+    let received = evidence.received(wait.thread, wait.end, wait.end.saturating_add(SOON_NS));
+    received.is_some_and(|object| {
+        let peer = evidence.sockets.peer_process(object);
+        let is_event = peer.is_some_and(|peer| evidence.passes_on(peer));
+        evidence.sockets.role(object) == Some(Role::Client) && !is_event
+    })
 }
 
 /// How likely it is that an open request by a connection is owed.
@@ -112,14 +148,12 @@ fn asked_by(evidence: &Evidence<'_>, object: Object) -> f64 {
     }
 }
 
-fn is_descendant(evidence: &Evidence<'_>, process: Upid, of: Upid) -> bool {
-    const DEEPEST: usize = 8;
-    let parent = |&at: &Upid| {
-        let parent = evidence.threads.process(at).parent;
-        (parent != NONE && parent != at).then_some(parent)
-    };
-    let mut ancestors = std::iter::successors(Some(process), parent).take(DEEPEST);
-    ancestors.any(|at| at == of)
+/// Whether the other end of a pair of sockets is with whoever started the process of the waiter: a
+/// worker waits for what to do next.
+fn takes_orders(evidence: &Evidence<'_>, wait: &Wait, object: Object) -> bool {
+    let process = evidence.threads.thread(wait.thread).upid;
+    let peer = peer_of(evidence, object);
+    peer.is_some_and(|peer| peer != process && is_descendant(evidence, process, peer))
 }
 
 /// Whether a thread waits as a server does that nobody asks for anything.
@@ -143,9 +177,11 @@ fn is_uninterruptible(evidence: &Evidence<'_>, wait: &Wait) -> bool {
 
 /// It may be that a result is awaited.
 const HOPED: f64 = 0.4;
-const MAYBE: f64 = 0.15;
+pub(crate) const MAYBE: f64 = 0.15;
 const ASKED: f64 = 0.9;
 const BY_BUS: f64 = 0.3;
+/// One that does nothing else mostly has others work for it.
+const ALL_IT_DOES: f64 = 0.05;
 /// What comes through a pipe comes when it is ready.
 const STREAM: f64 = 0.1;
 /// Nothing is owed, as far as is known.

@@ -19,7 +19,7 @@ mod request;
 
 use hangdog_graph::{Evidence, WaitKind};
 use hangdog_trace::Meta;
-use hangdog_trace::ids::Utid;
+use hangdog_trace::ids::{NONE, Upid, Utid};
 use rayon::prelude::*;
 use std::collections::HashSet;
 use std::ops::Range;
@@ -82,7 +82,7 @@ impl Severity {
     }
 }
 
-/// What is felt less is not told unless it is asked for: an idle thread.
+/// Where less was owed, it is not told unless it is asked for: an idle thread.
 const LEAST_FELT: f64 = 0.02;
 /// From here on a person calls it a freeze.
 const SEVERE_NS: u64 = 1_000_000_000;
@@ -103,6 +103,8 @@ pub struct Problem {
     /// How surely something was owed and somebody felt it: 1 for a thread that a server did not
     /// answer, more before somebody's eyes, 0.01 where nothing is known to have been owed.
     pub felt: f64,
+    /// The same before anything is taken off for how usual it is.
+    pub owed: f64,
     /// How bad it is: how much longer than usual it took, ns, by how much it was felt.
     pub score: f64,
 }
@@ -115,6 +117,7 @@ impl Problem {
             window,
             kind: ProblemKind::Picked,
             felt: 1.0,
+            owed: 1.0,
             score: 0.0,
         }
     }
@@ -167,7 +170,7 @@ impl Scope {
 /// The problems of a trace, worst first: of threads to which something was owed, as far as is known.
 pub fn find(evidence: &Evidence<'_>, scope: Scope) -> Vec<Problem> {
     let mut found = find_of(evidence, scope, |_| true);
-    found.retain(|problem| problem.felt >= LEAST_FELT);
+    found.retain(|problem| problem.owed >= LEAST_FELT);
     found
 }
 
@@ -197,12 +200,21 @@ pub fn find_of(
     problems.extend(kept_out::find(evidence, &family));
     let recorder = (evidence.threads.iter())
         .find(|thread| Some(thread.pid) == scope.recorder_pid)
-        .map(|thread| evidence.threads.process_of(thread.utid).name.as_str());
+        .map(|thread| thread.upid);
+    let name = |process: Upid| evidence.threads.process(process).name.as_str();
     problems.retain(|problem| {
-        let process = evidence.threads.process_of(problem.thread);
-        let is_recorder = Some(process.name.as_str()) == recorder && !family.has(process.upid);
+        let process = evidence.threads.thread(problem.thread).upid;
+        let is_recorder = Some(name(process)) == recorder.map(name) && !family.has(process);
         is_asked_for(problem.thread) && !is_recorder
     });
+    let makers = makers(evidence, recorder);
+    for problem in &mut problems {
+        let process = evidence.threads.thread(problem.thread).upid;
+        if makers.contains(&process) {
+            problem.felt *= MAKER;
+            problem.score *= MAKER;
+        }
+    }
     problems.sort_by(|a, b| {
         b.score
             .total_cmp(&a.score)
@@ -214,8 +226,25 @@ pub fn find_of(
     chosen
 }
 
+/// Of the programs that started the recorder little is felt: they wait for the recording to end.
+const MAKER: f64 = 0.1;
+
+/// Those who started the recorder, and who started those.
+fn makers(evidence: &Evidence<'_>, recorder: Option<Upid>) -> Vec<Upid> {
+    let parent = |&process: &Upid| {
+        let parent = evidence.threads.process(process).parent;
+        (parent != NONE && parent < process).then_some(parent)
+    };
+    let ancestors = std::iter::successors(recorder, parent);
+    ancestors.skip(1).collect()
+}
+
 /// What was so when the recording began and when it ended may be as it should be.
 const ALL_ALONG: f64 = 0.3;
+
+/// How much more the want of a CPU is felt than a computation, where it is nearly all there is: one
+/// that gets its half is as well off as others.
+const STARVED: f64 = 2.0;
 
 /// What so many ns are worth: of seconds the number counts less than what they were for.
 fn worth(ns: f64) -> f64 {
@@ -258,13 +287,29 @@ fn of_thread(evidence: &Evidence<'_>, family: &Family, thread: Utid) -> Vec<Prob
                 .unwrap_or(0);
             let excess = length.saturating_sub(usual) as f64;
             let is_often = often.contains(&candidate.window.start);
-            let weight = match candidate.wait {
+            let (owed, weight) = match candidate.wait {
                 Some(wait) => {
                     let owed = owed::owed(evidence, &wait, is_often);
-                    let is_usual = owed::lasts_all_along(evidence, &wait);
-                    family.felt_wait(evidence, &wait, owed) * if is_usual { ALL_ALONG } else { 1.0 }
+                    // As long as it had asked for, and nobody may have been expected.
+                    let is_own_choice = wait.kind == WaitKind::Condition && candidate.timed_out;
+                    let owed = if is_own_choice {
+                        owed.min(owed::MAYBE)
+                    } else {
+                        owed
+                    };
+                    let felt = family.felt_wait(evidence, &wait, owed);
+                    match owed::lasts_all_along(evidence, &wait) {
+                        true => (felt, felt * ALL_ALONG),
+                        false => (felt, felt),
+                    }
                 }
-                None => family.felt(evidence, thread, candidate.doing, takes_turns),
+                None => {
+                    let felt = family.felt(evidence, thread, candidate.doing, takes_turns);
+                    // A CPU is owed to who wants one, a computation to nobody that is known.
+                    let starved = candidate.starved as f64 / length.max(1) as f64;
+                    let felt = felt * (1.0 + STARVED * (2.0 * starved - 1.0).max(0.0));
+                    (felt, felt)
+                }
             };
             let kind = match candidate.doing {
                 Doing::Waiting(_) => ProblemKind::Wait,
@@ -276,6 +321,7 @@ fn of_thread(evidence: &Evidence<'_>, family: &Family, thread: Utid) -> Vec<Prob
                 kind,
                 window: candidate.window,
                 felt: weight,
+                owed,
                 score: worth(excess) * weight,
             }
         })

@@ -136,6 +136,7 @@ fn reason(facts: &Facts<'_, '_>) -> String {
         BlameKind::Network => format!("waited for the network{within}"),
         BlameKind::Timer => format!("slept or let a time-out pass{within}"),
         BlameKind::Stopped => "was stopped by a signal or a debugger".to_owned(),
+        BlameKind::Kernel => format!("waited inside the kernel{within}"),
         BlameKind::Paging => format!("waited for memory to be brought in{within}"),
         BlameKind::Unknown => "was not seen".to_owned(),
     }

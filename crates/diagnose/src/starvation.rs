@@ -2,7 +2,7 @@
 
 use hangdog_graph::Evidence;
 use hangdog_timeline::{Cause, State};
-use hangdog_trace::ids::{IDLE, Utid};
+use hangdog_trace::ids::{IDLE, NO_CPU, Upid, Utid};
 use std::collections::HashMap;
 use std::ops::Range;
 
@@ -21,7 +21,8 @@ pub(crate) enum Starvation {
     },
     /// Many shared it.
     Crowd {
-        /// Who had most of what it wanted, if one had much of it.
+        /// Of the program that had most of what it wanted, if one had much of it, the busiest
+        /// thread.
         most: Option<Utid>,
     },
 }
@@ -29,7 +30,7 @@ pub(crate) enum Starvation {
 /// More than this share of the time is most of it.
 const MOST: f64 = 0.5;
 
-/// One of several who had so much of it is named.
+/// One of several programs that had so much of it is named.
 const MUCH: f64 = 0.2;
 
 /// Why `thread` had no CPU in `windows`, of which `throttled` ns are known to be its quota's.
@@ -46,42 +47,57 @@ pub(crate) fn explain(
     let mut had: HashMap<(Utid, u16), u64> = HashMap::new();
     let mut hog_priority: HashMap<Utid, u8> = HashMap::new();
     for window in windows {
-        let Some(cpu) = wanted_cpu(evidence, thread, window) else {
-            continue;
+        // Of one that ran neither before nor after it is not known which CPU it was to have.
+        let cpus = match wanted_cpu(evidence, thread, window) {
+            Some(cpu) => cpu..cpu + 1,
+            None => 0..evidence.timeline.cpu_count() as u16,
         };
-        for occupant in evidence
-            .timeline
-            .cpu(evidence.switches, cpu)
-            .between(window.start, window.end)
-        {
-            let time = occupant.end.min(window.end) - occupant.start.max(window.start);
-            *had.entry((occupant.thread, cpu)).or_default() += time;
-            if let Some(row) = occupant.row {
-                hog_priority.insert(
-                    occupant.thread,
-                    evidence.switches.next_priority[row as usize],
-                );
+        for cpu in cpus {
+            let occupancy = evidence.timeline.cpu(evidence.switches, cpu);
+            for occupant in occupancy.between(window.start, window.end) {
+                let time = occupant.end.min(window.end) - occupant.start.max(window.start);
+                let had = had.entry((occupant.thread, cpu)).or_default();
+                *had = had.saturating_add(time);
+                if let Some(row) = occupant.row {
+                    let priority = evidence.switches.next_priority[row as usize];
+                    hog_priority.insert(occupant.thread, priority);
+                }
             }
         }
     }
-    let most = had
-        .iter()
-        .filter(|((other, _), _)| *other != IDLE && *other != thread)
-        .max_by_key(|((other, cpu), time)| (**time, *other, *cpu));
-    match most {
-        Some((&(hog, cpu), &time)) if time as f64 > MOST * total as f64 => Starvation::Hog {
+    had.retain(|&(other, _), _| other != IDLE && other != thread);
+    let most = (had.iter()).max_by_key(|((other, cpu), time)| (**time, *other, *cpu));
+    if let Some((&(hog, cpu), &time)) = most
+        && time as f64 > MOST * total as f64
+    {
+        return Starvation::Hog {
             thread: hog,
             cpu,
             outranks: priority(evidence, thread, windows)
                 .zip(hog_priority.get(&hog).copied())
                 .is_some_and(|(own, hogs)| hogs < own),
             share: time as f64 / total as f64,
-        },
-        _ => Starvation::Crowd {
-            most: most
-                .filter(|&(_, &time)| time as f64 > MUCH * total as f64)
-                .map(|(&(other, _), _)| other),
-        },
+        };
+    }
+    // The threads of one program had it together.
+    let mut programs: HashMap<Upid, u64> = HashMap::new();
+    for (&(other, _), time) in &had {
+        let program = evidence.threads.thread(other).upid;
+        let program = programs.entry(program).or_default();
+        *program = program.saturating_add(*time);
+    }
+    let most = (programs.iter())
+        .max_by_key(|(program, time)| (**time, **program))
+        .filter(|&(_, &time)| time as f64 > MUCH * total as f64);
+    let busiest = |program: Upid| {
+        let threads = had.iter();
+        let of_it =
+            threads.filter(|((other, _), _)| evidence.threads.thread(*other).upid == program);
+        let most = of_it.max_by_key(|((other, cpu), time)| (**time, *other, *cpu));
+        most.map(|(&(other, _), _)| other)
+    };
+    Starvation::Crowd {
+        most: most.and_then(|(&program, _)| busiest(program)),
     }
 }
 
@@ -116,7 +132,8 @@ fn wanted_cpu(evidence: &Evidence<'_>, thread: Utid, window: &Range<u64>) -> Opt
             .get(next)
             .is_some_and(|i| i.state == State::Running)
     });
-    next_on_cpu.and_then(row).or_else(|| row(at))
+    let cpu = next_on_cpu.and_then(row).or_else(|| row(at));
+    cpu.filter(|&cpu| cpu != NO_CPU)
 }
 
 /// The thread's own priority when it next ran.

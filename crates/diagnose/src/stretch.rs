@@ -179,11 +179,23 @@ impl Joiner<'_, '_> {
         };
         self.evidence.may_be_one_place(before, now)
             && same_object
-            && self.caused_nothing(last.whole.end, part.whole.start)
+            && (self.is_one_request(last, before)
+                || self.caused_nothing(last.whole.end, part.whole.start))
     }
 
-    /// Whether the thread woke nobody in that time, the giving back of locks apart.
+    /// Whether a function that asks and waits for the answer was not done after a long wait.
+    fn is_one_request(&self, last: &Part, row: usize) -> bool {
+        const LONG_NS: u64 = 100_000_000;
+        let stack = self.evidence.switches.user_stack[row];
+        last.whole.duration() >= LONG_NS && self.evidence.shows(stack, Mark::Asks)
+    }
+
+    /// Whether the thread sent nothing to another and woke nobody in that time, the giving back of
+    /// locks apart.
     fn caused_nothing(&mut self, from: u64, to: u64) -> bool {
+        if self.evidence.has_sent(self.thread, from, to) {
+            return false;
+        }
         let wakes = self.evidence.wakes;
         while let Some((&first, rest)) = self.own.split_first()
             && wakes.ts[first as usize] < from

@@ -1,6 +1,6 @@
 //! Who is to blame most, and what it did.
 
-use hangdog_graph::{Evidence, WaitKind};
+use hangdog_graph::{Evidence, Mark, WaitKind};
 use hangdog_trace::ids::Utid;
 use hangdog_trace::words::Left;
 use std::collections::HashMap;
@@ -128,9 +128,15 @@ impl Suspect {
         } else if polls(evidence, &pieces) {
             suspect.class = Class::RepeatedYield;
         }
+        let in_faults = suspect.class == Class::LongRunning && is_in_faults(evidence, &pieces);
+        if in_faults {
+            suspect.class = Class::Paging;
+            suspect.kind = BlameKind::Paging;
+        }
         // A circle and asking again and again are made of all kinds.
         suspect.time_of_class = match suspect.class {
             Class::Circular | Class::RepeatedYield => suspect.time,
+            Class::Paging if in_faults => suspect.time,
             _ => time(&of_kind),
         };
         if suspect.class == Class::Starved {
@@ -141,6 +147,12 @@ impl Suspect {
                 .sum();
             let why = starvation::explain(evidence, thread, &suspect.windows, throttled);
             suspect.starvation = Some(why);
+            if suspect.is_in_own_way(evidence) {
+                suspect.class = Class::LongRunning;
+                suspect.kind = BlameKind::Run;
+                suspect.starvation = None;
+                suspect.windows = on_cpu(&pieces);
+            }
         }
         match suspect.ran_in(&pieces) {
             Some((thread, windows)) => {
@@ -158,6 +170,23 @@ impl Suspect {
             }
         }
         suspect
+    }
+
+    /// Whether others of its own program, which runs more than fits, kept it from the CPU, and none that
+    /// goes before it.
+    fn is_in_own_way(&self, evidence: &Evidence<'_>) -> bool {
+        let process = |thread: Utid| evidence.threads.thread(thread).upid;
+        match self.starvation {
+            Some(
+                Starvation::Crowd { most: Some(other) }
+                | Starvation::Hog {
+                    thread: other,
+                    outranks: false,
+                    ..
+                },
+            ) => process(other) == process(self.thread),
+            _ => false,
+        }
     }
 
     /// Whose running tells what the time went to, and when; none where that was a wait.
@@ -271,6 +300,29 @@ fn polls(evidence: &Evidence<'_>, pieces: &[&Piece]) -> bool {
     samples.len() >= POLLS && mostly_yielding(evidence, &samples)
 }
 
+/// Whether a thread ran to have memory brought in: it waited for that too, and the samples of its
+/// running lie in page faults.
+fn is_in_faults(evidence: &Evidence<'_>, pieces: &[&Piece]) -> bool {
+    const WAITED: f64 = 0.1;
+    const IN_FAULTS: f64 = 0.8;
+    let all: u64 = pieces.iter().map(|piece| piece.ns()).sum();
+    let paging = pieces
+        .iter()
+        .filter(|piece| piece.kind == BlameKind::Paging);
+    let paging: u64 = paging.map(|piece| piece.ns()).sum();
+    let Some(thread) = pieces.first().map(|piece| piece.thread) else {
+        return false;
+    };
+    if (paging as f64) < WAITED * all as f64 {
+        return false;
+    }
+    let samples = samples_of(evidence, thread, &on_cpu(pieces));
+    let in_fault =
+        |&&row: &&usize| evidence.shows(evidence.samples.kernel_stack[row], Mark::PageFault);
+    let faults = samples.iter().filter(in_fault).count();
+    samples.len() >= POLLS && faults as f64 >= IN_FAULTS * samples.len() as f64
+}
+
 /// When a thread was on a CPU. A sample is taken by an interrupt, so the time that interrupts took
 /// belongs to it.
 fn on_cpu(pieces: &[&Piece]) -> Vec<Range<u64>> {
@@ -315,6 +367,7 @@ fn class_of(kind: BlameKind) -> Class {
         | BlameKind::Disk
         | BlameKind::Network
         | BlameKind::Stopped
+        | BlameKind::Kernel
         | BlameKind::Timer => Class::LongWait,
     }
 }

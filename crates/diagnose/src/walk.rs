@@ -16,11 +16,10 @@
 
 use hangdog_graph::belief::{Belief, InVain, beliefs};
 use hangdog_graph::edge::ended_by;
-use hangdog_graph::owed::file_lock;
+use hangdog_graph::owed::asked_again;
 use hangdog_graph::{Edge, EdgeKind, Evidence, Source, Strength, Wait, WaitKind};
 use hangdog_timeline::{Cause, Interval, State};
 use hangdog_trace::ids::Utid;
-use hangdog_trace::object::ObjectKind;
 use hangdog_trace::words::{Context, Left};
 use std::collections::HashMap;
 use std::ops::Range;
@@ -288,6 +287,7 @@ impl<'a, 'e> Walk<'a, 'e> {
         self.step = step;
         let (from, to) = (waiting.from, waiting.to);
         let Belief { edge, probability } = self.believe(&waiting);
+        let mut is_knot = false;
         let follow = match edge.source {
             // Who was born later did not keep it waiting.
             Source::Thread(next)
@@ -307,6 +307,7 @@ impl<'a, 'e> Walk<'a, 'e> {
                 && !self.is_idle(&waiting, next)
                 && !self.is_anybody_home(at, &waiting)
             {
+                is_knot = true;
                 let threads = self.way[at..].to_vec();
                 self.blame.knots.push(Knot {
                     threads,
@@ -314,7 +315,11 @@ impl<'a, 'e> Walk<'a, 'e> {
                 });
             }
         }
-        let kind = own_kind(self.evidence, &edge, &waiting.wait);
+        let kind = match own_kind(self.evidence, &edge, &waiting.wait) {
+            // Why one that waits for its child does so is known, if that waits for it.
+            BlameKind::Unknown if is_knot => BlameKind::Message,
+            kind => kind,
+        };
         let thread = match kind {
             // One that waits to be asked waits on behalf of who asks.
             BlameKind::Network if self.way.len() > 1 && is_home(self.evidence, &waiting.wait) => {
@@ -373,7 +378,19 @@ impl<'a, 'e> Walk<'a, 'e> {
             let step = self.step_to(next, Some(reached));
             self.look(step, next, &during);
         }
-        if !behind.is_empty() {
+        if !behind.is_empty() && waiting.wait.kind == WaitKind::Sleep {
+            let reason = format!("it slept on, though {name} had ended");
+            self.piece(Piece {
+                step,
+                thread: waiting.wait.thread,
+                parts: behind,
+                count: 1,
+                kind: BlameKind::Timer,
+                wait: Some((waiting, Edge::of_sleep(reason))),
+                probability: 1.0,
+                left: None,
+            });
+        } else if !behind.is_empty() {
             let reason = format!("{name} had ended, and nothing names who came after it");
             self.unexplained((step, waiting), behind, reason);
         }
@@ -382,7 +399,7 @@ impl<'a, 'e> Walk<'a, 'e> {
     /// What ended a wait: the most likely, or what a user said.
     fn believe(&mut self, waiting: &Waiting) -> Belief {
         let wait = &waiting.wait;
-        if let Some(edge) = self.file_lock(waiting) {
+        if let Some(edge) = asked_again(self.evidence, wait, waiting.wake, waiting.to) {
             return Belief {
                 edge,
                 probability: 1.0,
@@ -409,6 +426,13 @@ impl<'a, 'e> Walk<'a, 'e> {
             && is_open(&beliefs[0].edge, wait)
         {
             let mut known = baseline::beliefs(self.evidence, baseline, wait);
+            if !known.is_empty() {
+                beliefs.retain(|own| own.edge.kind != EdgeKind::Amid);
+                let all: f64 = beliefs.iter().map(|own| own.probability).sum();
+                beliefs
+                    .iter_mut()
+                    .for_each(|own| own.probability /= all.max(f64::MIN_POSITIVE));
+            }
             let left = 1.0 - known.iter().map(|belief| belief.probability).sum::<f64>();
             beliefs.iter_mut().for_each(|own| own.probability *= left);
             for own in beliefs {
@@ -477,23 +501,6 @@ impl<'a, 'e> Walk<'a, 'e> {
             Source::Timer => edge.wake.is_some() && acted(),
             _ => edge.wake.is_some(),
         }
-    }
-
-    /// Who has the lock of a file that the thread is after: whether it waits for it, or asks again
-    /// and again and sleeps in between.
-    fn file_lock(&self, waiting: &Waiting) -> Option<Edge> {
-        let wait = &waiting.wait;
-        // Who woke a thread that waited for the lock is the one that gave it back.
-        let is_kept_out = match wait.kind {
-            WaitKind::Sleep => true,
-            WaitKind::Lock => {
-                waiting.wake.is_none() && wait.object(self.evidence).kind() == ObjectKind::File
-            }
-            _ => false,
-        };
-        is_kept_out
-            .then(|| file_lock(self.evidence, wait, waiting.to))
-            .flatten()
     }
 
     /// Which of the possibilities an answer means, or that it is none of them. One that is not
@@ -607,7 +614,12 @@ fn is_open(edge: &Edge, wait: &Wait) -> bool {
     let is_of_time = matches!(wait.kind, WaitKind::Sleep | WaitKind::Timer);
     let is_guess = matches!(
         edge.kind,
-        EdgeKind::Unknown | EdgeKind::Timer | EdgeKind::Habit | EdgeKind::Peer | EdgeKind::Asked
+        EdgeKind::Unknown
+            | EdgeKind::Timer
+            | EdgeKind::Habit
+            | EdgeKind::Peer
+            | EdgeKind::Asked
+            | EdgeKind::Amid
     );
     is_guess && !is_of_time
 }
@@ -644,8 +656,7 @@ fn kind_of(kind: WaitKind) -> BlameKind {
         WaitKind::Disk => BlameKind::Disk,
         WaitKind::Paging => BlameKind::Paging,
         WaitKind::Stopped => BlameKind::Stopped,
-        WaitKind::Child | WaitKind::Idle | WaitKind::Kernel | WaitKind::Unknown => {
-            BlameKind::Unknown
-        }
+        WaitKind::Kernel => BlameKind::Kernel,
+        WaitKind::Child | WaitKind::Idle | WaitKind::Unknown => BlameKind::Unknown,
     }
 }

@@ -21,7 +21,7 @@ use std::ops::Range;
 use crate::blame::{Blame, BlameKind, Piece};
 use crate::function::{self, Function};
 use crate::judge::{EVENTS_LOST, Setting};
-use crate::problem::Problem;
+use crate::problem::{Problem, ProblemKind, Severity};
 use crate::profile::Profile;
 use crate::sentence::duration;
 use crate::starvation;
@@ -81,11 +81,15 @@ pub fn run_of(evidence: &Evidence<'_>, command_tid: u32) -> Option<Problem> {
     (start < life.end).then(|| Problem::picked(first.utid, start..life.end))
 }
 
-/// Whether one of the problems stands out of the run: it explains more than the whole does.
+/// Whether one of the problems stands out of the run: it explains more than the whole does. Of a
+/// program that serves somebody, and waits to be asked in between, each severe one does.
 pub fn stands_out(problems: &[Problem], run: &Problem) -> bool {
+    use ProblemKind::{Input, Request, Turn};
     let least = run.duration() as f64 * STANDS_OUT;
-    let is_long = |problem: &Problem| problem.duration() as f64 >= least;
-    problems.iter().any(is_long)
+    problems.iter().any(|problem| {
+        let serves = matches!(problem.kind, Input | Request | Turn);
+        problem.duration() as f64 >= least || serves && problem.severity() == Severity::High
+    })
 }
 
 /// What a program did or lacked.
@@ -117,7 +121,8 @@ impl What {
             (What::AsKind, BlameKind::Network) => "waiting for the network",
             (What::AsKind, BlameKind::Timer) => "sleeping or letting a time-out pass",
             (What::AsKind, BlameKind::Paging) => "waiting for memory to be brought in",
-            (What::AsKind, BlameKind::Stopped) => "stopped by a signal or a debugger",
+            (What::AsKind, BlameKind::Stopped) => "stopped",
+            (What::AsKind, BlameKind::Kernel) => "waiting inside the kernel",
             (What::AsKind, BlameKind::Unknown) => "doing what the trace does not tell",
         }
     }

@@ -103,3 +103,25 @@ fn the_thread_that_took_this_file_has_it() {
     let verdict = explain(&locks(&events), "main", 10_000..211_000);
     assert_eq!(laid_to(&verdict), (0, [0, 200, 0]));
 }
+
+/// A lock that has parts, as a database's: it gets one, and is refused the next right after. All of
+/// that is one time of being kept out.
+#[test]
+fn kept_out_though_it_got_a_part() {
+    let mut events = String::new();
+    for at in [10, 110, 210, 310] {
+        events += &step_of_main(at, "taken");
+        events += &refused(at + 1, 9, "first");
+        events += &nap(at + 2, at + 99);
+    }
+    let found = problems(&locks(&(events + &step_of_main(410, "taken"))), None);
+    let kept_out = found.iter().find(|(name, _)| name == "app");
+    assert_eq!(
+        kept_out.map(|(_, window)| window.clone()),
+        Some(11_000..410_000)
+    );
+}
+
+fn step_of_main(at: u64, step: &str) -> String {
+    format!("{at}ms cpu0 handoff main file-lock {step} object=file:9\n")
+}

@@ -284,3 +284,42 @@ fn parents_in_a_circle() {
     let found = problems(&Recording::new(trace), Some(100));
     assert!(found.len() <= 2, "{found:?}");
 }
+
+/// A circle of waits is the worst that can be, though each of its waits alone would be a batch job's:
+/// a program waits for the end of one that it started and whose output it does not read.
+#[test]
+fn a_circle_is_felt() {
+    let found = |call: &str| {
+        let recording = record(&format!(
+            "process app 100\nthread main app 100 name=app\nprocess tool 300
+            0 cpu0 switch idle -> main
+            1ms fork main -> child tool 300
+            1ms cpu1 switch idle -> child
+            2ms cpu1 switch child -> idle sleeping {call} object=pipe:5
+            3ms cpu0 switch main -> idle sleeping wait4 arg=300
+            end 5s"
+        ));
+        let scope = problem::Scope::default();
+        problem::find(&recording.evidence(), scope)
+            .first()
+            .map(|first| first.felt)
+    };
+    assert_eq!(found("write"), Some(1.0));
+    assert!(found("read").is_none_or(|felt| felt < 0.5));
+}
+
+/// Who wants a CPU and never gets one is kept from something; who computes all the time keeps nobody
+/// waiting that is known, though it took as long.
+#[test]
+fn the_starved_before_the_busy() {
+    let found = found(
+        "0 cpu0 switch idle -> other
+        0 cpu1 switch idle -> main
+        1ms cpu1 switch main -> other preempted
+        3s cpu1 switch other -> main
+        3.1s cpu1 switch main -> idle dead
+        end 3.2s",
+        None,
+    );
+    assert_eq!(found[0].0, "app", "{found:?}");
+}

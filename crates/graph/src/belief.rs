@@ -56,9 +56,10 @@ pub fn beliefs(
         Source::Thread(waker) => Some(waker),
         _ => None,
     };
+    let middle = wait.start + wait.duration() / 2;
     for (&other, ended) in &history.by_thread {
-        // Who was dead could not have ended it.
-        if Some(other) == woken_by || evidence.timeline.life(other).end <= wait.start {
+        // Who was dead for most of it did not keep it up.
+        if Some(other) == woken_by || evidence.timeline.life(other).end <= middle {
             continue;
         }
         let last = if history.last == Some(other) {
@@ -74,8 +75,10 @@ pub fn beliefs(
         all.push((weight, habit(evidence, &edge, other, ended.times)));
     }
     for asked in owed::asked(evidence, wait) {
-        if woken_by.map(Source::Thread) == Some(asked.source) {
-            continue;
+        let is_dead = |other: Utid| evidence.timeline.life(other).end <= middle;
+        match asked.source {
+            Source::Thread(other) if woken_by == Some(other) || is_dead(other) => continue,
+            _ => {}
         }
         match all
             .iter_mut()
@@ -84,6 +87,14 @@ pub fn beliefs(
             Some((weight, _)) => *weight += ASKED,
             None => all.push((ASKED, asked)),
         }
+    }
+    // Where nothing is known of such waits, it counts who is there.
+    if woken_by.is_none()
+        && all.is_empty()
+        && let Some(guess) =
+            owed::amid_something(evidence, wait).or_else(|| owed::relative(evidence, wait))
+    {
+        all.push((GUESS, guess));
     }
     all.push((own_weight(&edge, wait, in_vain, &history), edge));
     // Who had woken it in vain so often may have done so once more, while what it waited for came
@@ -168,6 +179,8 @@ const IN_VAIN: f64 = 0.3;
 const UNSEEN: f64 = 0.3;
 /// The weight of one that was woken right before the wait.
 const ASKED: f64 = 1.0;
+/// The weight of one that may be it by what it does, or by whose child it is.
+const GUESS: f64 = 1.5;
 /// What was seen counts as so many earlier ends.
 const SEEN: usize = 2;
 

@@ -51,6 +51,8 @@ pub enum EdgeKind {
     Peer,
     /// One that it woke right before it waited, as if to ask for something.
     Asked,
+    /// Nothing names who should have done it; this thread of the same process is amid something.
+    Amid,
     /// The one who brought it the last time, where nobody did this time.
     Habit,
     /// The same thread went on, perhaps with other work.
@@ -82,6 +84,7 @@ impl EdgeKind {
             EdgeKind::Awaited => "awaited",
             EdgeKind::Peer => "peer",
             EdgeKind::Asked => "asked",
+            EdgeKind::Amid => "amid",
             EdgeKind::Habit => "habit",
             EdgeKind::Next => "next",
             EdgeKind::Input => "input",
@@ -159,6 +162,13 @@ impl Edge {
     }
 }
 
+impl Edge {
+    /// The end of a sleep.
+    pub fn of_sleep(reason: impl Into<String>) -> Edge {
+        Edge::new(Kind::Timer, Strong, Source::Timer, reason)
+    }
+}
+
 use EdgeKind as Kind;
 use Strength::{Strong, Weak};
 
@@ -187,7 +197,7 @@ pub fn ended_by(evidence: &Evidence<'_>, wait: &Wait, wake: Option<usize>) -> Ed
             return Edge::new(Kind::Kill, Strong, Source::Nobody, reason);
         }
         WaitKind::Sleep => {
-            return Edge::new(Kind::Timer, Strong, Source::Timer, "it asked to sleep");
+            return Edge::of_sleep("it asked to sleep");
         }
         _ => {}
     }
@@ -237,6 +247,13 @@ fn answer(evidence: &Evidence<'_>, wait: &Wait, wake: usize) -> Answer {
     if Context::from(wakes.context[wake]) != Context::Task {
         return Answer::Yes;
     }
+    let shows = |mark| evidence.shows(wakes.kernel_stack[wake], mark);
+    if shows(Mark::Frozen) {
+        return Answer::GoOn;
+    }
+    if shows(Mark::Setting) {
+        return Answer::No("a setting of the kernel was changed, which let it go on");
+    }
     // Programs wake each other by signals; but those that stop and let go on say nothing.
     match (evidence.call(wakes.call[wake]), wakes.arg[wake]) {
         (Call::Kill, SIGCONT) if wait.row.is_none() => Answer::GoOn,
@@ -272,7 +289,7 @@ fn woken(evidence: &Evidence<'_>, wait: &Wait, row: usize) -> Edge {
     // A time-out ended the wait: what it waited for did not come.
     if matches!(context, Context::Hrtimer | Context::Timer)
         && wait.kind != WaitKind::Timer
-        && let Some(edge) = expected(evidence, wait)
+        && let Some(edge) = expected(evidence, wait).or_else(|| owed::likely_holder(evidence, wait))
     {
         return edge;
     }
@@ -344,8 +361,16 @@ fn by_thread(
     }
 }
 
-/// Who should have ended the wait, by what the wait itself names.
+/// Who should have ended the wait, by what the wait itself names. Whoever awaits the recorder waits for
+/// the recording to end, and that is nobody's doing.
 fn expected(evidence: &Evidence<'_>, wait: &Wait) -> Option<Edge> {
+    named(evidence, wait).filter(|edge| match edge.source {
+        Source::Thread(thread) => Some(evidence.threads.thread(thread).pid) != evidence.recorder,
+        _ => true,
+    })
+}
+
+fn named(evidence: &Evidence<'_>, wait: &Wait) -> Option<Edge> {
     if let Some(holder) = wait.holder {
         let name = evidence.name(holder);
         return Some(match wait.kind {
@@ -395,7 +420,9 @@ fn expected(evidence: &Evidence<'_>, wait: &Wait) -> Option<Edge> {
 
 /// The same of a wait that nothing ended, not even a time-out.
 fn should_come(evidence: &Evidence<'_>, wait: &Wait) -> Option<Edge> {
-    expected(evidence, wait).or_else(|| only_one(evidence, wait))
+    expected(evidence, wait)
+        .or_else(|| owed::likely_holder(evidence, wait))
+        .or_else(|| only_one(evidence, wait))
 }
 
 fn call_of(evidence: &Evidence<'_>, wait: &Wait) -> Option<Call> {

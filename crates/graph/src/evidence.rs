@@ -10,13 +10,14 @@ use hangdog_trace::stacks::StackTable;
 use hangdog_trace::tables::{Handoffs, Samples, Switches, Transfers, Wakes};
 use hangdog_trace::words::{Context, StackEnd};
 use std::collections::HashMap;
-use std::ops::Deref;
+use std::ops::{Deref, Range};
 
 use crate::file_locks::{File, FileLocks};
 use crate::marks::{Mark, Marks};
-use crate::names;
+use crate::owed::stopped;
 use crate::sampling::Sampling;
 use crate::wakers::Wakers;
+use crate::{fore, names};
 
 /// What was read of a trace.
 pub struct Tables<'a> {
@@ -40,6 +41,8 @@ pub struct Tables<'a> {
     pub stacks: &'a StackTable,
     /// System calls of the machine that was recorded.
     pub calls: Calls,
+    /// The pid of the recorder: nobody is kept waiting by that, though its maker awaits its end.
+    pub recorder: Option<u32>,
 }
 
 /// What is known: the tables, and what is looked up so often that it is worked out once.
@@ -51,6 +54,12 @@ pub struct Evidence<'a> {
     file_locks: FileLocks,
     /// Rows of `transfers` by object, in order.
     uses: HashMap<u64, Vec<u32>>,
+    /// Rows of `transfers` by thread, in order.
+    used: HashMap<Utid, Vec<u32>>,
+    /// The threads that stand for programs and are not their first, by those.
+    joined: HashMap<Utid, Utid>,
+    /// Threads that were stopped at any time.
+    stopped: Vec<Utid>,
 }
 
 impl<'a> Deref for Evidence<'a> {
@@ -72,17 +81,26 @@ impl<'a> Evidence<'a> {
         let wakers = Wakers::new(tables.wakes, |row| is_own(&tables, &marks, row));
         let threads = tables.timeline.threads().end as usize;
         let mut uses: HashMap<u64, Vec<u32>> = HashMap::new();
+        let mut used: HashMap<Utid, Vec<u32>> = HashMap::new();
         for (row, &object) in tables.transfers.object.iter().enumerate() {
             uses.entry(object).or_default().push(row as u32);
+            let thread = tables.transfers.thread[row];
+            used.entry(thread).or_default().push(row as u32);
         }
-        Evidence {
+        let mut evidence = Evidence {
             uses,
+            used,
             sampling: Sampling::new(tables.samples),
             file_locks: FileLocks::new(tables.handoffs, tables.threads, threads),
             tables,
             marks,
             wakers,
-        }
+            joined: HashMap::new(),
+            stopped: Vec::new(),
+        };
+        evidence.stopped = stopped::stopped(&evidence);
+        evidence.joined = fore::joined(&evidence);
+        evidence
     }
 
     /// Where the thread waits that leaves its CPU by a row of `switches`.
@@ -137,6 +155,31 @@ impl<'a> Evidence<'a> {
         }
     }
 
+    /// Threads that were stopped at any time, in order.
+    pub(crate) fn stopped(&self) -> &[Utid] {
+        &self.stopped
+    }
+
+    /// Whether a thread stands for its program: it is the first, or the one whose end that awaits.
+    pub fn stands_for_program(&self, thread: Utid) -> bool {
+        let known = self.threads.thread(thread);
+        match known.is_main() {
+            true => !self.joined.contains_key(&thread),
+            false => self.joined.values().any(|&joined| joined == thread),
+        }
+    }
+
+    /// The thread whose end a program's first thread does nothing but wait for.
+    pub fn joined_by(&self, first: Utid) -> Option<Utid> {
+        self.joined.get(&first).copied()
+    }
+
+    /// A thread's life without a wait in front of it of which the trace saw no beginning: that of a
+    /// command for its recording to begin, or of a thread that was there before.
+    pub fn seen_life(&self, thread: Utid) -> Range<u64> {
+        fore::seen_life(self, thread)
+    }
+
     /// Whether a process passes on what others send: a display server or a message bus. What comes
     /// back from it need not be an answer.
     pub fn passes_on(&self, process: Upid) -> bool {
@@ -180,7 +223,44 @@ impl<'a> Evidence<'a> {
 
     /// Rows of `transfers` by an end of a connection before a moment, the last first.
     pub(crate) fn uses_before(&self, object: Object, ts: u64) -> impl Iterator<Item = usize> + '_ {
-        let rows = self.uses.get(&object.0).map_or(&[][..], Vec::as_slice);
+        self.before(self.uses.get(&object.0), ts)
+    }
+
+    /// The row of `transfers` by which a thread used any connection last before a moment.
+    pub(crate) fn last_used(&self, thread: Utid, ts: u64) -> Option<usize> {
+        self.before(self.used.get(&thread), ts).next()
+    }
+
+    /// The connection from which a thread received something first in a time.
+    pub fn received(&self, thread: Utid, from: u64, to: u64) -> Option<Object> {
+        let used = self.before(self.used.get(&thread), to);
+        let within = used.take_while(|&row| self.transfers.ts[row] >= from);
+        let first = within.filter(|&row| !self.transfers.sent[row]).last()?;
+        Some(Object(self.transfers.object[first]))
+    }
+
+    /// Whether a thread sent something over a connection in a time, and not only once more what it had
+    /// sent in vain.
+    pub fn has_sent(&self, thread: Utid, from: u64, to: u64) -> bool {
+        let transfers = self.transfers;
+        let sends = |row: usize| transfers.sent[row] && transfers.bytes[row] > 0;
+        let is_new = |row: usize| {
+            let object = Object(transfers.object[row]);
+            let before = self.uses_before(object, transfers.ts[row]);
+            let mut own = before.filter(|&earlier| transfers.thread[earlier] == thread);
+            own.next().is_none_or(|earlier| !transfers.sent[earlier])
+        };
+        let used = self.before(self.used.get(&thread), to);
+        let mut used = used.take_while(|&row| transfers.ts[row] >= from);
+        used.any(|row| sends(row) && is_new(row))
+    }
+
+    fn before<'s>(
+        &'s self,
+        rows: Option<&'s Vec<u32>>,
+        ts: u64,
+    ) -> impl Iterator<Item = usize> + 's {
+        let rows = rows.map_or(&[][..], Vec::as_slice);
         let until = rows.partition_point(|&row| self.transfers.ts[row as usize] < ts);
         rows[..until].iter().rev().map(|&row| row as usize)
     }

@@ -11,7 +11,7 @@
 //! - [`edge`]: what ended a wait, or who could have ended it.
 //! - [`belief`]: what else it may have been, and how likely each is.
 //! - [`history`]: how such waits ended before.
-//! - [`role`]: what a thread is for.
+//! - [`role`]: what a thread is for; [`fore`]: which stands for its program.
 //! - [`vertex`]: all lives cut into vertices; [`message`]: sends matched to receives;
 //!   [`graph`]: both, and the edges between them.
 //! - [`part`]: what of it a person looks at; [`dot`]: that part as a drawing.
@@ -23,6 +23,7 @@ pub mod dot;
 pub mod edge;
 pub mod evidence;
 mod file_locks;
+pub mod fore;
 pub mod graph;
 mod groups;
 mod handover;

@@ -12,7 +12,7 @@ use crate::names;
 
 /// Something that the functions on a stack tell.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-#[repr(u16)]
+#[repr(u32)]
 pub enum Mark {
     /// A lock is waited for.
     LockWait = 1,
@@ -38,6 +38,24 @@ pub enum Mark {
     Asks = 1024,
     /// The kernel waits for somebody to open the other end of a FIFO.
     OpensFifo = 2048,
+    /// A library's function that waits for a child to end.
+    AwaitsChild = 4096,
+    /// Python waits for a lock, perhaps for that of a condition.
+    PythonLock = 8192,
+    /// Python waits for a condition, or for work.
+    PythonCondition = 16384,
+    /// A library's function that sleeps.
+    Sleeps = 32768,
+    /// A database waits for a lock on what it keeps.
+    DatabaseLock = 65536,
+    /// The freezer of a control group keeps the thread from running, or lets it go on.
+    Frozen = 1 << 17,
+    /// The kernel lets go on whom a setting of its own kept: of a control group, or a file system.
+    Setting = 1 << 18,
+    /// A library's function that asks somebody on a message bus.
+    AsksBus = 1 << 19,
+    /// The kernel handles a page fault.
+    PageFault = 1 << 20,
 }
 
 /// Marks that one of the innermost few frames shows, by a part of its function's name.
@@ -48,10 +66,10 @@ const INNERMOST: [(Mark, &[&str]); 4] = [
     (Mark::Signal, names::SIGNAL),
 ];
 /// So many functions are the innermost few.
-const FEW: usize = 4;
+const FEW: usize = 6;
 
-/// Marks that any frame shows, by its function's name.
-const ANYWHERE: [(Mark, &[&str]); 8] = [
+/// Marks that any frame shows, by its function's name, or by the start of it.
+const ANYWHERE: [(Mark, &[&str]); 17] = [
     (Mark::Idle, names::IDLE),
     (Mark::DiskWait, names::DISK_WAIT),
     (Mark::DiskWake, names::DISK_WAKE),
@@ -60,11 +78,20 @@ const ANYWHERE: [(Mark, &[&str]); 8] = [
     (Mark::Terminal, names::TERMINAL),
     (Mark::Asks, names::ASKS),
     (Mark::OpensFifo, names::OPENS_FIFO),
+    (Mark::AwaitsChild, names::AWAITS_CHILD),
+    (Mark::PythonLock, names::PYTHON_LOCK),
+    (Mark::PythonCondition, names::PYTHON_CONDITION),
+    (Mark::Sleeps, names::SLEEPS),
+    (Mark::DatabaseLock, names::DATABASE_LOCK),
+    (Mark::Frozen, names::FROZEN),
+    (Mark::Setting, names::SETTING),
+    (Mark::AsksBus, names::ASKS_BUS),
+    (Mark::PageFault, names::PAGE_FAULT),
 ];
 
 /// The marks of all stacks, by their rows.
 pub(crate) struct Marks {
-    marks: Vec<u16>,
+    marks: Vec<u32>,
     /// The first stack of the same frames.
     same: Vec<StackId>,
     /// The first stack of the same innermost frames.
@@ -76,7 +103,7 @@ const NEAR: usize = 3;
 
 impl Marks {
     pub(crate) fn new(stacks: &StackTable) -> Marks {
-        let mut by_function: HashMap<&str, (u16, u16)> = HashMap::new();
+        let mut by_function: HashMap<&str, (u32, u32)> = HashMap::new();
         let mut first: HashMap<&[u32], StackId> = HashMap::new();
         let mut first_near: HashMap<&[u32], StackId> = HashMap::new();
         let (mut marks, mut same, mut near) = (Vec::new(), Vec::new(), Vec::new());
@@ -103,7 +130,7 @@ impl Marks {
     pub(crate) fn shows(&self, stacks: &StackTable, stack: StackId, mark: Mark) -> bool {
         stacks
             .row(stack)
-            .is_some_and(|row| self.marks[row] & mark as u16 != 0)
+            .is_some_and(|row| self.marks[row] & mark as u32 != 0)
     }
 
     pub(crate) fn near(&self, stacks: &StackTable, stack: StackId) -> StackId {
@@ -115,15 +142,23 @@ impl Marks {
     }
 }
 
+/// Whether a function has a name, or begins with it where that is a part.
+fn is_named(function: &str, name: &str) -> bool {
+    match name.ends_with(['(', ':']) || name.ends_with('_') && name.contains("::") {
+        true => function.starts_with(name),
+        false => function == name,
+    }
+}
+
 /// What a function shows among the innermost few, and what anywhere.
-fn marks_of(function: &str) -> (u16, u16) {
+fn marks_of(function: &str) -> (u32, u32) {
     let innermost = INNERMOST
         .iter()
         .filter(|(_, parts)| parts.iter().any(|&part| function.contains(part)))
-        .fold(0, |marks, (mark, _)| marks | *mark as u16);
+        .fold(0, |marks, (mark, _)| marks | *mark as u32);
     let anywhere = ANYWHERE
         .iter()
-        .filter(|(_, names)| names.contains(&function))
-        .fold(0, |marks, (mark, _)| marks | *mark as u16);
+        .filter(|(_, names)| names.iter().any(|name| is_named(function, name)))
+        .fold(0, |marks, (mark, _)| marks | *mark as u32);
     (innermost, anywhere)
 }

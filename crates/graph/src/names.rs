@@ -19,6 +19,17 @@ pub const LOCK_WAIT: &[&str] = &[
     "pthread_mutex_timedlock",
     "__pthread_rwlock_rdlock",
     "__pthread_rwlock_wrlock",
+    "rb_mutex_lock",
+    "rb_mutex_synchronize",
+    "ObjectMonitor::enter",
+    "ObjectMonitor::EnterI",
+    "futex::Mutex::lock_contended",
+    "futex::RwLock::read_contended",
+    "futex::RwLock::write_contended",
+    "RawMutex::lock_slow",
+    "RawRwLock::lock_shared_slow",
+    "RawRwLock::lock_exclusive_slow",
+    "absl::Mutex::LockSlow",
 ];
 
 /// A condition is being waited for; where that is a wait for a lock, it is the condition's own,
@@ -118,6 +129,17 @@ pub const MESSAGE_BUSES: &[&str] = &[
 /// Functions of the kernel in which somebody waits who opens a FIFO.
 pub(crate) const OPENS_FIFO: &[&str] = &["wait_for_partner"];
 
+/// Those of the functions below that ask somebody on a message bus.
+pub(crate) const ASKS_BUS: &[&str] = &[
+    "g_dbus_connection_call_sync",
+    "g_dbus_connection_send_message_with_reply_sync",
+    "g_dbus_proxy_call_sync",
+    "g_dbus_proxy_new_sync",
+    "dbus_connection_send_with_reply_and_block",
+    "dbus_pending_call_block",
+    "sd_bus_call",
+];
+
 /// Functions of libraries that ask somebody and come back with the answer.
 pub const ASKS: &[&str] = &[
     "g_dbus_connection_call_sync",
@@ -140,6 +162,80 @@ pub const ASKS: &[&str] = &[
     "mysql_real_query",
     "redisGetReply",
     "getaddrinfo",
+];
+
+/// The function of Python that waits for a lock, also for that of a condition or a queue.
+pub(crate) const PYTHON_LOCK: &[&str] = &["PyThread_acquire_lock_timed"];
+
+/// Functions of Python's library in which a lock is not what is waited for.
+pub(crate) const PYTHON_CONDITION: &[&str] =
+    &["Condition.wait", "Thread._wait_for_tstate_lock", "_worker"];
+
+/// Functions by which a thread sleeps in another way than by the system call.
+pub(crate) const SLEEPS: &[&str] = &[
+    "JVM_Sleep",
+    "JavaThread::sleep",
+    "JavaThread::sleep(long)",
+    "rb_thread_sleep",
+    "rb_thread_wait_for",
+    "std::thread::sleep",
+];
+
+/// Functions of PostgreSQL and MariaDB that wait for a lock on a row, a table or a number, or for a
+/// standby; by the start of their names. What else a storage engine waits for is no condition.
+pub(crate) const DATABASE_LOCK: &[&str] = &[
+    "ProcSleep",
+    "SyncRepWaitForLSN",
+    "lock_wait(",
+    "lock_wait_suspend_thread(",
+    "MDL_wait::timed_wait(",
+    "MDL_context::acquire_lock(",
+    "handler::ha_index_",
+    "handler::ha_rnd_",
+    "handler::ha_read_",
+    "handler::ha_write_row(",
+    "handler::ha_update_row(",
+    "handler::ha_delete_row(",
+];
+
+/// Functions of the kernel by which the freezer of a control group stops threads and lets them go on.
+pub(crate) const FROZEN: &[&str] = &[
+    "do_freezer_trap",
+    "__refrigerator",
+    "cgroup_freeze_write",
+    "cgroup_do_freeze",
+    "freezer_write",
+    "__thaw_task",
+];
+
+/// Functions of the kernel that handle a page fault, on x86-64 and arm64.
+pub(crate) const PAGE_FAULT: &[&str] = &["exc_page_fault", "do_user_addr_fault", "do_page_fault"];
+
+/// Functions of the kernel by which a person changes a setting that keeps others waiting.
+pub(crate) const SETTING: &[&str] = &[
+    "cgroup_file_write",
+    "memory_max_write",
+    "memory_high_write",
+    "thaw_super",
+    "thaw_super_locked",
+    "bdev_thaw",
+];
+
+/// Programs that lend the connections to a database to one client at a time.
+pub(crate) const POOLERS: &[&str] = &["pgbouncer", "pgpool", "odyssey", "proxysql"];
+
+/// Functions that wait for a child to end, by looking again and again or by its pipes.
+pub(crate) const AWAITS_CHILD: &[&str] = &[
+    "Popen._wait",
+    "Popen.wait",
+    "Popen._communicate",
+    "Popen.communicate",
+    "g_spawn_sync",
+    "g_subprocess_wait",
+    "g_subprocess_communicate",
+    "QProcess::waitForFinished",
+    "QProcess::waitForFinished(int)",
+    "node::SyncProcessRunner::",
 ];
 
 /// Kernel code that hands on what came in by a terminal.

@@ -7,9 +7,12 @@
 use hangdog_trace::ids::Utid;
 use hangdog_trace::tables::Samples;
 
-/// The time between two samples of a CPU that is busy, ns; none where there is no sampling.
+/// When samples were taken.
 pub(crate) struct Sampling {
+    /// The time between two samples of a CPU that is busy, ns; none where there is no sampling.
     gap: Option<u64>,
+    /// When the first sample of all was taken: sampling begins a little after the recording.
+    first: u64,
 }
 
 /// So many samples should have met a thread before their absence says anything.
@@ -34,6 +37,7 @@ impl Sampling {
         // An idle CPU is not sampled: the shorter gaps are those of a busy one.
         Sampling {
             gap: gaps.get(gaps.len() / 4).copied().filter(|&gap| gap > 0),
+            first: samples.ts.first().copied().unwrap_or(0),
         }
     }
 
@@ -42,6 +46,7 @@ impl Sampling {
         let Some(gap) = self.gap else {
             return false;
         };
+        let from = from.max(self.first);
         let expected = to.saturating_sub(from) / gap;
         if expected < ENOUGH {
             return false;

@@ -37,7 +37,7 @@ pub enum WaitKind {
     Paging,
     /// For something at the other end of a terminal or device.
     Device,
-    /// Stopped by a signal or a debugger.
+    /// Stopped by a signal, a debugger, or the freezer of its control group.
     Stopped,
     /// For something inside the kernel.
     Kernel,
@@ -145,8 +145,10 @@ impl Wait {
             WaitKind::Child => "waited for a child process to end".to_owned(),
             WaitKind::Signal => format!("waited for a signal in {call}"),
             WaitKind::Sleep => match evidence.switches.arg[row] {
-                0 => format!("slept in {call}"),
-                asked => format!("slept in {call}, as asked for {}", milliseconds(asked)),
+                asked if asked > 0 && evidence.call(evidence.switches.call[row]) == Call::Sleep => {
+                    format!("slept in {call}, as asked for {}", milliseconds(asked))
+                }
+                _ => format!("slept in {call}"),
             },
             WaitKind::Timer => "waited for a timer to fire".to_owned(),
             WaitKind::Disk => format!("waited for the disk in {call}"),
@@ -165,6 +167,39 @@ impl Wait {
     pub fn is_for_served_file(&self, evidence: &Evidence<'_>) -> bool {
         self.kind == WaitKind::Message
             && is_served(evidence, self.object(evidence), self.kernel_stack(evidence))
+    }
+
+    /// Whether a program's own lock is waited for, as the functions on its stack tell, by whatever
+    /// means the language has for that. A thread of Python may wait for work in the same way.
+    pub fn is_for_own_lock(&self, evidence: &Evidence<'_>) -> bool {
+        let stack = self.user_stack(evidence);
+        match self.kind {
+            WaitKind::Lock => self.is_within_process(evidence),
+            WaitKind::Poll | WaitKind::Message => evidence.shows(stack, Mark::LockWait),
+            WaitKind::Condition => {
+                evidence.shows(stack, Mark::PythonLock)
+                    && !evidence.shows(stack, Mark::PythonCondition)
+            }
+            _ => false,
+        }
+    }
+
+    /// Whether it waits for room for what it writes.
+    pub fn writes(&self, evidence: &Evidence<'_>) -> bool {
+        let call = |row: usize| evidence.call(evidence.switches.call[row]);
+        self.row.is_some_and(|row| call(row) == Call::Write)
+    }
+
+    /// Whether only a thread of the same process can end it: it waits on a futex that is not shared, or
+    /// for an eventfd.
+    pub fn is_within_process(&self, evidence: &Evidence<'_>) -> bool {
+        let Some(row) = self.row else {
+            return false;
+        };
+        match evidence.call(evidence.switches.call[row]) {
+            Call::Futex => evidence.switches.arg[row] & FUTEX_PRIVATE != 0,
+            _ => self.object(evidence).kind() == ObjectKind::Eventfd,
+        }
     }
 
     fn kernel_function(&self, evidence: &Evidence<'_>) -> Option<String> {
@@ -202,10 +237,11 @@ fn kind(evidence: &Evidence<'_>, row: usize, holder: Option<Utid>) -> WaitKind {
     let object = Object(switches.object[row]);
     let (user, kernel) = (switches.user_stack[row], switches.kernel_stack[row]);
     let uninterruptible = left == Left::Uninterruptible;
-    if left == Left::Stopped {
+    if left == Left::Stopped || evidence.shows(kernel, Mark::Frozen) {
         return WaitKind::Stopped;
     }
-    if uninterruptible && is_served(evidence, object, kernel) {
+    let is_amid_call = uninterruptible || evidence.shows(kernel, Mark::ServedFile);
+    if is_amid_call && is_served(evidence, object, kernel) {
         return WaitKind::Message;
     }
     let on_disk = uninterruptible && evidence.shows(kernel, Mark::DiskWait);
@@ -225,6 +261,7 @@ fn kind(evidence: &Evidence<'_>, row: usize, holder: Option<Utid>) -> WaitKind {
             FutexOp::LockPi | FutexOp::LockPi2 => WaitKind::Lock,
             // Whatever the scheduler keeps in its futex, it is not the program's lock.
             _ if evidence.shows(user, Mark::Idle) => WaitKind::Idle,
+            _ if evidence.shows(user, Mark::Sleeps) => WaitKind::Sleep,
             _ if evidence.shows(user, Mark::LockWait) => WaitKind::Lock,
             // A join names its thread as well, but by a futex that the kernel shares.
             _ if holder.is_some() && switches.arg[row] & FUTEX_PRIVATE != 0 => WaitKind::Lock,

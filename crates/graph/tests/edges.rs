@@ -422,7 +422,41 @@ fn habit() {
         edge.reason
     );
     let elsewhere = recording("rest").last_beliefs("main");
-    assert_eq!(elsewhere[0].edge.kind, Kind::Unknown);
+    assert!(
+        elsewhere
+            .iter()
+            .all(|belief| belief.edge.kind != Kind::Habit)
+    );
+}
+
+/// Who changes a setting of the kernel by which a thread was kept is not the one it waited for: the
+/// freezer of a control group stops it, and a memory limit is its group's.
+#[test]
+fn settings_are_no_answers() {
+    let edge = |kstack: &str| {
+        let recording = Recording::of(&format!(
+            "{PEOPLE}
+            1ms cpu0 switch main -> idle uninterruptible kstack=schedule;mem_cgroup_oom_synchronize
+            20ms cpu1 wake worker -> main write object=file:7 kstack={kstack}
+            20.1ms cpu0 switch idle -> main
+            end 100ms"
+        ));
+        let edge = recording.last_edge("main");
+        (edge.kind, edge.source)
+    };
+    let nobody = Source::Nobody;
+    assert_eq!(
+        edge("try_to_wake_up;memory_max_write"),
+        (Kind::Unknown, nobody)
+    );
+    assert_eq!(
+        edge("try_to_wake_up;cgroup_do_freeze"),
+        (Kind::Kill, nobody)
+    );
+    assert!(matches!(
+        edge("try_to_wake_up;vfs_write").1,
+        Source::Thread(_)
+    ));
 }
 
 /// A wake that only let the thread die, killed with its process, is not what it waited for: the

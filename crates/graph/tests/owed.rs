@@ -40,3 +40,146 @@ fn a_peer_is_not_one_that_was_asked() {
         assert_eq!(found, [kind]);
     }
 }
+
+/// A program, its other threads, and processes beside it; `events` end with a wait of `main` that
+/// nothing ends. Who is believed to owe it, and how that is known.
+fn owed(people: &str, events: &str) -> Option<(String, EdgeKind)> {
+    let recording = Recording::of(&format!(
+        "process app 100
+        thread main app 100 name=app
+        {people}
+        0 cpu0 switch idle -> main
+        {events}
+        end 5s"
+    ));
+    let believed = recording.last_beliefs("main");
+    let edge = &believed.first()?.edge;
+    match edge.source {
+        Source::Thread(thread) => {
+            let name = recording
+                .trace
+                .threads
+                .iter()
+                .find(|(_, utid)| **utid == thread);
+            Some((name?.0.clone(), edge.kind))
+        }
+        _ => None,
+    }
+}
+
+fn by(name: &str, kind: EdgeKind) -> Option<(String, EdgeKind)> {
+    Some((name.to_owned(), kind))
+}
+
+/// A request over a connection that was closed before anybody looked at what is open: what the
+/// thread sent last. One that it sent before it received something else is done with.
+#[test]
+fn a_request_by_a_connection_that_was_never_seen_open() {
+    let people = "process server 200\nthread server server 200
+        0 socket app object=inet:1 local=127.0.0.1:5000 remote=127.0.0.1:80
+        0 socket server object=inet:2 local=127.0.0.1:80 remote=127.0.0.1:5000
+        0 socket server object=inet:3 local=127.0.0.1:80
+        0 socket app object=inet:4 local=127.0.0.1:6000 remote=127.0.0.1:90
+        0 cpu1 switch idle -> server
+        0 open server object=inet:3 kind=listener
+        1ms cpu1 switch server -> idle sleeping read object=file:7";
+    let wait = "3ms cpu0 switch main -> idle sleeping poll";
+    let asked = format!("2ms transfer main sent 8 object=inet:1\n{wait}");
+    assert_eq!(owed(people, &asked), by("server", EdgeKind::Peer));
+    let done = format!(
+        "1ms transfer main sent 8 object=inet:1
+        2ms transfer main received 8 object=inet:4\n{wait}"
+    );
+    assert_eq!(owed(people, &done), None);
+}
+
+/// A pipe of which nobody was seen with the other end: who reads waits for what it started, who
+/// writes for its parent.
+#[test]
+fn a_pipe_that_was_never_seen_open() {
+    let child = "0.5ms fork main -> child tool 300
+        0.5ms cpu1 switch idle -> child
+        1ms cpu1 switch child -> idle sleeping clock_nanosleep arg=9s";
+    let wait =
+        |call: &str| format!("{child}\n2ms cpu0 switch main -> idle sleeping {call} object=pipe:5");
+    assert_eq!(
+        owed("process tool 300", &wait("read")),
+        by("child", EdgeKind::Peer)
+    );
+    assert_eq!(owed("process tool 300", &wait("write")), None);
+}
+
+/// A lock that names no holder, by the functions of the language: who of the other threads is amid
+/// something may have it; one that waits for work has not.
+#[test]
+fn a_lock_without_a_name() {
+    let people = "thread sleeper app 101\nthread idler app 102
+        0 cpu1 switch idle -> sleeper
+        0 cpu2 switch idle -> idler
+        1ms cpu1 switch sleeper -> idle sleeping clock_nanosleep arg=9s stack=nanosleep;retry
+        1ms cpu2 switch idler -> idle sleeping futex arg=128 object=futex:0x9 stack=pthread_cond_wait;_worker";
+    let wait = |stack: &str| {
+        format!(
+            "2ms cpu0 switch main -> idle sleeping futex arg=128 object=futex:0x1 stack={stack}"
+        )
+    };
+    let lock = "sem_wait;PyThread_acquire_lock_timed;refresh";
+    assert_eq!(owed(people, &wait(lock)), by("sleeper", EdgeKind::Amid));
+    let java = "pthread_cond_timedwait;park;ObjectMonitor::EnterI(JavaThread*)";
+    assert_eq!(owed(people, &wait(java)), by("sleeper", EdgeKind::Amid));
+}
+
+/// A process that is stopped, two hands away: the one that was asked is idle, and its helper at the
+/// other end of a pipe does not go on. Where nobody is stopped, nobody is named beyond the first.
+#[test]
+fn one_that_is_stopped_within_reach() {
+    let people = |left: &str| {
+        format!(
+            "process relay 200\nthread relay relay 200
+            process helper 300\nthread helper helper 300
+            0 open app object=pipe:4 access=read
+            0 open relay object=pipe:4 access=write
+            0 open relay object=pipe:5 access=read
+            0 open helper object=pipe:5 access=write
+            0 cpu1 switch idle -> relay
+            0 cpu2 switch idle -> helper
+            1ms cpu1 switch relay -> idle sleeping poll
+            1ms cpu2 switch helper -> idle {left}"
+        )
+    };
+    let wait = "2ms cpu0 switch main -> idle sleeping poll";
+    assert_eq!(owed(&people("stopped"), wait), by("helper", EdgeKind::Peer));
+    assert_eq!(owed(&people("sleeping poll"), wait), None);
+}
+
+/// A database's thread that waits for a lock: another client of it has that, which waits for nothing
+/// from it.
+#[test]
+fn a_lock_of_a_database() {
+    let people = "process one 200\nthread one one 200
+        process two 300\nthread two two 300
+        0 socket app object=unix:1 peer=unix:11 peer-process=one local=/run/db
+        0 socket one object=unix:11 peer=unix:1 remote=/run/db
+        0 socket app object=unix:2 peer=unix:12 peer-process=two local=/run/db
+        0 socket two object=unix:12 peer=unix:2 remote=/run/db
+        0 open app object=unix:1\n0 open app object=unix:2
+        0 open one object=unix:11\n0 open two object=unix:12
+        0 cpu1 switch idle -> one
+        0 cpu2 switch idle -> two
+        1ms cpu1 switch one -> idle sleeping recvfrom object=unix:11
+        1ms cpu2 switch two -> idle sleeping read object=char:3";
+    let wait = "2ms cpu0 switch main -> idle sleeping futex arg=128 object=futex:0x1 stack=pthread_cond_wait;lock_wait(que_thr_t*)";
+    assert_eq!(owed(people, wait), by("two", EdgeKind::Holder));
+}
+
+/// A process that looks again and again whether its child has ended waits for that child.
+#[test]
+fn a_child_that_is_looked_after() {
+    let events = "0.5ms fork main -> child tool 300
+        0.5ms cpu1 switch idle -> child
+        2ms cpu0 switch main -> idle sleeping poll stack=poll;Popen._communicate;convert";
+    assert_eq!(
+        owed("process tool 300", events),
+        by("child", EdgeKind::Awaited)
+    );
+}

@@ -42,7 +42,7 @@ fn futexes() {
         ),
         // A function that takes locks, but too far out to be where it waits.
         (
-            "op=wait stack=a;b;c;d;pthread_mutex_lock".to_owned(),
+            "op=wait stack=a;b;c;d;e;f;pthread_mutex_lock".to_owned(),
             Condition,
         ),
     ] {

@@ -4,13 +4,13 @@
 //! take turns in an event loop do: a program that computes from its start to its end keeps nobody
 //! waiting that the trace knows of.
 
+use hangdog_graph::fore::is_nearly_all;
 use hangdog_graph::{Evidence, Wait, WaitKind};
 use hangdog_timeline::{Cause, State};
 use hangdog_trace::Thread;
 use hangdog_trace::calls::Call;
 use hangdog_trace::ids::{NONE, Upid, Utid};
 use std::collections::HashSet;
-use std::ops::Range;
 
 use super::{Doing, input};
 
@@ -36,7 +36,7 @@ impl Family {
         let mut at = 0;
         while let Some(&parent) = first.get(at) {
             at += 1;
-            if let Some(joined) = only_joins(evidence, parent) {
+            if let Some(joined) = evidence.joined_by(parent) {
                 first[at - 1] = joined;
                 continue;
             }
@@ -108,7 +108,7 @@ impl Family {
                 WaitKind::Sleep | WaitKind::Child => owed.max(0.3),
                 _ => owed.max(0.1),
             },
-            (_, true) if known.is_main() => owed * 0.5,
+            (_, true) if evidence.stands_for_program(wait.thread) => owed * 0.5,
             (_, true) => owed * 0.3,
             _ => owed * 0.1,
         }
@@ -148,46 +148,10 @@ impl Family {
 const BATCH: f64 = 0.05;
 const TURN: f64 = 0.15;
 
-/// A thread's life without a wait in front of it of which the trace saw no beginning: that of a
-/// command for its recording to begin, or of a thread that was there before.
-pub(super) fn seen_life(evidence: &Evidence<'_>, thread: Utid) -> Range<u64> {
-    let life = evidence.timeline.life(thread);
-    match evidence.timeline.intervals(thread).get(0) {
-        Some(first) if first.state == State::Blocked && first.cause == Cause::Unknown => {
-            first.end..life.end
-        }
-        _ => life,
-    }
-}
-
-/// The thread that does a program's work, where its main thread waits for the end of that for nearly
-/// all of its life, as Java's launcher does.
-fn only_joins(evidence: &Evidence<'_>, thread: Utid) -> Option<Utid> {
-    let life = seen_life(evidence, thread);
-    let intervals = evidence.timeline.intervals(thread);
-    let joins = intervals
-        .iter()
-        .filter(|interval| interval.state == State::Blocked)
-        .map(|interval| Wait::new(evidence, thread, &interval))
-        .filter(|wait| wait.kind == WaitKind::Condition && wait.holder.is_some());
-    // A signal cuts a wait in two.
-    let (mut joined, mut waited) = (None, 0_u64);
-    for wait in joins {
-        joined = wait.holder;
-        waited = waited.saturating_add(wait.duration());
-    }
-    joined.filter(|_| is_nearly_all(waited, &life))
-}
-
-fn is_nearly_all(ns: u64, life: &Range<u64>) -> bool {
-    const NEARLY_ALL: f64 = 0.9;
-    ns as f64 >= NEARLY_ALL * (life.end - life.start) as f64
-}
-
 /// Whether a thread does nothing but wait for a child for nearly all of its life, as a shell does.
 /// One that waits for many, one after the other, has a use for each.
 fn only_waits_for_children(evidence: &Evidence<'_>, thread: Utid) -> bool {
-    let life = seen_life(evidence, thread);
+    let life = evidence.seen_life(thread);
     let longest = evidence
         .timeline
         .intervals(thread)

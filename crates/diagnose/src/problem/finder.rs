@@ -5,6 +5,7 @@ use hangdog_graph::{Evidence, Wait, WaitKind};
 use hangdog_timeline::{Interval, State};
 use hangdog_trace::ids::Utid;
 use hangdog_trace::object::ObjectKind;
+use hangdog_trace::words::Context;
 use std::collections::HashMap;
 use std::ops::Range;
 
@@ -22,6 +23,10 @@ pub(super) struct Candidate {
     pub(super) wait: Option<Wait>,
     /// It looked again and again whether something had come.
     pub(super) looks: bool,
+    /// A time-out ended it.
+    pub(super) timed_out: bool,
+    /// How long it wanted a CPU meanwhile and had none, ns.
+    pub(super) starved: u64,
 }
 
 #[derive(Default)]
@@ -58,12 +63,7 @@ struct Series {
 impl Series {
     /// Kinds of waits that add up. A loop of messages or conditions is how threads work together:
     /// the sum of its waits says nothing.
-    const KINDS: [WaitKind; 4] = [
-        WaitKind::Disk,
-        WaitKind::Paging,
-        WaitKind::Lock,
-        WaitKind::Sleep,
-    ];
+    const KINDS: [WaitKind; 3] = [WaitKind::Disk, WaitKind::Lock, WaitKind::Sleep];
     /// A loop that sleeps longer each time keeps a rhythm; one that sleeps for less polls.
     const MOMENT_NS: u64 = 2_000_000;
     /// What is computed between two of them is shorter than this.
@@ -78,10 +78,12 @@ impl Series {
         let length = self.window.end - self.window.start;
         let is_rhythm =
             self.kind == WaitKind::Sleep && self.waited / self.count as u64 > Series::MOMENT_NS;
-        self.count >= Series::FEWEST
-            && self.waited >= self.other
-            && self.longest.saturating_mul(2) < length
-            && !is_rhythm
+        // Of waits for a device the longest need not be the one that counts.
+        let is_of_many = match self.kind {
+            WaitKind::Disk => self.longest.saturating_mul(6) < length.saturating_mul(5),
+            _ => self.count >= Series::FEWEST && self.longest.saturating_mul(2) < length,
+        };
+        is_of_many && self.waited >= self.other && !is_rhythm
     }
 }
 
@@ -89,6 +91,8 @@ impl Series {
 struct Busy {
     window: Range<u64>,
     busy: u64,
+    /// Of that, the time without a CPU.
+    starved: u64,
 }
 
 /// A wait up to this long, and up to this share of what was done before, does not end a
@@ -130,6 +134,8 @@ impl Finder {
                 site,
                 wait: Some(waiting.wait),
                 looks: waiting.timed_out >= LOOKS,
+                timed_out: waiting.wake.is_some_and(|row| is_timer(evidence, row)),
+                starved: 0,
             });
             self.shrink();
         }
@@ -158,7 +164,11 @@ impl Finder {
     }
 
     fn add_up(&mut self, waiting: &Waiting) {
-        let kind = waiting.wait.kind;
+        let kind = match waiting.wait.kind {
+            // Memory comes in from a disk too.
+            WaitKind::Paging => WaitKind::Disk,
+            kind => kind,
+        };
         let length = waiting.to - waiting.from;
         if !Series::KINDS.contains(&kind) {
             if length > Series::BREAK_NS {
@@ -207,6 +217,8 @@ impl Finder {
                 site: Some(site),
                 wait: None,
                 looks: false,
+                timed_out: false,
+                starved: 0,
             });
             self.shrink();
         }
@@ -223,15 +235,22 @@ impl Finder {
         if let (Some(series), true) = (&mut self.series, interval.state.is_on_cpu()) {
             series.gap += length;
         }
+        let starved = if interval.state.wants_cpu() {
+            length
+        } else {
+            0
+        };
         match &mut self.busy {
             Some(busy) => {
                 busy.window.end = window.end;
                 busy.busy += length;
+                busy.starved = busy.starved.saturating_add(starved);
             }
             None => {
                 self.busy = Some(Busy {
                     window,
                     busy: length,
+                    starved,
                 })
             }
         }
@@ -240,13 +259,14 @@ impl Finder {
     pub(super) fn end_busy(&mut self) {
         let Some(busy) = self.busy.take() else { return };
         if busy.busy >= SHORTEST_NS {
-            let window = busy.window;
             self.candidates.push(Candidate {
-                window,
+                window: busy.window,
                 doing: Doing::Busy,
                 site: None,
                 wait: None,
                 looks: false,
+                timed_out: false,
+                starved: busy.starved,
             });
             self.shrink();
         }
@@ -298,6 +318,11 @@ impl Finder {
             })
             .collect()
     }
+}
+
+fn is_timer(evidence: &Evidence<'_>, wake: usize) -> bool {
+    let context = Context::from(evidence.wakes.context[wake]);
+    matches!(context, Context::Hrtimer | Context::Timer)
 }
 
 /// What a wait is for. One for several descriptors that names a single one is for what comes by

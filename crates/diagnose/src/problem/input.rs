@@ -72,6 +72,7 @@ pub(super) fn find(evidence: &Evidence<'_>, family: &Family) -> Vec<Problem> {
                     window: turn_before(evidence, thread, from)..to,
                     kind: ProblemKind::Input,
                     felt,
+                    owed: felt,
                     score: worth((to - from) as f64) * felt,
                 })
             })

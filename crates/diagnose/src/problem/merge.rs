@@ -6,16 +6,17 @@
 //! Whoever only started a program and waits for its end did not ask for a part of what it does:
 //! then the program's own stretch stays.
 
+use hangdog_graph::belief::{InVain, beliefs};
 use hangdog_graph::edge::ended_by;
-use hangdog_graph::owed::file_lock;
-use hangdog_graph::{EdgeKind, Evidence, Source, Wait, WaitKind};
+use hangdog_graph::owed::asked_again;
+use hangdog_graph::{Edge, EdgeKind, Evidence, Source, Wait, WaitKind};
 use hangdog_trace::ids::{NONE, Upid, Utid};
 use hangdog_trace::object::ObjectKind;
 use std::ops::Range;
 
 use super::family::Family;
 use super::{Problem, ProblemKind};
-use crate::owed::owed;
+use crate::owed::{IDLE, owed};
 use crate::stretch::{Stretch, Waiting, each_stretch};
 
 /// So many of the worst are held against each other.
@@ -40,15 +41,22 @@ struct Link {
     is_started: bool,
     /// The one before asked it for something by a connection, a lock or a file.
     is_asked: bool,
+    /// Something was owed to the one before, and nothing ended its wait meanwhile.
+    is_owed: bool,
 }
 
 struct Chained {
     problem: Problem,
     links: Vec<Link>,
+    /// It would be felt, if somebody awaited its program's work.
+    is_felt: bool,
 }
 
 /// How much of what is felt is left where a program only waits for its own work.
 const OWN_WORK: f64 = 0.2;
+
+/// The same where what it started only lets time pass.
+const OWN_SLEEP: f64 = 0.05;
 
 /// The problems that are left of `problems`, which are sorted, the worst first.
 pub(super) fn merge(
@@ -69,10 +77,10 @@ pub(super) fn merge(
         }
         if let Some(old) = kept
             .iter_mut()
-            .find(|old| old.is_felt() && old.waits_for(&new))
+            .find(|old| old.is_felt && old.waits_for(&new))
         {
             // A program's own wait says more than that somebody started it.
-            if new.is_felt() && old.only_started(&new) && !new.links.is_empty() {
+            if new.is_felt && old.only_started(&new) && new.waits_itself() {
                 let score = old.problem.score;
                 *old = new;
                 old.problem.score = score;
@@ -80,7 +88,9 @@ pub(super) fn merge(
             continue;
         }
         if let Some(old) = kept.iter_mut().find(|old| new.waits_for(old)) {
-            if new.is_felt_like(old) && !new.only_started(old) {
+            let is_head = new.is_felt_like(old) || new.is_felt && new.only_asked(old);
+            let is_long = new.problem.duration() as f64 >= AS_MUCH * old.problem.duration() as f64;
+            if is_head && is_long && (!new.only_started(old) || new.is_as_long_as(evidence, old)) {
                 let score = old.problem.score;
                 *old = new;
                 old.problem.score = score;
@@ -96,14 +106,28 @@ pub(super) fn merge(
 
 impl Chained {
     fn new(evidence: &Evidence<'_>, family: &Family, mut problem: Problem) -> Chained {
-        let links = links(evidence, &problem);
+        let (links, is_circle) = links(evidence, &problem);
+        // Nothing but a person will end it.
+        if is_circle {
+            problem.score *= 1.0 / problem.felt;
+            (problem.felt, problem.owed) = (1.0, 1.0);
+        }
+        let is_felt = problem.owed >= LEAST_FELT;
         // Whoever recorded a command awaits all of its work.
         let is_awaited = family.first.contains(&problem.thread);
         if !is_awaited && is_own_work(evidence, &problem, &links) {
-            problem.felt *= OWN_WORK;
-            problem.score *= OWN_WORK;
+            let left = match only_awaits_sleep(evidence, &links) {
+                true => OWN_SLEEP,
+                false => OWN_WORK,
+            };
+            problem.felt *= left;
+            problem.score *= left;
         }
-        Chained { problem, links }
+        Chained {
+            problem,
+            links,
+            is_felt,
+        }
     }
 
     fn is_same(&self, other: &Chained) -> bool {
@@ -112,11 +136,7 @@ impl Chained {
 
     /// Whether what this one suffers is worth as much as what the other does.
     fn is_felt_like(&self, other: &Chained) -> bool {
-        self.is_felt() && self.problem.felt >= AS_MUCH * other.problem.felt
-    }
-
-    fn is_felt(&self) -> bool {
-        self.problem.felt >= LEAST_FELT
+        self.is_felt && self.problem.owed >= AS_MUCH * other.problem.owed
     }
 
     fn waits_for(&self, other: &Chained) -> bool {
@@ -135,6 +155,29 @@ impl Chained {
         self.links[..to].iter().all(|link| link.is_started)
     }
 
+    /// Whether nothing but requests leads from this problem to the other.
+    fn only_asked(&self, other: &Chained) -> bool {
+        let to = self.link_to(other).map_or(0, |at| at + 1);
+        self.links[..to].iter().all(|link| link.is_asked)
+    }
+
+    /// Whether a program waits for what it started just as long as that computes, and does so for
+    /// somebody: a shell only starts what its user wants.
+    fn is_as_long_as(&self, evidence: &Evidence<'_>, other: &Chained) -> bool {
+        const SHELLS: [&str; 6] = ["bash", "dash", "fish", "ksh", "sh", "zsh"];
+        let name = &evidence.threads.process_of(self.problem.thread).name;
+        let longest = self.problem.duration().max(other.problem.duration());
+        let both = overlap(&self.problem.window, &other.problem.window);
+        other.problem.kind != ProblemKind::Wait
+            && both as f64 >= SAME_TIME * longest as f64
+            && !SHELLS.contains(&name.as_str())
+    }
+
+    /// Whether it waits for more than the end of what it started.
+    fn waits_itself(&self) -> bool {
+        self.links.first().is_some_and(|link| !link.is_started)
+    }
+
     /// Whether both wait for the same thread at the same time.
     fn ends_alike(&self, other: &Chained) -> bool {
         match (self.links.last(), other.links.last()) {
@@ -144,27 +187,35 @@ impl Chained {
     }
 }
 
+fn overlap(a: &Range<u64>, b: &Range<u64>) -> u64 {
+    a.end.min(b.end).saturating_sub(a.start.max(b.start))
+}
+
 fn is_one_time(a: &Range<u64>, b: &Range<u64>) -> bool {
-    let both = a.end.min(b.end).saturating_sub(a.start.max(b.start));
+    let both = overlap(a, b);
     let shorter = (a.end - a.start).min(b.end - b.start);
     both as f64 >= SAME_TIME * shorter as f64 && both > 0
 }
 
-/// Whom a problem's thread waits for, and so on.
-fn links(evidence: &Evidence<'_>, problem: &Problem) -> Vec<Link> {
+/// Whom a problem's thread waits for, and so on; and whether that leads back to it.
+fn links(evidence: &Evidence<'_>, problem: &Problem) -> (Vec<Link>, bool) {
     let mut links: Vec<Link> = Vec::new();
     let (mut thread, mut window) = (problem.thread, problem.window.clone());
     while links.len() < LONGEST {
         let Some(link) = next_link(evidence, thread, window) else {
             break;
         };
-        if link.thread == problem.thread || links.iter().any(|known| known.thread == link.thread) {
+        if link.thread == problem.thread {
+            let is_circle = link.is_owed && links.iter().all(|link| link.is_owed);
+            return (links, is_circle);
+        }
+        if links.iter().any(|known| known.thread == link.thread) {
             break;
         }
         (thread, window) = (link.thread, link.window.clone());
         links.push(link);
     }
-    links
+    (links, false)
 }
 
 /// Whom a thread waits for in most of a window: for one that was not made yet, whoever made it.
@@ -180,14 +231,13 @@ fn next_link(evidence: &Evidence<'_>, thread: Utid, window: Range<u64>) -> Optio
             window: unborn,
             is_started: false,
             is_asked: false,
+            is_owed: false,
         });
     }
     let waiting = main_wait(evidence, thread, window)?;
     let wait = &waiting.wait;
-    let by_lock = matches!(wait.kind, WaitKind::Sleep | WaitKind::Lock)
-        .then(|| file_lock(evidence, wait, waiting.to))
-        .flatten();
-    let edge = by_lock.unwrap_or_else(|| ended_by(evidence, wait, waiting.wake));
+    let edge = asked_again(evidence, wait, waiting.wake, waiting.to)
+        .unwrap_or_else(|| most_likely(evidence, &waiting));
     let Source::Thread(next) = edge.source else {
         return None;
     };
@@ -198,8 +248,29 @@ fn next_link(evidence: &Evidence<'_>, thread: Utid, window: Range<u64>) -> Optio
         is_started: wait.kind == WaitKind::Child
             || edge.kind == EdgeKind::Exit
             || by_pipe && is_child(evidence, next, thread),
+        is_owed: edge.wake.is_none()
+            && !matches!(
+                edge.kind,
+                EdgeKind::Habit | EdgeKind::Asked | EdgeKind::Amid
+            )
+            && owed(evidence, wait, false) > IDLE,
         is_asked: !by_pipe && !matches!(wait.kind, WaitKind::Child | WaitKind::Condition),
     })
+}
+
+/// What most likely ended a wait.
+fn most_likely(evidence: &Evidence<'_>, waiting: &Waiting) -> Edge {
+    let edge = ended_by(evidence, &waiting.wait, waiting.wake);
+    if matches!(edge.source, Source::Thread(_)) {
+        return edge;
+    }
+    let in_vain = InVain {
+        wakes: waiting.parts - 1,
+        by_last: waiting.cried_wolf,
+    };
+    beliefs(evidence, &waiting.wait, waiting.wake, in_vain)
+        .swap_remove(0)
+        .edge
 }
 
 fn is_most(part: &Range<u64>, window: &Range<u64>) -> bool {
@@ -211,13 +282,24 @@ fn is_most(part: &Range<u64>, window: &Range<u64>) -> bool {
 /// with it, and nobody owes anything to that: a batch job, of which nobody is known to await a part.
 fn is_own_work(evidence: &Evidence<'_>, problem: &Problem, links: &[Link]) -> bool {
     let Some(last) = links.last() else {
-        return false;
+        // One child came after the other.
+        let waiting = main_wait(evidence, problem.thread, problem.window.clone());
+        return waiting.is_some_and(|waiting| waiting.wait.kind == WaitKind::Child);
     };
     problem.kind == ProblemKind::Wait
         && !links.iter().any(|link| link.is_asked)
         && is_family(evidence, last.thread, problem.thread)
         && main_wait(evidence, last.thread, last.window.clone())
             .is_none_or(|waiting| is_as_wished(evidence, &waiting.wait))
+}
+
+/// Whether a program only waits for the end of one that it started and that sleeps.
+fn only_awaits_sleep(evidence: &Evidence<'_>, links: &[Link]) -> bool {
+    let sleeps = |link: &Link| {
+        let waiting = main_wait(evidence, link.thread, link.window.clone());
+        waiting.is_some_and(|waiting| waiting.wait.kind == WaitKind::Sleep)
+    };
+    links.iter().all(|link| link.is_started) && links.last().is_some_and(sleeps)
 }
 
 /// Whether a wait is for what nobody owes, and nobody else keeps the thread from going on.

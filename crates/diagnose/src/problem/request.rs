@@ -4,11 +4,11 @@
 //!
 //! Requests are alike that the same role of thread makes to the same kind of peer.
 
-use hangdog_graph::Evidence;
 use hangdog_graph::role::role;
-use hangdog_timeline::State;
+use hangdog_graph::{Evidence, Wait, WaitKind};
+use hangdog_timeline::{Interval, State};
 use hangdog_trace::ids::Utid;
-use hangdog_trace::object::Object;
+use hangdog_trace::object::{Object, ObjectKind};
 use hangdog_trace::sockets::Role;
 use std::collections::{HashMap, HashSet};
 
@@ -32,6 +32,7 @@ const WEIGHT: f64 = 0.7;
 #[derive(Clone, Copy)]
 struct Request {
     thread: Utid,
+    object: Object,
     from: u64,
     to: u64,
 }
@@ -97,6 +98,7 @@ pub(super) fn find(evidence: &Evidence<'_>, family: &Family) -> Vec<Problem> {
         if ts - before.ts >= SHORTEST_NS {
             alike.entry(like).or_default().push(Request {
                 thread,
+                object: Object(object),
                 from: before.ts,
                 to: ts,
             });
@@ -115,7 +117,11 @@ pub(super) fn find(evidence: &Evidence<'_>, family: &Family) -> Vec<Problem> {
         };
         // A server need not wait while it works for its client.
         let serves = like.1;
-        requests.retain(|request| is_long(request) && (serves || waited(evidence, request)));
+        requests.retain(|request| {
+            is_long(request)
+                && (serves || waited(evidence, request))
+                && is_request(evidence, request)
+        });
         requests.sort_by_key(|request| std::cmp::Reverse(request.to - request.from));
         requests.truncate(MOST);
         problems.extend(requests.into_iter().map(|request| {
@@ -126,6 +132,7 @@ pub(super) fn find(evidence: &Evidence<'_>, family: &Family) -> Vec<Problem> {
                 window: request.from..request.to,
                 kind: ProblemKind::Request,
                 felt,
+                owed: felt,
                 score: worth(excess as f64) * felt,
             }
         }));
@@ -141,10 +148,28 @@ fn passes_on(evidence: &Evidence<'_>, object: Object) -> bool {
 
 /// A program's main thread stands for its user.
 fn weight(evidence: &Evidence<'_>, thread: Utid) -> f64 {
-    match evidence.threads.thread(thread).is_main() {
+    match evidence.stands_for_program(thread) {
         true => WEIGHT,
         false => WEIGHT / 2.0,
     }
+}
+
+/// Whether what was sent asked for what came: not if the thread slept meanwhile as it wished; and of a
+/// pair of sockets, which have no server's end, only if it waited for nothing else.
+fn is_request(evidence: &Evidence<'_>, request: &Request) -> bool {
+    let is_pair = request.object.kind() == ObjectKind::Unix
+        && evidence.sockets.role(request.object).is_none();
+    let parts = evidence
+        .timeline
+        .between(request.thread, request.from, request.to);
+    let longest = parts
+        .filter(|part| part.state == State::Blocked)
+        .max_by_key(Interval::duration)
+        .map(|longest| Wait::new(evidence, request.thread, &longest));
+    longest.is_some_and(|wait| match wait.kind {
+        WaitKind::Sleep => false,
+        _ => !is_pair || wait.object(evidence) == request.object,
+    }) || longest.is_none() && !is_pair
 }
 
 /// Whether the thread did little else meanwhile: one that sends, does other things, and finds

@@ -63,6 +63,7 @@ impl Recording {
             timeline: &self.timeline,
             stacks: &self.stacks,
             calls: Calls::new("x86_64"),
+            recorder: None,
         })
     }
 

@@ -1,0 +1,58 @@
+//! Which thread stands for a program: its first, or the one whose end that only waits for, as Java's
+//! launcher does.
+
+use hangdog_timeline::{Cause, State};
+use hangdog_trace::Thread;
+use hangdog_trace::ids::Utid;
+use std::collections::HashMap;
+use std::ops::Range;
+
+use crate::evidence::Evidence;
+use crate::wait::{Wait, WaitKind};
+
+/// The threads that stand for a program though they are not its first, by the first.
+pub(crate) fn joined(evidence: &Evidence<'_>) -> HashMap<Utid, Utid> {
+    evidence
+        .threads
+        .iter()
+        .filter(|thread| thread.is_main() && !thread.is_kernel())
+        .filter_map(|thread: &Thread| Some((thread.utid, only_joins(evidence, thread.utid)?)))
+        .collect()
+}
+
+/// The thread whose end another waits for in nearly all of its life.
+fn only_joins(evidence: &Evidence<'_>, thread: Utid) -> Option<Utid> {
+    let life = seen_life(evidence, thread);
+    let mut waited: HashMap<Utid, u64> = HashMap::new();
+    for interval in evidence.timeline.intervals(thread).iter() {
+        // A signal cuts a wait in two.
+        if interval.state == State::Blocked {
+            let wait = Wait::new(evidence, thread, &interval);
+            if let (WaitKind::Condition, Some(joined)) = (wait.kind, wait.holder) {
+                let waited = waited.entry(joined).or_default();
+                *waited = waited.saturating_add(wait.duration());
+            }
+        }
+    }
+    let most = waited.into_iter().max_by_key(|&(joined, ns)| (ns, joined));
+    let (joined, ns) = most?;
+    is_nearly_all(ns, &life).then_some(joined)
+}
+
+/// A thread's life without a wait in front of it of which the trace saw no beginning: that of a
+/// command for its recording to begin, or of a thread that was there before.
+pub(crate) fn seen_life(evidence: &Evidence<'_>, thread: Utid) -> Range<u64> {
+    let life = evidence.timeline.life(thread);
+    match evidence.timeline.intervals(thread).get(0) {
+        Some(first) if first.state == State::Blocked && first.cause == Cause::Unknown => {
+            first.end..life.end
+        }
+        _ => life,
+    }
+}
+
+/// Whether so much of a life is nearly all of it.
+pub fn is_nearly_all(ns: u64, life: &Range<u64>) -> bool {
+    const NEARLY_ALL: f64 = 0.9;
+    ns as f64 >= NEARLY_ALL * (life.end - life.start) as f64
+}

@@ -1,0 +1,130 @@
+//! Whom a thread waits for that asks again and again, with sleeps in between.
+
+use hangdog_trace::Process;
+use hangdog_trace::ids::{NONE, Utid};
+use hangdog_trace::object::ObjectKind;
+use hangdog_trace::words::HandoffStep;
+
+use crate::edge::{Edge, EdgeKind, Source, Strength};
+use crate::evidence::Evidence;
+use crate::file_locks::{self, File};
+use crate::marks::Mark;
+use crate::wait::{Wait, WaitKind};
+
+/// Whom a thread waits for by asking again and again, with sleeps in between, or in the kernel for
+/// the lock of a file: who has that, or the child that is to end. `wake` is the row of `wakes` that
+/// ended the wait, `until` its end, or that of the part of it that is looked at.
+pub fn asked_again(
+    evidence: &Evidence<'_>,
+    wait: &Wait,
+    wake: Option<usize>,
+    until: u64,
+) -> Option<Edge> {
+    // Who woke a thread that waited for the lock is the one that gave it back.
+    let is_kept_out = match wait.kind {
+        WaitKind::Sleep => true,
+        WaitKind::Lock => wake.is_none() && wait.object(evidence).kind() == ObjectKind::File,
+        _ => false,
+    };
+    let by_lock = is_kept_out
+        .then(|| file_lock(evidence, wait, until))
+        .flatten();
+    by_lock.or_else(|| match wait.kind {
+        WaitKind::Sleep => awaited_child(evidence, wait),
+        _ => None,
+    })
+}
+
+/// The child that a thread waits for in a library's function that looks whether it has ended, and
+/// for what it writes meanwhile: the last one that its process made.
+pub(super) fn awaited_child(evidence: &Evidence<'_>, wait: &Wait) -> Option<Edge> {
+    if !evidence.shows(wait.user_stack(evidence), Mark::AwaitsChild) {
+        return None;
+    }
+    let process = evidence.threads.thread(wait.thread).upid;
+    let children = evidence
+        .threads
+        .processes()
+        .filter(|child| child.parent == process);
+    let main = |child: &Process| {
+        let is_main = |&&thread: &&Utid| evidence.threads.thread(thread).is_main();
+        child.threads.iter().find(is_main).copied()
+    };
+    let was_there = |&child: &Utid| {
+        let life = evidence.timeline.life(child);
+        life.start < wait.end && wait.start < life.end
+    };
+    let alive = children.filter_map(main).filter(was_there);
+    let last = alive.max_by_key(|&child| (evidence.timeline.life(child).start, child))?;
+    let reason = format!("it waits for its child {} to end", evidence.name(last));
+    Some(Edge::new(
+        EdgeKind::Awaited,
+        Strength::Strong,
+        Source::Thread(last),
+        reason,
+    ))
+}
+
+/// Who has the lock of the file that `wait` is for, or that its thread was refused in the course of
+/// the wait or right before it; `until` is where the wait ends, or the part of it that is looked at.
+fn file_lock(evidence: &Evidence<'_>, wait: &Wait, until: u64) -> Option<Edge> {
+    struct Held {
+        file: File,
+        holder: Utid,
+        count: usize,
+        last: usize,
+    }
+    let handoffs = evidence.handoffs;
+    let since = wait.start.saturating_sub(REFUSED_WITHIN_NS);
+    // A wait for the lock itself names the file, a sleep between two tries does not.
+    let wanted = (wait.kind == WaitKind::Lock).then(|| wait.object(evidence).0);
+    let mut all: Vec<Held> = Vec::new();
+    for row in evidence.file_lock_steps(wait.thread, since, until) {
+        let file = file_locks::file(handoffs, row);
+        let holder = handoffs.other[row];
+        match HandoffStep::from(handoffs.step[row]) {
+            HandoffStep::Refused | HandoffStep::Waiting
+                if holder != NONE
+                    && holder != wait.thread
+                    && wanted.is_none_or(|object| object == handoffs.object[row]) =>
+            {
+                let known = all
+                    .iter_mut()
+                    .find(|held| (held.file, held.holder) == (file, holder));
+                match known {
+                    Some(held) => {
+                        held.count += 1;
+                        held.last = row;
+                    }
+                    None => all.push(Held {
+                        file,
+                        holder,
+                        count: 1,
+                        last: row,
+                    }),
+                }
+            }
+            // It has got it before it waited.
+            HandoffStep::Taken if handoffs.ts[row] <= wait.start => {
+                all.retain(|held| held.file != file);
+            }
+            _ => {}
+        }
+    }
+    let most = all.into_iter().max_by_key(|held| (held.count, held.last))?;
+    let holder = evidence.file_lock_taker(most.file, most.holder, most.last);
+    let times = match most.count {
+        1 => String::new(),
+        count => format!(", and refused it {count} times"),
+    };
+    let reason = format!("{} has the lock of the file{times}", evidence.name(holder));
+    Some(Edge::new(
+        EdgeKind::Holder,
+        Strength::Strong,
+        Source::Thread(holder),
+        reason,
+    ))
+}
+
+/// A refusal longer before a wait than this is not what it is about.
+const REFUSED_WITHIN_NS: u64 = 5_000_000;

@@ -1,0 +1,341 @@
+//! Who owes the answer to what was sent over a connection: the process at the other end, or, where that
+//! passes on what others send, whoever was handed it.
+
+use hangdog_trace::ids::{NONE, Upid, Utid};
+use hangdog_trace::object::{Object, ObjectKind};
+use hangdog_trace::sockets::{Holder, Role};
+use hangdog_trace::words::LastTransfer;
+use std::ops::Range;
+
+use super::owes;
+use super::who::{is_home, is_there, main_life, process_of, stopped_thread, thread_of, wait_at};
+use crate::edge::{Edge, EdgeKind, Source, Strength};
+use crate::evidence::Evidence;
+use crate::marks::Mark;
+use crate::wait::{Wait, WaitKind};
+
+/// Who has the other end of a connection, or listens where it should lead.
+pub(super) fn peer(evidence: &Evidence<'_>, wait: &Wait, object: Object) -> Option<Edge> {
+    let sockets = evidence.sockets;
+    if is_lost(evidence, object) {
+        let reason = format!("what it sent over {object} is not acknowledged, and sent again");
+        return Some(Edge::new(
+            EdgeKind::Network,
+            Strength::Strong,
+            Source::Network,
+            reason,
+        ));
+    }
+    let end = sockets.peer(object);
+    let holder = |object: Object| sockets.holders(object).last().map(|holder| holder.process);
+    // Who used the other end last is more surely the one than whoever made it.
+    let user = end.and_then(|end| last_user(evidence, end, wait.end));
+    let process = user
+        .map(|thread| evidence.threads.thread(thread).upid)
+        .or_else(|| holder(end?))
+        .or_else(|| sockets.listeners(object).find_map(holder))
+        .or_else(|| sockets.peer_process(object))?;
+    let thread = match user {
+        Some(user) if is_there(evidence, user, wait.end) => user,
+        _ => thread_of(evidence, process, end.unwrap_or(Object::NONE), wait.end)?,
+    };
+    // The debt moved on with what was asked.
+    if let Some(end) = end
+        && evidence.passes_on(process)
+        && let Some(Handed { thread: to, .. }) = handed_to(evidence, end, wait.end)
+        && evidence.threads.thread(to).upid != evidence.threads.thread(wait.thread).upid
+    {
+        let (by, name) = (evidence.name(thread), evidence.name(to));
+        let reason =
+            format!("{by} passed on to {name} what it asked for, and that has not answered");
+        return Some(owes(to, Strength::Strong, reason));
+    }
+    if thread == wait.thread {
+        return None;
+    }
+    let name = evidence.name(thread);
+    let unread = end
+        .into_iter()
+        .chain(sockets.listeners(object))
+        .filter_map(|end| sockets.holders(end).last())
+        .map(|holder| holder.unread)
+        .max()
+        .unwrap_or(0);
+    Some(match (sockets.role(object), unread) {
+        (Some(Role::Client), 1..) => {
+            let reason = format!("it asked {name} over {object}, where that lies unread");
+            owes(thread, Strength::Strong, reason)
+        }
+        (Some(Role::Client), 0) => {
+            let reason = format!("it asked {name} over {object}, and no answer has come");
+            owes(thread, Strength::Strong, reason)
+        }
+        _ => {
+            let reason = format!("{name} is at the other end of {object}");
+            owes(thread, Strength::Weak, reason)
+        }
+    })
+}
+
+/// Whether what was sent over a connection does not arrive.
+pub fn is_lost(evidence: &Evidence<'_>, object: Object) -> bool {
+    let mut holders = evidence.sockets.holders(object).iter();
+    holders.any(|holder| holder.last == LastTransfer::Lost)
+}
+
+/// Whether what a thread sent before it waited had not reached the other end for most of the wait.
+pub(crate) fn is_undelivered(evidence: &Evidence<'_>, wait: &Wait) -> bool {
+    let object = wait.object(evidence);
+    let transfers = evidence.transfers;
+    if object.kind() != ObjectKind::Inet || wait.duration() < SURELY_SENT_NS {
+        return false;
+    }
+    let Some(sent) = last_transfer(evidence, object, wait.start).filter(|&row| transfers.sent[row])
+    else {
+        return false;
+    };
+    let by_then = wait.start + wait.duration() / 2;
+    let sockets = evidence.sockets;
+    let ends = || {
+        sockets
+            .peer(object)
+            .into_iter()
+            .chain(sockets.listeners(object))
+    };
+    let uses = |end| evidence.uses_before(end, by_then);
+    let came = ends()
+        .flat_map(uses)
+        .any(|row| row > sent && !transfers.sent[row]);
+    // Who is busy does not read what came, and who has not accepted a connection neither.
+    let user = ends()
+        .flat_map(|end| evidence.uses_before(end, wait.start))
+        .map(|row| transfers.thread[row])
+        .next();
+    let waits = user.and_then(|user| wait_at(evidence, user, by_then));
+    let would_read = |waits: Wait| match waits.kind {
+        WaitKind::Poll | WaitKind::Idle => true,
+        WaitKind::Message => sockets.peer(object) == Some(waits.object(evidence)),
+        _ => false,
+    };
+    !came && waits.is_some_and(would_read)
+}
+
+/// Within one machine bytes arrive long before that.
+const SURELY_SENT_NS: u64 = 100_000_000;
+
+/// Of the connections of a process that waits for any of them, the one that it asked by and that did
+/// not answer.
+pub(super) fn asked_process(evidence: &Evidence<'_>, wait: &Wait) -> Option<Edge> {
+    if let Some(object) = open_request(evidence, wait) {
+        return peer(evidence, wait, object);
+    }
+    // What was asked before the recording is not known; that something was, its functions tell.
+    if !evidence.shows(wait.user_stack(evidence), Mark::Asks) {
+        return None;
+    }
+    let process = evidence.threads.thread(wait.thread).upid;
+    let asks_bus = evidence.shows(wait.user_stack(evidence), Mark::AsksBus);
+    let by_bus = |object: &Object| {
+        let peer = evidence.sockets.peer_process(*object);
+        peer.is_some_and(|peer| {
+            evidence.passes_on(peer) && !(asks_bus && evidence.serves_display(peer))
+        })
+    };
+    let mut asks = evidence.sockets.asks(process).filter(by_bus);
+    asks.find_map(|object| peer(evidence, wait, object))
+}
+
+/// Whom a process waits for that serves one connection and asked for nothing: its client.
+pub(super) fn only_client(evidence: &Evidence<'_>, wait: &Wait) -> Option<Edge> {
+    let process = evidence.threads.thread(wait.thread).upid;
+    let mut served = evidence.sockets.served_by(process);
+    let (first, second) = (served.next()?, served.next());
+    second.is_none().then(|| peer(evidence, wait, first))?
+}
+
+/// The connection by which the process of a thread asked for something that it had not got when the
+/// wait ended: of several one that certainly was not answered, else the one that was asked last.
+pub fn open_request(evidence: &Evidence<'_>, wait: &Wait) -> Option<Object> {
+    let process = evidence.threads.thread(wait.thread).upid;
+    let until = wait.end;
+    let is_stuck = |object: Object| {
+        let end = other_end_of(evidence, object);
+        end.is_some_and(|end| {
+            end.unread > 0 || stopped_thread(evidence, end.process, until).is_some()
+        })
+    };
+    // Of a connection that was not seen open it is not known when it was closed: then what the
+    // thread sent last was the request.
+    let is_there = |object: &Object| {
+        let mut holders = evidence.sockets.holders(*object).iter();
+        let last = last_transfer(evidence, *object, until);
+        holders.any(|holder| holder.process == process)
+            || last.is_some() && last == evidence.last_used(wait.thread, until)
+    };
+    let asks = evidence.sockets.asks(process).filter(is_there);
+    asks.filter(|&object| is_open(evidence, object, until))
+        .max_by_key(|&object| {
+            (
+                is_stuck(object),
+                last_transfer(evidence, object, until),
+                object.0,
+            )
+        })
+}
+
+/// Whether what was asked for by a connection is owed at a moment: it was sent, and nothing came back;
+/// through one that passes on, if whoever was handed it did not answer.
+pub fn is_open(evidence: &Evidence<'_>, object: Object, until: u64) -> bool {
+    let end = other_end_of(evidence, object);
+    if end.is_some_and(|end| end.unread > 0) {
+        return true;
+    }
+    let sent = match last_transfer(evidence, object, until) {
+        Some(row) => evidence.transfers.sent[row],
+        None => {
+            let own = evidence.sockets.holders(object).first();
+            own.is_some_and(|own| own.last == LastTransfer::Sent)
+        }
+    };
+    match end {
+        // Much of what is passed on needs no answer: one that read it and has nothing to do owes none.
+        Some(end) if evidence.passes_on(end.process) => {
+            let far = evidence.sockets.peer(object);
+            let handed = far.and_then(|far| handed_to(evidence, far, until));
+            sent && handed.is_some_and(|handed| {
+                let waits = wait_at(evidence, handed.thread, until);
+                handed.is_unread || !waits.is_some_and(|waits| is_home(evidence, &waits))
+            })
+        }
+        _ => sent,
+    }
+}
+
+/// One to whom a message was passed on.
+struct Handed {
+    thread: Utid,
+    /// It lies unread there.
+    is_unread: bool,
+}
+
+/// To whom a process that passes messages on handed the one that came last by `end`, its end of a
+/// connection: by the bytes that it sent next over another, or, where that was not seen, by what
+/// lies unread at one of those that it is connected to. None if that one has answered since.
+fn handed_to(evidence: &Evidence<'_>, end: Object, until: u64) -> Option<Handed> {
+    let transfers = evidence.transfers;
+    let sockets = evidence.sockets;
+    let Some(came) = last_received(evidence, end, until) else {
+        return left_unread(evidence, end, until);
+    };
+    let relay = transfers.thread[came];
+    let until_row = transfers.ts.partition_point(|&ts| ts < until);
+    let sent = (came + 1..until_row.min(came + PASSED_WITHIN))
+        .take_while(|&row| transfers.thread[row] != relay || transfers.sent[row])
+        .find(|&row| transfers.thread[row] == relay && transfers.object[row] != end.0);
+    let Some(sent) = sent else {
+        return started_for(evidence, relay, transfers.ts[came]..until);
+    };
+    let far = sockets.peer(Object(transfers.object[sent]))?;
+    let holder = sockets.holders(far).last();
+    let process = holder
+        .map(|holder| holder.process)
+        .or_else(|| sockets.peer_process(Object(transfers.object[sent])))?;
+    let answered = evidence
+        .uses_before(far, until)
+        .any(|row| row > sent && transfers.sent[row]);
+    if answered {
+        return None;
+    }
+    Some(Handed {
+        thread: thread_of(evidence, process, far, until)?,
+        is_unread: holder.is_some_and(|holder| holder.unread > 0),
+    })
+}
+
+/// A message is passed on within so many transfers of all.
+const PASSED_WITHIN: usize = 100_000;
+
+/// Whom a process that passes messages on started to take one: the first that a child of it made
+/// then, which only watches it, or else that child.
+fn started_for(evidence: &Evidence<'_>, relay: Utid, during: Range<u64>) -> Option<Handed> {
+    const SOON_NS: u64 = 200_000_000;
+    let own = evidence.threads.thread(relay).upid;
+    let parent = |process: Upid| evidence.threads.process(process).parent;
+    let soon = during.start..during.end.min(during.start.saturating_add(SOON_NS));
+    let made = evidence.threads.processes().filter_map(|other| {
+        let birth = main_life(evidence, other.upid)?.start;
+        let is_child = other.parent == own;
+        let is_of_child = other.parent != NONE && parent(other.parent) == own;
+        let is_made = soon.contains(&birth) && (is_child || is_of_child);
+        is_made.then_some((is_child, birth, other.upid))
+    });
+    let (_, _, first) = made.min()?;
+    Some(Handed {
+        thread: thread_of(evidence, first, Object::NONE, during.end)?,
+        is_unread: false,
+    })
+}
+
+/// One that is connected to the process of `end` and has not read what that sent, or is the only one
+/// that runs.
+fn left_unread(evidence: &Evidence<'_>, end: Object, until: u64) -> Option<Handed> {
+    let sockets = evidence.sockets;
+    let relay = sockets.holders(end).last()?.process;
+    let own = sockets.peer(end);
+    let mut unread = sockets
+        .served_by(relay)
+        .filter_map(|near| sockets.peer(near))
+        .filter(|far| Some(*far) != own)
+        .filter_map(|far| Some((far, sockets.holders(far).last()?)))
+        .filter(|(_, holder)| holder.unread > 0 && holder.process != relay);
+    if let Some((far, holder)) = unread.next() {
+        return Some(Handed {
+            thread: thread_of(evidence, holder.process, far, until)?,
+            is_unread: true,
+        });
+    }
+    // One that read it, and is at it.
+    let asker = own.and_then(|own| process_of(evidence, own));
+    let served = sockets
+        .served_by(relay)
+        .filter_map(|near| sockets.peer(near));
+    let others = served
+        .filter_map(|far| process_of(evidence, far))
+        .filter(|&process| process != relay && Some(process) != asker);
+    let mut busy: Vec<Utid> = others
+        .filter_map(|process| thread_of(evidence, process, Object::NONE, until))
+        .filter(|&thread| wait_at(evidence, thread, until).is_none())
+        .collect();
+    busy.sort_unstable();
+    busy.dedup();
+    let [thread] = busy[..] else { return None };
+    Some(Handed {
+        thread,
+        is_unread: false,
+    })
+}
+
+fn last_received(evidence: &Evidence<'_>, object: Object, until: u64) -> Option<usize> {
+    let mut uses = evidence.uses_before(object, until);
+    uses.find(|&row| !evidence.transfers.sent[row])
+}
+
+/// Who holds the other end of a connection, or listens where it leads.
+fn other_end_of(evidence: &Evidence<'_>, object: Object) -> Option<Holder> {
+    let sockets = evidence.sockets;
+    let ends = sockets
+        .peer(object)
+        .into_iter()
+        .chain(sockets.listeners(object));
+    let mut holders = ends.filter_map(|end| sockets.holders(end).last());
+    holders.next().copied()
+}
+
+/// The row of `transfers` that used a socket last before `until`.
+pub(super) fn last_transfer(evidence: &Evidence<'_>, object: Object, until: u64) -> Option<usize> {
+    evidence.uses_before(object, until).next()
+}
+
+fn last_user(evidence: &Evidence<'_>, object: Object, until: u64) -> Option<Utid> {
+    last_transfer(evidence, object, until).map(|row| evidence.transfers.thread[row])
+}

@@ -1,0 +1,279 @@
+//! Who owes a thread what it waits for, where no wake brought it.
+//!
+//! - Who waits for a pipe or connection waits for the process at the other end ([`pipe`],
+//!   [`connection`]); who waits for anything, for the one that its process asked and that did not
+//!   answer. A process that is stopped, or has left unread what it was handed, is more surely the one
+//!   than another; where nothing else is known, one that is stopped within reach ([`stopped`]).
+//! - One that was refused a file's lock, or waits for it, waits for the process that has the lock; one
+//!   that looks whether its child has ended, for that ([`again`]). A database's locks show at its
+//!   clients ([`database`]), a program's own at what its other threads do.
+//! - A thread that woke another before it waited may have asked it for what it waits for.
+
+mod again;
+mod connection;
+mod database;
+mod pipe;
+pub(crate) mod stopped;
+mod who;
+
+use hangdog_timeline::{Interval, State};
+use hangdog_trace::ids::{NONE, Upid, Utid};
+use hangdog_trace::object::{Object, ObjectKind};
+
+use crate::edge::{Edge, EdgeKind, Source, Strength};
+use crate::evidence::Evidence;
+use crate::marks::Mark;
+use crate::wait::{Wait, WaitKind};
+
+pub use again::asked_again;
+use again::awaited_child;
+pub(crate) use connection::is_undelivered;
+use connection::{asked_process, only_client, peer};
+pub use connection::{is_lost, is_open, open_request};
+use database::other_client;
+use pipe::other_end;
+pub(crate) use pipe::relative;
+pub use pipe::{is_own_pipe, takes_orders_by_pipe};
+pub use who::{is_descendant, peer_of};
+use who::{is_home, is_there, stopped_thread, thread_of, wait_at};
+
+/// The one who owes a thread what it waits for, by what the wait itself is about: who has the other
+/// end of its pipe or connection, who serves its file system, and of a process that waits for
+/// anything the one that it asked and that has not answered.
+pub(crate) fn debtor(evidence: &Evidence<'_>, wait: &Wait) -> Option<Edge> {
+    let named = named_debtor(evidence, wait);
+    // An idle server that was asked may have passed it on to one that is stopped.
+    let is_idle = matches!(
+        wait.kind,
+        WaitKind::Poll | WaitKind::Condition | WaitKind::Device
+    );
+    named.or_else(|| is_idle.then(|| stopped::within_reach(evidence, wait))?)
+}
+
+fn named_debtor(evidence: &Evidence<'_>, wait: &Wait) -> Option<Edge> {
+    if wait.is_for_served_file(evidence) {
+        return server_of_files(evidence, wait);
+    }
+    if let Some(edge) = awaited_child(evidence, wait).or_else(|| other_client(evidence, wait)) {
+        return Some(edge);
+    }
+    let object = wait.object(evidence);
+    match (wait.kind, object.kind()) {
+        (WaitKind::Message | WaitKind::Poll, ObjectKind::Pipe) => other_end(evidence, wait, object),
+        (WaitKind::Device, _) if wait.writes(evidence) => terminal(evidence, wait),
+        (
+            WaitKind::Message | WaitKind::Poll | WaitKind::Kernel,
+            ObjectKind::Unix | ObjectKind::Inet,
+        ) => peer(evidence, wait, object),
+        (WaitKind::Poll, ObjectKind::None | ObjectKind::Epoll | ObjectKind::Eventfd)
+        | (WaitKind::Idle, _) => asked_process(evidence, wait)
+            .or_else(|| helper(evidence, wait))
+            .or_else(|| only_client(evidence, wait)),
+        _ => None,
+    }
+}
+
+/// The program that serves the file that a thread waits for: the only one that serves any, or one of
+/// them that is stopped, or amid something.
+fn server_of_files(evidence: &Evidence<'_>, wait: &Wait) -> Option<Edge> {
+    let servers = evidence.sockets.file_systems();
+    let is_stopped = |process: Upid| stopped_thread(evidence, process, wait.end).is_some();
+    let is_amid = |process: Upid| {
+        let threads = evidence.threads.process(process).threads.iter();
+        let mut alive = threads.filter(|&&thread| is_there(evidence, thread, wait.end));
+        alive.any(|&thread| {
+            let there = wait_at(evidence, thread, wait.end);
+            !there.is_some_and(|there| is_home(evidence, &there) || there.kind == WaitKind::Device)
+        })
+    };
+    let find = |is_it: &dyn Fn(Upid) -> bool| servers.iter().copied().find(|&it| is_it(it));
+    let server = match servers {
+        [only] => *only,
+        _ => find(&is_stopped).or_else(|| find(&is_amid))?,
+    };
+    let thread = thread_of(evidence, server, Object::NONE, wait.end)?;
+    let reason = format!("{} serves the file system", evidence.name(thread));
+    Some(owes(thread, Strength::Strong, reason))
+}
+
+fn owes(thread: Utid, strength: Strength, reason: String) -> Edge {
+    Edge::new(EdgeKind::Peer, strength, Source::Thread(thread), reason)
+}
+
+/// Whom a thread woke before it waited, the last first: not by giving back a lock, and not longer
+/// ago than a few short waits.
+pub(crate) fn asked(evidence: &Evidence<'_>, wait: &Wait) -> Vec<Edge> {
+    const VERTICES: usize = 3;
+    const MOST: usize = 3;
+    let intervals = evidence.timeline.intervals(wait.thread);
+    let here = intervals.index_at(wait.start).unwrap_or(0);
+    let is_blocked = |interval: &Interval| interval.state == State::Blocked;
+    let since = (0..here)
+        .rev()
+        .filter_map(|at| intervals.get(at))
+        .filter(is_blocked)
+        .take(VERTICES)
+        .take_while(|before| wait.start.saturating_sub(before.end) <= ASKED_WITHIN_NS)
+        .last()
+        .map_or(wait.start, |before| before.end);
+    let woken: Vec<usize> = evidence
+        .wakes_by(wait.thread, since, wait.start)
+        .filter(|&row| !evidence.shows(evidence.wakes.user_stack[row], Mark::Unlock))
+        .collect();
+    let own = evidence.threads.thread(wait.thread).upid;
+    let within = wait.is_within_process(evidence);
+    let mut asked: Vec<Utid> = Vec::new();
+    for &row in woken.iter().rev() {
+        let other = evidence.wakes.wakee[row];
+        let known = evidence.threads.thread(other);
+        let may_end_it = !known.is_kernel() && (!within || known.upid == own);
+        if asked.len() < MOST && may_end_it && other != wait.thread && !asked.contains(&other) {
+            asked.push(other);
+        }
+    }
+    asked
+        .into_iter()
+        .map(|other| {
+            let reason = format!(
+                "it woke {} right before it waited, as one who asks for something",
+                evidence.name(other)
+            );
+            Edge::new(
+                EdgeKind::Asked,
+                Strength::Weak,
+                Source::Thread(other),
+                reason,
+            )
+        })
+        .collect()
+}
+
+/// What was asked for longer ago is not what is waited for now.
+const ASKED_WITHIN_NS: u64 = 5_000_000;
+
+/// Who may have a lock of the program's own that names no holder: of the other threads of the process
+/// one that is amid something; where there is none, one that waits for such a lock itself.
+pub(crate) fn likely_holder(evidence: &Evidence<'_>, wait: &Wait) -> Option<Edge> {
+    if !wait.is_for_own_lock(evidence) {
+        return None;
+    }
+    let holder = other_thread(evidence, wait, true)?;
+    let reason = format!(
+        "the lock names no holder; {} may have it by what it does",
+        evidence.name(holder)
+    );
+    Some(amid_edge(holder, reason))
+}
+
+/// What the first thread of a program may wait for by a condition: another that is amid something.
+pub(crate) fn amid_something(evidence: &Evidence<'_>, wait: &Wait) -> Option<Edge> {
+    let awaits_other = wait.kind == WaitKind::Condition
+        && wait.holder.is_none()
+        && evidence.stands_for_program(wait.thread);
+    let other = awaits_other.then(|| other_thread(evidence, wait, false))??;
+    let reason = format!(
+        "of the other threads of its process {} is amid something",
+        evidence.name(other)
+    );
+    Some(amid_edge(other, reason))
+}
+
+fn amid_edge(thread: Utid, reason: String) -> Edge {
+    Edge::new(
+        EdgeKind::Amid,
+        Strength::Weak,
+        Source::Thread(thread),
+        reason,
+    )
+}
+
+/// The thread of the same process that is most surely amid something during a wait, rather than
+/// waiting for work; `is_lock` says that those who wait for a lock count too, if nobody else does.
+fn other_thread(evidence: &Evidence<'_>, wait: &Wait, is_lock: bool) -> Option<Utid> {
+    // When it ends, all may run, to end as well.
+    let moment = wait.start + wait.duration() / 2;
+    let process = evidence.threads.thread(wait.thread).upid;
+    let threads = evidence.threads.process(process).threads.iter().copied();
+    let amid = |thread: Utid| {
+        let Some(there) = wait_at(evidence, thread, moment) else {
+            return 4;
+        };
+        match there.kind {
+            _ if there.is_for_own_lock(evidence) => 2 * usize::from(is_lock),
+            WaitKind::Sleep | WaitKind::Disk | WaitKind::Paging | WaitKind::Child => 3,
+            WaitKind::Stopped => 3,
+            // Who waits to be connected to is not.
+            WaitKind::Message if evidence.sockets.listens(there.object(evidence)) => 0,
+            WaitKind::Message | WaitKind::Kernel | WaitKind::Device => 1,
+            _ => 0,
+        }
+    };
+    let depth = |thread: Utid| {
+        let there = wait_at(evidence, thread, moment);
+        let stack = there.map_or(0, |there| there.user_stack(evidence));
+        evidence.stacks.frame_ids(stack).len()
+    };
+    threads
+        .filter(|&other| other != wait.thread && is_there(evidence, other, moment))
+        .filter(|&other| amid(other) > 0)
+        .max_by_key(|&other| (amid(other), depth(other), std::cmp::Reverse(other)))
+}
+
+/// The child of a server that works for it: the last that was started of those that are amid something.
+fn helper(evidence: &Evidence<'_>, wait: &Wait) -> Option<Edge> {
+    let own = evidence.threads.thread(wait.thread).upid;
+    // Who was not asked waits for nobody's help.
+    evidence.sockets.served_by(own).next()?;
+    let children = evidence
+        .threads
+        .processes()
+        .filter(|child| child.parent == own);
+    let alive =
+        children.filter_map(|child| thread_of(evidence, child.upid, Object::NONE, wait.end));
+    let is_amid = |&thread: &Utid| {
+        let there = wait_at(evidence, thread, wait.end);
+        !there.is_some_and(|there| is_home(evidence, &there))
+    };
+    let thread = alive.filter(is_amid).last()?;
+    let reason = format!(
+        "it started {}, which is amid something",
+        evidence.name(thread)
+    );
+    Some(owes(thread, Strength::Weak, reason))
+}
+
+/// The program at the other end of a terminal that takes no more: of those that the writer descends
+/// from, or that these started, one that is stopped; else the nearest that does not itself wait for
+/// a child.
+fn terminal(evidence: &Evidence<'_>, wait: &Wait) -> Option<Edge> {
+    const DEEPEST: usize = 8;
+    let parent = |&at: &Upid| {
+        let parent = evidence.threads.process(at).parent;
+        (parent != NONE && parent != at).then_some(parent)
+    };
+    let own = evidence.threads.thread(wait.thread).upid;
+    let ancestors = std::iter::successors(Some(own), parent)
+        .skip(1)
+        .take(DEEPEST);
+    let awaits_child = |&thread: &Utid| {
+        let there = wait_at(evidence, thread, wait.end);
+        there.is_some_and(|there| matches!(there.kind, WaitKind::Child | WaitKind::Signal))
+    };
+    let stopped = |process: Upid| stopped_thread(evidence, process, wait.end);
+    let all = || ancestors.clone();
+    let beside = || {
+        let parents: Vec<Upid> = all().collect();
+        let processes = evidence.threads.processes();
+        processes.filter(move |other| other.upid != own && parents.contains(&other.parent))
+    };
+    let thread = all()
+        .find_map(stopped)
+        .or_else(|| beside().find_map(|other| stopped(other.upid)))
+        .or_else(|| {
+            all()
+                .filter_map(|process| thread_of(evidence, process, Object::NONE, wait.end))
+                .find(|thread| !awaits_child(thread))
+        })?;
+    let reason = format!("{} may have its terminal", evidence.name(thread));
+    Some(owes(thread, Strength::Weak, reason))
+}

@@ -1,0 +1,119 @@
+//! Who has the other end of a pipe.
+
+use hangdog_trace::Process;
+use hangdog_trace::ids::{NONE, Upid};
+use hangdog_trace::object::{Object, ObjectKind};
+use hangdog_trace::sockets::Holder;
+
+use super::owes;
+use super::who::{is_descendant, main_life, stopped_thread, thread_of};
+use crate::edge::{Edge, Strength};
+use crate::evidence::Evidence;
+use crate::wait::{Wait, WaitKind};
+
+/// Who has the other end of a pipe.
+pub(super) fn other_end(evidence: &Evidence<'_>, wait: &Wait, pipe: Object) -> Option<Edge> {
+    let writes = wait.writes(evidence);
+    let own = evidence.threads.thread(wait.thread).upid;
+    let mut others: Vec<Upid> = Vec::new();
+    for holder in evidence.sockets.holders(pipe) {
+        let is_other_end = if writes { holder.reads } else { holder.writes };
+        let has_both = holder.reads && holder.writes && others.contains(&holder.process);
+        if is_other_end && !has_both && !others.contains(&holder.process) && holder.process != own {
+            others.push(holder.process);
+        }
+    }
+    let stopped = |&process: &Upid| stopped_thread(evidence, process, wait.end).is_some();
+    let chosen = match others[..] {
+        [] => return None,
+        [only] => only,
+        _ => others
+            .iter()
+            .copied()
+            .find(stopped)
+            .or(others.last().copied())?,
+    };
+    let thread = thread_of(evidence, chosen, pipe, wait.end)?;
+    let name = evidence.name(thread);
+    let (reason, strength) = match (others.len(), writes) {
+        (1, false) => (format!("only {name} can write to {pipe}"), Strength::Strong),
+        (1, true) => (
+            format!("only {name} can read from {pipe}"),
+            Strength::Strong,
+        ),
+        (count, _) => (
+            format!(
+                "{name} has the other end of {pipe}, as {} others do",
+                count - 1
+            ),
+            Strength::Weak,
+        ),
+    };
+    Some(owes(thread, strength, reason))
+}
+
+/// Who may have the other end of a pipe that was not seen open: for one who reads, what its process
+/// started; else one that was started beside it, as a shell does for a pipeline; for one who writes,
+/// its parent.
+pub(crate) fn relative(evidence: &Evidence<'_>, wait: &Wait) -> Option<Edge> {
+    const BESIDE_NS: u64 = 100_000_000;
+    let pipe = wait.object(evidence);
+    let writes = wait.writes(evidence);
+    let waiter = evidence.threads.thread(wait.thread).upid;
+    let mut holders = evidence.sockets.holders(pipe).iter();
+    let is_other_end = |holder: &Holder| {
+        holder.process != waiter && if writes { holder.reads } else { holder.writes }
+    };
+    let is_known = holders.any(is_other_end);
+    if wait.kind != WaitKind::Message || pipe.kind() != ObjectKind::Pipe || is_known {
+        return None;
+    }
+    let own = evidence.threads.thread(wait.thread).upid;
+    let parent_of = |process: Upid| evidence.threads.process(process).parent;
+    let parent = parent_of(own);
+    let born = |process: &Process| main_life(evidence, process.upid).map_or(0, |life| life.start);
+    let is_alive = |process: &&Process| {
+        let life = main_life(evidence, process.upid);
+        process.upid != own
+            && life.is_some_and(|life| life.start < wait.end && wait.end <= life.end)
+    };
+    let others = || evidence.threads.processes().filter(is_alive);
+    let own_birth = born(evidence.threads.process(own));
+    let started = others().filter(|other| is_descendant(evidence, other.upid, own));
+    let beside = others().filter(|other| {
+        parent != NONE && other.parent == parent && born(other).abs_diff(own_birth) < BESIDE_NS
+    });
+    let last = match writes {
+        true => beside
+            .last()
+            .or_else(|| others().find(|other| other.upid == parent)),
+        false => started.last().or_else(|| beside.last()),
+    }?;
+    let thread = thread_of(evidence, last.upid, pipe, wait.end)?;
+    let name = evidence.name(thread);
+    let reason = match last.upid == parent {
+        true => format!("{name} started it and may have the other end of {pipe}"),
+        false => {
+            format!("{name} was started by it or beside it, and may have the other end of {pipe}")
+        }
+    };
+    Some(owes(thread, Strength::Weak, reason))
+}
+
+/// Whether a wait is for what its parent writes to a pipe: orders, which may come at any time.
+pub fn takes_orders_by_pipe(evidence: &Evidence<'_>, wait: &Wait) -> bool {
+    let pipe = wait.object(evidence);
+    let process = evidence.threads.thread(wait.thread).upid;
+    let parent = evidence.threads.process(process).parent;
+    let holders = evidence.sockets.holders(pipe);
+    let mut writers = holders.iter().filter(|holder| holder.writes);
+    writers.any(|writer| writer.process == parent)
+}
+
+/// Whether nobody but the process itself can write to the pipe that a thread waits for.
+pub fn is_own_pipe(evidence: &Evidence<'_>, wait: &Wait) -> bool {
+    let process = evidence.threads.thread(wait.thread).upid;
+    let holders = evidence.sockets.holders(wait.object(evidence));
+    let mut writers = holders.iter().filter(|holder| holder.writes).peekable();
+    writers.peek().is_some() && writers.all(|writer| writer.process == process)
+}

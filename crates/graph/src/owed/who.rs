@@ -1,0 +1,147 @@
+//! What the threads of a process do at a moment, and which of them should answer for it.
+
+use hangdog_timeline::State;
+use hangdog_trace::ids::{NONE, Upid, Utid};
+use hangdog_trace::object::Object;
+use std::ops::Range;
+
+use crate::evidence::Evidence;
+use crate::marks::Mark;
+use crate::wait::{Wait, WaitKind};
+
+/// The thread of a process that should answer: one that is stopped; else one that waits for what
+/// lies at `object`; else one of a database that is kept from a lock; else one that is busy with something, which may be this; else the first.
+pub(super) fn thread_of(
+    evidence: &Evidence<'_>,
+    process: Upid,
+    object: Object,
+    until: u64,
+) -> Option<Utid> {
+    if let Some(stopped) = stopped_thread(evidence, process, until) {
+        return Some(stopped);
+    }
+    let alive = || {
+        let threads = &evidence.threads.process(process).threads;
+        (threads.iter().copied()).filter(|&thread| is_there(evidence, thread, until))
+    };
+    let reads = |&thread: &Utid| {
+        let there = wait_at(evidence, thread, until);
+        !object.is_none() && there.is_some_and(|there| there.object(evidence) == object)
+    };
+    let is_busy = |&thread: &Utid| {
+        wait_at(evidence, thread, until).is_none_or(|there| !is_home(evidence, &there))
+    };
+    let is_main = |&thread: &Utid| evidence.threads.thread(thread).is_main();
+    // Of those that wait for a condition, the one whose stack is deepest is amid some work.
+    let depth = |thread: &Utid| {
+        let there = wait_at(evidence, *thread, until);
+        let condition = there.filter(|there| there.kind == WaitKind::Condition);
+        condition.map_or(0, |there| {
+            evidence.stacks.frame_ids(there.user_stack(evidence)).len()
+        })
+    };
+    let deepest = || {
+        let all = alive().filter(|thread| !is_main(thread));
+        all.max_by_key(depth).filter(|thread| depth(thread) >= DEEP)
+    };
+    let is_kept = |&thread: &Utid| {
+        let there = wait_at(evidence, thread, until);
+        there.is_some_and(|there| {
+            matches!(there.kind, WaitKind::Condition | WaitKind::Poll)
+                && evidence.shows(there.user_stack(evidence), Mark::DatabaseLock)
+        })
+    };
+    alive()
+        .find(reads)
+        .or_else(|| alive().find(is_kept))
+        .or_else(|| alive().find(|thread| is_main(thread) && is_busy(thread)))
+        .or_else(|| alive().find(is_busy))
+        .or_else(deepest)
+        .or_else(|| alive().find(is_main))
+        .or_else(|| alive().next())
+}
+
+/// The stack of a thread that only waits for work is less deep.
+const DEEP: usize = 12;
+
+/// The wait that a thread is in right before a moment.
+pub(super) fn wait_at(evidence: &Evidence<'_>, thread: Utid, ts: u64) -> Option<Wait> {
+    let intervals = evidence.timeline.intervals(thread);
+    let at = intervals.index_at(ts.saturating_sub(1))?;
+    let interval = intervals.get(at)?;
+    (interval.state == State::Blocked).then(|| Wait::new(evidence, thread, &interval))
+}
+
+/// Whether a thread waits as one that has nothing to do.
+pub(super) fn is_home(evidence: &Evidence<'_>, wait: &Wait) -> bool {
+    const COMPLETIONS: [&str; 3] = ["io_uring_enter", "io_getevents", "io_pgetevents"];
+    let call = |row: usize| evidence.calls.name(evidence.switches.call[row]);
+    match wait.kind {
+        WaitKind::Poll
+        | WaitKind::Condition
+        | WaitKind::Idle
+        | WaitKind::Signal
+        | WaitKind::Unknown => true,
+        WaitKind::Kernel => wait
+            .row
+            .is_some_and(|row| COMPLETIONS.contains(&call(row).as_ref())),
+        _ => false,
+    }
+}
+
+/// Whether a thread lives at a moment.
+pub(super) fn is_there(evidence: &Evidence<'_>, thread: Utid, ts: u64) -> bool {
+    let life = evidence.timeline.life(thread);
+    life.start < ts && ts <= life.end
+}
+
+/// A thread of a process that is stopped right before a moment.
+pub(super) fn stopped_thread(evidence: &Evidence<'_>, process: Upid, ts: u64) -> Option<Utid> {
+    let threads = &evidence.threads.process(process).threads;
+    let is_stopped = |&&thread: &&Utid| {
+        wait_at(evidence, thread, ts).is_some_and(|wait| wait.kind == WaitKind::Stopped)
+    };
+    threads.iter().find(is_stopped).copied()
+}
+
+/// The life of a process's first thread.
+pub(super) fn main_life(evidence: &Evidence<'_>, process: Upid) -> Option<Range<u64>> {
+    let threads = &evidence.threads.process(process).threads;
+    let main = threads
+        .iter()
+        .find(|&&thread| evidence.threads.thread(thread).is_main())?;
+    Some(evidence.timeline.life(*main))
+}
+
+/// Whether a process was started by another, or by what that started.
+pub fn is_descendant(evidence: &Evidence<'_>, process: Upid, of: Upid) -> bool {
+    const DEEPEST: usize = 8;
+    let parent = |&at: &Upid| {
+        let parent = evidence.threads.process(at).parent;
+        (parent != NONE && parent != at).then_some(parent)
+    };
+    let mut ancestors = std::iter::successors(Some(process), parent).take(DEEPEST);
+    ancestors.any(|at| at == of)
+}
+
+/// The process that has the other end of a connection: that was seen to have or use it, or else that
+/// made it, which need not have kept it.
+pub fn peer_of(evidence: &Evidence<'_>, object: Object) -> Option<Upid> {
+    let end = evidence.sockets.peer(object);
+    end.and_then(|end| process_of(evidence, end))
+        .or_else(|| evidence.sockets.peer_process(object))
+}
+
+/// The process that has an end of a connection.
+pub(super) fn process_of(evidence: &Evidence<'_>, end: Object) -> Option<Upid> {
+    let holder = evidence.sockets.holders(end).last();
+    holder.map(|holder| holder.process).or_else(|| {
+        let user = evidence.uses_before(end, u64::MAX).next()?;
+        Some(
+            evidence
+                .threads
+                .thread(evidence.transfers.thread[user])
+                .upid,
+        )
+    })
+}
