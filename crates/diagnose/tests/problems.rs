@@ -308,6 +308,25 @@ fn a_circle_is_felt() {
     assert!(found("read").is_none_or(|felt| felt < 0.5));
 }
 
+/// A program that is stopped and let go in turns, as by a tool that limits what it gets: the sum of
+/// its stops is one problem.
+#[test]
+fn stopped_in_turns() {
+    let mut events = String::from("0 cpu0 switch idle -> main\n");
+    for turn in 0..10 {
+        let at = 1000 + 200 * turn;
+        events += &format!(
+            "{at}ms cpu0 switch main -> idle stopped
+            {}ms cpu1 wake other -> main kill arg=18
+            {}ms cpu0 switch idle -> main\n",
+            at + 190,
+            at + 190
+        );
+    }
+    let found = found(&format!("{events}end 3100ms"), None);
+    assert_eq!(found[0], ("app".to_owned(), 1_000_000..2_990_000));
+}
+
 /// Who wants a CPU and never gets one is kept from something; who computes all the time keeps nobody
 /// waiting that is known, though it took as long.
 #[test]

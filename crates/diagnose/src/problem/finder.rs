@@ -63,15 +63,29 @@ struct Series {
 impl Series {
     /// Kinds of waits that add up. A loop of messages or conditions is how threads work together:
     /// the sum of its waits says nothing.
-    const KINDS: [WaitKind; 3] = [WaitKind::Disk, WaitKind::Lock, WaitKind::Sleep];
+    const KINDS: [WaitKind; 4] = [
+        WaitKind::Disk,
+        WaitKind::Lock,
+        WaitKind::Sleep,
+        WaitKind::Stopped,
+    ];
     /// A loop that sleeps longer each time keeps a rhythm; one that sleeps for less polls.
     const MOMENT_NS: u64 = 2_000_000;
     /// What is computed between two of them is shorter than this.
     const GAP_NS: u64 = 8_000_000;
+    /// One that is stopped in turns runs in between, as much as whoever stops it allows.
+    const STOPPED_GAP_NS: u64 = 100_000_000;
     /// A wait of another kind that is longer than this ends the series.
     const BREAK_NS: u64 = 1_000_000;
     /// From so many on it is a series.
     const FEWEST: usize = 3;
+
+    fn gap_of(kind: WaitKind) -> u64 {
+        match kind {
+            WaitKind::Stopped => Series::STOPPED_GAP_NS,
+            _ => Series::GAP_NS,
+        }
+    }
 
     /// Whether it is the sum that took long, not what was done in between or one wait of many.
     fn adds_up(&self) -> bool {
@@ -179,7 +193,7 @@ impl Finder {
             return;
         }
         match &mut self.series {
-            Some(series) if series.kind == kind && series.gap <= Series::GAP_NS => {
+            Some(series) if series.kind == kind && series.gap <= Series::gap_of(kind) => {
                 series.window.end = waiting.to;
                 series.other += std::mem::take(&mut series.gap);
                 series.waited += length;
