@@ -147,6 +147,10 @@ pub(super) fn asked_process(evidence: &Evidence<'_>, wait: &Wait) -> Option<Edge
 
 /// Whom a process waits for that serves one connection and asked for nothing: its client.
 pub(super) fn only_client(evidence: &Evidence<'_>, wait: &Wait) -> Option<Edge> {
+    // Where a time-out ended it, the server let that pass on its own account.
+    if wait.end < evidence.timeline.end() {
+        return None;
+    }
     let process = evidence.threads.thread(wait.thread).upid;
     let mut served = evidence.sockets.served_by(process);
     let (first, second) = (served.next()?, served.next());
