@@ -17,9 +17,10 @@ mod kept_out;
 mod merge;
 mod request;
 
+use hangdog_graph::owed::ancestors;
 use hangdog_graph::{Evidence, WaitKind};
 use hangdog_trace::Meta;
-use hangdog_trace::ids::{NONE, Upid, Utid};
+use hangdog_trace::ids::{Upid, Utid};
 use rayon::prelude::*;
 use std::collections::HashSet;
 use std::ops::Range;
@@ -207,7 +208,10 @@ pub fn find_of(
         let is_recorder = Some(name(process)) == recorder.map(name) && !family.has(process);
         is_asked_for(problem.thread) && !is_recorder
     });
-    let makers = makers(evidence, recorder);
+    let makers: Vec<Upid> = recorder
+        .into_iter()
+        .flat_map(|recorder| ancestors(evidence, recorder))
+        .collect();
     for problem in &mut problems {
         let process = evidence.threads.thread(problem.thread).upid;
         if makers.contains(&process) {
@@ -228,16 +232,6 @@ pub fn find_of(
 
 /// Of the programs that started the recorder little is felt: they wait for the recording to end.
 const MAKER: f64 = 0.1;
-
-/// Those who started the recorder, and who started those.
-fn makers(evidence: &Evidence<'_>, recorder: Option<Upid>) -> Vec<Upid> {
-    let parent = |&process: &Upid| {
-        let parent = evidence.threads.process(process).parent;
-        (parent != NONE && parent < process).then_some(parent)
-    };
-    let ancestors = std::iter::successors(recorder, parent);
-    ancestors.skip(1).collect()
-}
 
 /// What was so when the recording began and when it ended may be as it should be.
 const ALL_ALONG: f64 = 0.3;

@@ -82,7 +82,7 @@ pub(crate) fn of(facts: &Facts<'_, '_>) -> String {
         }
         (_, _, Some(Starvation::Crowd { most: Some(_) })) => {
             format!(
-                "{head}: it, or one that it waited for, wanted a CPU{share}; {who} had more of that than others."
+                "{head}: it, or a thread that it waited for, was runnable and got no CPU time{share}; {who} got more of that than others."
             )
         }
         (_, _, Some(Starvation::Crowd { most: None })) => {
@@ -135,7 +135,7 @@ fn reason(facts: &Facts<'_, '_>) -> String {
         BlameKind::Disk => format!("waited for the disk{within}"),
         BlameKind::Network => format!("waited for the network{within}"),
         BlameKind::Timer => format!("slept or let a time-out pass{within}"),
-        BlameKind::Stopped => "was stopped by a signal or a debugger".to_owned(),
+        BlameKind::Stopped => "was stopped by a signal, a debugger or a freezer".to_owned(),
         BlameKind::Kernel => format!("waited inside the kernel{within}"),
         BlameKind::Paging => format!("waited for memory to be brought in{within}"),
         BlameKind::Unknown => "was not seen".to_owned(),

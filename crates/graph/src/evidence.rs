@@ -239,8 +239,8 @@ impl<'a> Evidence<'a> {
         Some(Object(self.transfers.object[first]))
     }
 
-    /// Whether a thread sent something over a connection in a time, and not only once more what it had
-    /// sent in vain.
+    /// Whether a thread sent something over a connection in a time, and not only
+    /// repeated what had not been answered.
     pub fn has_sent(&self, thread: Utid, from: u64, to: u64) -> bool {
         let transfers = self.transfers;
         let sends = |row: usize| transfers.sent[row] && transfers.bytes[row] > 0;

@@ -142,11 +142,11 @@ impl Marks {
     }
 }
 
-/// Whether a function has a name, or begins with it where that is a part.
+/// Whether a function has a name; one that ends with a star is the start of several.
 fn is_named(function: &str, name: &str) -> bool {
-    match name.ends_with(['(', ':']) || name.ends_with('_') && name.contains("::") {
-        true => function.starts_with(name),
-        false => function == name,
+    match name.strip_suffix('*') {
+        Some(start) => function.starts_with(start),
+        None => function == name,
     }
 }
 

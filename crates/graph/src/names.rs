@@ -182,20 +182,20 @@ pub(crate) const SLEEPS: &[&str] = &[
 ];
 
 /// Functions of PostgreSQL and MariaDB that wait for a lock on a row, a table or a number, or for a
-/// standby; by the start of their names. What else a storage engine waits for is no condition.
+/// standby; by the start of their names (`*`). What else a storage engine waits for is no condition.
 pub(crate) const DATABASE_LOCK: &[&str] = &[
     "ProcSleep",
     "SyncRepWaitForLSN",
-    "lock_wait(",
-    "lock_wait_suspend_thread(",
-    "MDL_wait::timed_wait(",
-    "MDL_context::acquire_lock(",
-    "handler::ha_index_",
-    "handler::ha_rnd_",
-    "handler::ha_read_",
-    "handler::ha_write_row(",
-    "handler::ha_update_row(",
-    "handler::ha_delete_row(",
+    "lock_wait(*",
+    "lock_wait_suspend_thread(*",
+    "MDL_wait::timed_wait(*",
+    "MDL_context::acquire_lock(*",
+    "handler::ha_index_*",
+    "handler::ha_rnd_*",
+    "handler::ha_read_*",
+    "handler::ha_write_row(*",
+    "handler::ha_update_row(*",
+    "handler::ha_delete_row(*",
 ];
 
 /// Functions of the kernel by which the freezer of a control group stops threads and lets them go on.
@@ -235,7 +235,7 @@ pub(crate) const AWAITS_CHILD: &[&str] = &[
     "g_subprocess_communicate",
     "QProcess::waitForFinished",
     "QProcess::waitForFinished(int)",
-    "node::SyncProcessRunner::",
+    "node::SyncProcessRunner::*",
 ];
 
 /// Kernel code that hands on what came in by a terminal.

@@ -154,7 +154,7 @@ impl Wait {
             WaitKind::Disk => format!("waited for the disk in {call}"),
             WaitKind::Paging => "waited for memory to be brought in".to_owned(),
             WaitKind::Device => format!("waited in {call} of {object}"),
-            WaitKind::Stopped => "was stopped by a signal or a debugger".to_owned(),
+            WaitKind::Stopped => "was stopped by a signal, a debugger or a freezer".to_owned(),
             WaitKind::Kernel => match self.kernel_function(evidence) {
                 Some(function) => format!("waited in the kernel in {call}, at {function}"),
                 None => format!("waited in the kernel in {call}"),

@@ -25,7 +25,7 @@ pub(super) struct Candidate {
     pub(super) looks: bool,
     /// A time-out ended it.
     pub(super) timed_out: bool,
-    /// How long it wanted a CPU meanwhile and had none, ns.
+    /// How long it was runnable without a CPU meanwhile, ns.
     pub(super) starved: u64,
 }
 

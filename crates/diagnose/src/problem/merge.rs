@@ -8,7 +8,7 @@
 
 use hangdog_graph::belief::{InVain, beliefs};
 use hangdog_graph::edge::ended_by;
-use hangdog_graph::owed::asked_again;
+use hangdog_graph::owed::{ancestors, asked_again};
 use hangdog_graph::{Edge, EdgeKind, Evidence, Source, Wait, WaitKind};
 use hangdog_trace::ids::{NONE, Upid, Utid};
 use hangdog_trace::object::ObjectKind;
@@ -312,11 +312,9 @@ fn is_family(evidence: &Evidence<'_>, thread: Utid, of: Utid) -> bool {
     let process = |thread: Utid| evidence.threads.thread(thread).upid;
     let parent = |process: Upid| evidence.threads.process(process).parent;
     let own = process(of);
-    let ancestors = std::iter::successors(Some(process(thread)), |&at| {
-        Some(parent(at)).filter(|&above| above != NONE && above != at)
-    });
-    ancestors
-        .take(LONGEST)
+    let at = process(thread);
+    std::iter::once(at)
+        .chain(ancestors(evidence, at))
         .any(|at| at == own || parent(at) == parent(own) && parent(own) != NONE)
 }
 

@@ -1,10 +1,10 @@
 //! Whom a thread waits for that asks again and again, with sleeps in between.
 
-use hangdog_trace::Process;
 use hangdog_trace::ids::{NONE, Utid};
 use hangdog_trace::object::ObjectKind;
 use hangdog_trace::words::HandoffStep;
 
+use super::who::first_thread;
 use crate::edge::{Edge, EdgeKind, Source, Strength};
 use crate::evidence::Evidence;
 use crate::file_locks::{self, File};
@@ -46,15 +46,13 @@ pub(super) fn awaited_child(evidence: &Evidence<'_>, wait: &Wait) -> Option<Edge
         .threads
         .processes()
         .filter(|child| child.parent == process);
-    let main = |child: &Process| {
-        let is_main = |&&thread: &&Utid| evidence.threads.thread(thread).is_main();
-        child.threads.iter().find(is_main).copied()
-    };
     let was_there = |&child: &Utid| {
         let life = evidence.timeline.life(child);
         life.start < wait.end && wait.start < life.end
     };
-    let alive = children.filter_map(main).filter(was_there);
+    let alive = children
+        .filter_map(|child| first_thread(evidence, child.upid))
+        .filter(was_there);
     let last = alive.max_by_key(|&child| (evidence.timeline.life(child).start, child))?;
     let reason = format!("it waits for its child {} to end", evidence.name(last));
     Some(Edge::new(

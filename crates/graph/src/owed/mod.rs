@@ -17,7 +17,7 @@ pub(crate) mod stopped;
 mod who;
 
 use hangdog_timeline::{Interval, State};
-use hangdog_trace::ids::{NONE, Upid, Utid};
+use hangdog_trace::ids::{Upid, Utid};
 use hangdog_trace::object::{Object, ObjectKind};
 
 use crate::edge::{Edge, EdgeKind, Source, Strength};
@@ -34,7 +34,7 @@ use database::other_client;
 use pipe::other_end;
 pub(crate) use pipe::relative;
 pub use pipe::{is_own_pipe, takes_orders_by_pipe};
-pub use who::{is_descendant, peer_of};
+pub use who::{ancestors, is_descendant, peer_of};
 use who::{is_home, is_there, stopped_thread, thread_of, wait_at};
 
 /// The one who owes a thread what it waits for, by what the wait itself is about: who has the other
@@ -246,15 +246,8 @@ fn helper(evidence: &Evidence<'_>, wait: &Wait) -> Option<Edge> {
 /// from, or that these started, one that is stopped; else the nearest that does not itself wait for
 /// a child.
 fn terminal(evidence: &Evidence<'_>, wait: &Wait) -> Option<Edge> {
-    const DEEPEST: usize = 8;
-    let parent = |&at: &Upid| {
-        let parent = evidence.threads.process(at).parent;
-        (parent != NONE && parent != at).then_some(parent)
-    };
     let own = evidence.threads.thread(wait.thread).upid;
-    let ancestors = std::iter::successors(Some(own), parent)
-        .skip(1)
-        .take(DEEPEST);
+    let ancestors = ancestors(evidence, own);
     let awaits_child = |&thread: &Utid| {
         let there = wait_at(evidence, thread, wait.end);
         there.is_some_and(|there| matches!(there.kind, WaitKind::Child | WaitKind::Signal))

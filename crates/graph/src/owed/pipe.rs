@@ -59,18 +59,16 @@ pub(crate) fn relative(evidence: &Evidence<'_>, wait: &Wait) -> Option<Edge> {
     const BESIDE_NS: u64 = 100_000_000;
     let pipe = wait.object(evidence);
     let writes = wait.writes(evidence);
-    let waiter = evidence.threads.thread(wait.thread).upid;
+    let own = evidence.threads.thread(wait.thread).upid;
     let mut holders = evidence.sockets.holders(pipe).iter();
     let is_other_end = |holder: &Holder| {
-        holder.process != waiter && if writes { holder.reads } else { holder.writes }
+        holder.process != own && if writes { holder.reads } else { holder.writes }
     };
     let is_known = holders.any(is_other_end);
     if wait.kind != WaitKind::Message || pipe.kind() != ObjectKind::Pipe || is_known {
         return None;
     }
-    let own = evidence.threads.thread(wait.thread).upid;
-    let parent_of = |process: Upid| evidence.threads.process(process).parent;
-    let parent = parent_of(own);
+    let parent = evidence.threads.process(own).parent;
     let born = |process: &Process| main_life(evidence, process.upid).map_or(0, |life| life.start);
     let is_alive = |process: &&Process| {
         let life = main_life(evidence, process.upid);

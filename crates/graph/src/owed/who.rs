@@ -10,7 +10,8 @@ use crate::marks::Mark;
 use crate::wait::{Wait, WaitKind};
 
 /// The thread of a process that should answer: one that is stopped; else one that waits for what
-/// lies at `object`; else one of a database that is kept from a lock; else one that is busy with something, which may be this; else the first.
+/// lies at `object`; else one of a database that is kept from a lock; else one that is busy with
+/// something, which may be this; else the first.
 pub(super) fn thread_of(
     evidence: &Evidence<'_>,
     process: Upid,
@@ -104,24 +105,35 @@ pub(super) fn stopped_thread(evidence: &Evidence<'_>, process: Upid, ts: u64) ->
     threads.iter().find(is_stopped).copied()
 }
 
-/// The life of a process's first thread.
-pub(super) fn main_life(evidence: &Evidence<'_>, process: Upid) -> Option<Range<u64>> {
-    let threads = &evidence.threads.process(process).threads;
-    let main = threads
-        .iter()
-        .find(|&&thread| evidence.threads.thread(thread).is_main())?;
-    Some(evidence.timeline.life(*main))
+/// A process's first thread.
+pub(super) fn first_thread(evidence: &Evidence<'_>, process: Upid) -> Option<Utid> {
+    let mut threads = evidence.threads.process(process).threads.iter().copied();
+    threads.find(|&thread| evidence.threads.thread(thread).is_main())
 }
 
-/// Whether a process was started by another, or by what that started.
-pub fn is_descendant(evidence: &Evidence<'_>, process: Upid, of: Upid) -> bool {
-    const DEEPEST: usize = 8;
-    let parent = |&at: &Upid| {
+/// The life of a process's first thread.
+pub(super) fn main_life(evidence: &Evidence<'_>, process: Upid) -> Option<Range<u64>> {
+    let first = first_thread(evidence, process)?;
+    Some(evidence.timeline.life(first))
+}
+
+/// Who started a process, and who started that, and so on: not without end, as the parents may form
+/// a circle in a damaged trace.
+pub fn ancestors<'e>(
+    evidence: &'e Evidence<'_>,
+    process: Upid,
+) -> impl Iterator<Item = Upid> + Clone + 'e {
+    const DEEPEST: usize = 16;
+    let parent = move |&at: &Upid| {
         let parent = evidence.threads.process(at).parent;
         (parent != NONE && parent != at).then_some(parent)
     };
-    let mut ancestors = std::iter::successors(Some(process), parent).take(DEEPEST);
-    ancestors.any(|at| at == of)
+    std::iter::successors(parent(&process), parent).take(DEEPEST)
+}
+
+/// Whether a process was started by another, or by what that started, or is that itself.
+pub fn is_descendant(evidence: &Evidence<'_>, process: Upid, of: Upid) -> bool {
+    process == of || ancestors(evidence, process).any(|at| at == of)
 }
 
 /// The process that has the other end of a connection: that was seen to have or use it, or else that
