@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-// What each process has open by which others can keep it waiting: pipes, sockets, and the device by
-// which a program serves a file system. One pass over all open files, when somebody looks. It tells
+// What each process has open by which others can keep it waiting: pipes, sockets, locked files, and
+// the device by which a program serves a file system. One pass over all open files, when somebody looks. It tells
 // what lies unread, and of a TCP connection whether its last bytes went out or came in: so that it
 // is known who owes whom what was asked for before the recording.
 #pragma once
 
 #include <bpf/bpf_tracing.h>
 
+#include "file_lock.h"
 #include "socket.h"
 
 #define FMODE_READ 1
@@ -47,16 +48,43 @@ static __always_inline void read_socket(struct sock *sk, struct open_descriptor 
 		open->kind = DESCRIPTOR_LISTENER;
 }
 
+// Whether anybody has a lock on a file; notes whether this open file or its process has an exclusive
+// one. A lock belongs to an open file (flock, open file description locks) or to a process.
+static __always_inline bool read_locks(struct file_lock_context *context, bool is_flock, u64 file,
+				       u64 files, struct open_descriptor *open)
+{
+	struct list_head *head = is_flock ?
+					 __builtin_preserve_access_index(&context->flc_flock) :
+					 __builtin_preserve_access_index(&context->flc_posix);
+	struct list_head *at = head;
+	struct file_lock_facts lock;
+	bool is_locked = false;
+
+	for (u32 i = 0; i < MOST_LOCKS; i++) {
+		at = BPF_CORE_READ(at, next);
+		if (!at || at == head)
+			break;
+		read_lock((u64)at - list_offset(), &lock);
+		is_locked = true;
+		if (lock.type == LOCK_EXCLUSIVE && (lock.owner == file || lock.owner == files))
+			open->kind = DESCRIPTOR_FILE_LOCK;
+	}
+	return is_locked;
+}
+
 SEC("iter/task_file")
 int look_at_descriptors(struct bpf_iter__task_file *ctx)
 {
 	struct task_struct *task = ctx->task;
 	struct file *file = ctx->file;
 	struct open_descriptor open = {};
+	struct file_lock_context *context;
 	struct pipe_inode_info *pipe;
 	struct inode *inode;
 	struct socket *socket;
 	struct sock *sk;
+	bool is_locked;
+	u64 files;
 
 	if (!task || !file)
 		return 0;
@@ -82,6 +110,18 @@ int look_at_descriptors(struct bpf_iter__task_file *ctx)
 			return 0;
 		open.object = OBJECT(OBJECT_CHAR_DEVICE, BPF_CORE_READ(inode, i_ino));
 		open.kind = DESCRIPTOR_FILE_SYSTEM;
+		break;
+	case S_IFREG:
+		context = BPF_CORE_READ(inode, i_flctx);
+		if (!context)
+			return 0;
+		open.kind = DESCRIPTOR_LOCKED_FILE;
+		files = (u64)BPF_CORE_READ(task, files);
+		is_locked = read_locks(context, false, (u64)file, files, &open);
+		is_locked |= read_locks(context, true, (u64)file, files, &open);
+		if (!is_locked)
+			return 0;
+		open.object = inode_object(inode);
 		break;
 	default:
 		return 0;

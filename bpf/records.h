@@ -116,6 +116,8 @@ enum descriptor_kind {
 	DESCRIPTOR_STREAM = 0,
 	DESCRIPTOR_LISTENER = 1,
 	DESCRIPTOR_FILE_SYSTEM = 2, // by which a program serves one
+	DESCRIPTOR_LOCKED_FILE = 3, // somebody has a lock on it
+	DESCRIPTOR_FILE_LOCK = 4,   // this process has an exclusive lock on it
 };
 
 enum last_transfer {
@@ -125,7 +127,7 @@ enum last_transfer {
 	LAST_LOST = 3, // sent, and sent again, since nobody acknowledges it
 };
 
-// A pipe or socket that a process has open; `unread` in bytes (TCP), messages, buffers (pipe) or
+// A pipe, socket or locked file that a process has open; `unread` in bytes (TCP), messages, buffers (pipe) or
 // connections (listener).
 struct open_descriptor {
 	u64 ts;

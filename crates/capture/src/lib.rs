@@ -21,6 +21,7 @@ pub mod doctor;
 pub mod error;
 pub mod flight;
 pub mod live;
+mod memory;
 mod owner;
 mod perf;
 mod population;

@@ -101,6 +101,19 @@ fn stat_field(pid: u32, field: usize) -> Option<String> {
     behind_name.split(' ').nth(field).map(str::to_owned)
 }
 
+/// The arguments of the system call that a thread is in; the first number is the call's.
+pub(crate) fn system_call(tid: u32) -> Option<Vec<u64>> {
+    let line = std::fs::read_to_string(format!("/proc/{tid}/syscall")).ok()?;
+    let (call, rest) = line.split_once(' ')?;
+    let arguments = rest.split_whitespace().map(|word| {
+        let digits = word.strip_prefix("0x")?;
+        u64::from_str_radix(digits, 16).ok()
+    });
+    std::iter::once(call.parse().ok())
+        .chain(arguments)
+        .collect()
+}
+
 /// The process that traces a thread; 0 for none.
 pub(crate) fn tracer(tid: u32) -> u32 {
     let status = fs::read_to_string(format!("/proc/{tid}/status")).unwrap_or_default();

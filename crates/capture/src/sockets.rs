@@ -48,6 +48,13 @@ impl Description {
     }
 }
 
+/// The path in a `sockaddr_un`.
+pub(crate) fn unix_path(address: &[u8]) -> Option<String> {
+    let (family, path) = address.split_at_checked(2)?;
+    let is_unix = i32::from(u16::from_ne_bytes(family.try_into().ok()?)) == libc::AF_UNIX;
+    is_unix.then(|| self::path(path))
+}
+
 /// A unix socket's path; an abstract one begins with a zero byte, which is written as @.
 fn path(address: &[u8]) -> String {
     match address {

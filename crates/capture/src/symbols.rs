@@ -8,6 +8,7 @@
 mod debuginfod;
 mod elf;
 mod files;
+mod hotspot;
 mod image;
 mod jit;
 mod jitdump;

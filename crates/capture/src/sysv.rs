@@ -1,8 +1,9 @@
 //! Who used a System V semaphore or message queue last: what is waited for there is most likely owed
 //! by that process.
 
-use std::fs;
 use std::mem::MaybeUninit;
+
+use crate::procfs;
 
 /// Whether a system call waits for one.
 pub(crate) fn is_wait(call: i64) -> bool {
@@ -45,7 +46,5 @@ pub(crate) fn last_user(tid: u32, call: i64) -> u32 {
 
 /// The first argument of the system call that a thread is in.
 fn first_argument(tid: u32) -> Option<i32> {
-    let line = fs::read_to_string(format!("/proc/{tid}/syscall")).ok()?;
-    let word = line.split(' ').nth(1)?.strip_prefix("0x")?;
-    i32::try_from(u64::from_str_radix(word, 16).ok()?).ok()
+    i32::try_from(*procfs::system_call(tid)?.get(1)?).ok()
 }

@@ -11,13 +11,15 @@ use std::fs;
 use std::mem::size_of;
 
 use hangdog_trace::ids::NO_CPU;
+use hangdog_trace::object::{Object, ObjectKind};
 use hangdog_trace::words::{Left, StackEnd};
 
+use crate::memory::{Memory, ProcessMemory, copy_from};
 use crate::procfs;
-use crate::sysv;
-
-use crate::python::chain::{self, Memory, Numbers, Runtime};
+use crate::python::chain::{self, Numbers, Runtime};
 use crate::records::{CpuEvent, Definition, Event, StackCopy, What, event_kind};
+use crate::sockets::{self, Description};
+use crate::sysv;
 
 const KERNEL_FRAMES: usize = 64;
 /// So much of a stack is copied: twice what most programs ever have there.
@@ -133,19 +135,6 @@ pub(crate) trait Stacks {
     fn python(&self, pid: u32) -> Option<Runtime>;
 }
 
-/// Another process's memory.
-struct Process(u32);
-
-impl Memory for Process {
-    fn read(&self, address: u64, into: &mut [u8]) -> Option<()> {
-        let remote = [libc::iovec {
-            iov_base: address as *mut libc::c_void,
-            iov_len: into.len(),
-        }];
-        (copy_from(self.0, &remote, into) == into.len()).then_some(())
-    }
-}
-
 impl Found {
     /// Reads what the pass wrote. Without `stacks` none are wanted.
     pub(crate) fn parse(bytes: &[u8], mut stacks: Option<impl Stacks>) -> Found {
@@ -159,6 +148,10 @@ impl Found {
             if let Some(stacks) = &mut stacks {
                 user_stack = found.user_stack(&raw, stacks);
                 kernel_stack = found.kernel_stack(&raw, stacks);
+            }
+            if let Some(description) = connects_to(&raw) {
+                let what = What::Socket(description);
+                found.definitions.push(Definition { ts: raw.ts, what });
             }
             let other = match i64::from(raw.call) {
                 _ if is_stopped(raw.left) => procfs::tracer(raw.tid),
@@ -201,7 +194,7 @@ impl Found {
                 let numbers = self.python.entry(pid).or_default();
                 let definitions = &mut self.definitions;
                 chain::read(
-                    &Process(pid),
+                    &ProcessMemory(pid),
                     runtime,
                     raw.thread_pointer,
                     numbers,
@@ -256,6 +249,29 @@ impl Found {
     }
 }
 
+/// The unix socket by which a thread waits to be connected, with the address that it gave: the kernel
+/// ties the two only once it is.
+fn connects_to(raw: &RawWaiting) -> Option<Description> {
+    if i64::from(raw.call) != libc::SYS_connect || Object(raw.object).kind() != ObjectKind::Unix {
+        return None;
+    }
+    let &[_, _, address, length, ..] = &procfs::system_call(raw.tid)?[..] else {
+        return None;
+    };
+    let mut bytes = [0; size_of::<libc::sockaddr_un>()];
+    let length = bytes.len().min(usize::try_from(length).ok()?);
+    ProcessMemory(raw.pid).read(address, &mut bytes[..length])?;
+    Some(Description {
+        object: raw.object,
+        peer: 0,
+        pid: raw.pid,
+        peer_pid: 0,
+        namespace: 0,
+        local: String::new(),
+        remote: sockets::unix_path(&bytes[..length])?,
+    })
+}
+
 /// What lies on the stack of a thread of process `pid` from `sp` on; nothing where it cannot be
 /// read.
 fn stack_of(pid: u32, sp: u64) -> Vec<u8> {
@@ -276,27 +292,6 @@ fn stack_of(pid: u32, sp: u64) -> Vec<u8> {
     // Most are short, and of thousands of threads there are thousands.
     bytes.shrink_to_fit();
     bytes
-}
-
-/// Copies memory of process `pid` one after the other; gives how many bytes could be read.
-fn copy_from(pid: u32, remote: &[libc::iovec], into: &mut [u8]) -> usize {
-    let local = libc::iovec {
-        iov_base: into.as_mut_ptr().cast(),
-        iov_len: into.len(),
-    };
-    // SAFETY: `local` is a buffer of that size that lives on; `remote` names memory of another
-    // process, which the kernel checks.
-    let read = unsafe {
-        libc::process_vm_readv(
-            pid as libc::pid_t,
-            &local,
-            1,
-            remote.as_ptr(),
-            remote.len() as libc::c_ulong,
-            0,
-        )
-    };
-    usize::try_from(read).unwrap_or(0)
 }
 
 /// The locks of files that somebody waits for, by /proc/locks.

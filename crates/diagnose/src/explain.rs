@@ -4,6 +4,7 @@
 use hangdog_graph::belief::{InVain, beliefs};
 use hangdog_graph::history::History;
 use hangdog_graph::{Evidence, Source};
+use hangdog_trace::ids::Utid;
 use hangdog_trace::words::Context;
 use serde::Serialize;
 
@@ -98,7 +99,9 @@ pub fn explain(
         .filter(|piece| piece.step == step)
         .max_by_key(|piece| piece.ns())
         .and_then(|piece| piece.wait.as_ref());
-    let (waiting, edge) = reached.chain(own).nth(number.checked_sub(1)?)?;
+    let way: Vec<_> = reached.chain(own).take(number).collect();
+    let (waiting, edge) = way.get(number.checked_sub(1)?)?;
+    let dependent: Vec<Utid> = way.iter().map(|(above, _)| above.wait.thread).collect();
     let wait = &waiting.wait;
     let history = History::of(evidence, wait);
     let mut lengths = history.lengths.clone();
@@ -128,16 +131,21 @@ pub fn explain(
         before_by_timer: history.by_timer,
         before_by_others: history.by_others,
         before_median_ns: lengths.get(lengths.len() / 2).copied(),
-        possibilities: possibilities(evidence, waiting, edge.source),
+        possibilities: possibilities(evidence, waiting, &dependent, edge.source),
     })
 }
 
-fn possibilities(evidence: &Evidence<'_>, waiting: &Waiting, chosen: Source) -> Vec<Possibility> {
+fn possibilities(
+    evidence: &Evidence<'_>,
+    waiting: &Waiting,
+    dependent: &[Utid],
+    chosen: Source,
+) -> Vec<Possibility> {
     let in_vain = InVain {
         wakes: waiting.parts - 1,
         by_last: waiting.cried_wolf,
     };
-    beliefs(evidence, &waiting.wait, waiting.wake, in_vain)
+    beliefs(evidence, &waiting.wait, waiting.wake, in_vain, dependent)
         .into_iter()
         .map(|belief| Possibility {
             choice: crate::shape::source_of(evidence, &belief.edge),

@@ -10,6 +10,7 @@ pub mod answers;
 mod baseline;
 mod begun;
 pub mod blame;
+mod circle;
 mod confidence;
 pub mod explain;
 mod function;

@@ -6,9 +6,10 @@
 
 use hangdog_graph::fore::is_nearly_all;
 use hangdog_graph::owed::{
-    is_descendant, is_lost, is_open, is_own_pipe, open_request, peer_of, takes_orders_by_pipe,
+    is_descendant, is_lost, is_open, is_own_pipe, may_wait_for_jobs, open_request, peer_of,
+    takes_orders_by_pipe,
 };
-use hangdog_graph::{Evidence, Mark, Wait, WaitKind};
+use hangdog_graph::{Evidence, Mark, Strength, Wait, WaitKind};
 use hangdog_trace::calls::Call;
 use hangdog_trace::object::{Object, ObjectKind};
 use hangdog_trace::sockets::{Holder, Role};
@@ -42,6 +43,12 @@ pub(crate) fn owed(evidence: &Evidence<'_>, wait: &Wait, often: bool) -> f64 {
         WaitKind::Message | WaitKind::Poll => {
             match (object.kind(), evidence.sockets.role(object)) {
                 _ if is_lost(evidence, object) => 1.0,
+                (_, Some(Role::Client)) if let Some(sure) = may_wait_for_jobs(evidence, wait) => {
+                    match sure {
+                        Strength::Strong => IDLE,
+                        Strength::Weak => HOPED,
+                    }
+                }
                 (_, Some(Role::Client)) if wait.kind == WaitKind::Poll => {
                     let is_open = is_open(evidence, object, wait.end);
                     if is_open {

@@ -27,6 +27,7 @@ use std::ops::Range;
 use crate::answers::Answer;
 use crate::baseline;
 use crate::blame::{Blame, BlameKind, Doubt, Knot, Piece, Step};
+use crate::circle;
 use crate::judge::Setting;
 use crate::owed::is_home;
 use crate::shape::{NOBODY, Shape, source_of};
@@ -42,8 +43,6 @@ const FINEST_OF_RUN_NS: u64 = 10_000;
 const WEIGHTY: u64 = 20;
 /// Whoever woke a thread in vain so often, and more often than all others, is hard to believe.
 const OFTEN: usize = 3;
-/// What is usual is told by so many waits.
-const USUAL: usize = 16;
 /// No real program has a chain this long; a damaged trace may.
 const DEEPEST: usize = 64;
 
@@ -303,9 +302,9 @@ impl<'a, 'e> Walk<'a, 'e> {
                 return self.follow(next, &blocked, (step, waiting, belief));
             };
             if to - from >= self.finest
-                && self.is_circle(&edge, to)
-                && !self.is_idle(&waiting, next)
-                && !self.is_anybody_home(at, &waiting)
+                && circle::cannot_act(self.evidence, &edge, to)
+                && !circle::asked_for_nothing(self.evidence, &waiting, next)
+                && !circle::is_anybody_home(self.evidence, &self.waits_from(at, &waiting))
             {
                 is_knot = true;
                 let threads = self.way[at..].to_vec();
@@ -421,7 +420,7 @@ impl<'a, 'e> Walk<'a, 'e> {
             wakes: waiting.parts - 1,
             by_last: waiting.cried_wolf,
         };
-        let mut beliefs = beliefs(self.evidence, wait, waiting.wake, in_vain);
+        let mut beliefs = beliefs(self.evidence, wait, waiting.wake, in_vain, &self.way);
         if let Some(baseline) = self.setting.baseline
             && is_open(&beliefs[0].edge, wait)
         {
@@ -513,67 +512,17 @@ impl<'a, 'e> Walk<'a, 'e> {
         beliefs.iter().position(meant).map(Some)
     }
 
-    /// Whether the edge leads to a thread that could not act, since it waited itself: either it did
-    /// not act, or only after the window.
-    fn is_circle(&self, edge: &Edge, to: u64) -> bool {
-        match edge.wake {
-            Some(wake) => self.evidence.wakes.ts[wake] >= to,
-            None => edge.kind != EdgeKind::Habit,
-        }
-    }
-
-    /// Whether one of those on the way from `at` on, or the one that waits now, waits as a server
-    /// that nobody asks for anything: it keeps the others waiting, and they do not keep it.
-    fn is_anybody_home(&self, at: usize, last: &Waiting) -> bool {
+    /// The waits of those on the way from `at` on, and the last.
+    fn waits_from(&self, at: usize, last: &Waiting) -> Vec<Wait> {
         // Each step on the way was reached by the wait of the one before.
         let steps = std::iter::successors(Some(self.step), |&step| self.blame.steps[step].above);
         let above = steps
             .take(self.way.len() - 1 - at)
             .filter_map(|step| self.blame.steps[step].reached.as_ref());
         above
-            .map(|(waiting, _)| waiting)
-            .chain([last])
-            .any(|waiting| is_home(self.evidence, &waiting.wait))
-    }
-
-    /// Whether a thread waits for `other` without having asked it for anything, though it usually
-    /// does before such a wait: one that serves `other` and did not answer this time is not kept
-    /// waiting by it.
-    fn is_idle(&self, waiting: &Waiting, other: Utid) -> bool {
-        let wait = &waiting.wait;
-        if matches!(wait.kind, WaitKind::Lock) || wait.holder.is_some() {
-            return false;
-        }
-        let Some(row) = wait.row else {
-            return false;
-        };
-        let evidence = self.evidence;
-        let intervals = evidence.timeline.intervals(wait.thread);
-        let here = intervals.index_at(wait.start).unwrap_or(0);
-        // Since the wait before, it woke the other.
-        let asked = |at: usize| {
-            let until = intervals.get(at).map_or(0, |wait| wait.start);
-            let since = (0..at)
-                .rev()
-                .filter_map(|before| intervals.get(before))
-                .find(|before| before.state == State::Blocked)
-                .map_or(0, |before| before.end);
-            let mut woken = evidence.wakes_by(wait.thread, since, until);
-            woken.any(|wake| evidence.wakes.wakee[wake] == other)
-        };
-        let site = evidence.site(row);
-        let is_there = |at: &usize| match intervals.get(*at).map(|it| (it.state, it.cause)) {
-            Some((State::Blocked, Cause::Switch(row))) => evidence.site(row as usize) == site,
-            _ => false,
-        };
-        let earlier: Vec<bool> = (0..here)
-            .rev()
-            .filter(is_there)
-            .take(USUAL)
-            .map(asked)
-            .collect();
-        let usually = earlier.iter().filter(|&&asked| asked).count();
-        usually > 0 && usually * 2 >= earlier.len() && !asked(here)
+            .map(|(waiting, _)| waiting.wait)
+            .chain([last.wait])
+            .collect()
     }
 
     /// A kernel thread that waits for a device does so for the one who waits for it.

@@ -36,12 +36,14 @@ pub struct InVain {
 const LEAST: f64 = 0.05;
 
 /// What may have ended `wait`, the most likely first; `wake` is the row of `wakes` that made the
-/// thread runnable, if there is one.
+/// thread runnable, if there is one. `dependent` are threads that wait for this very wait to end: they
+/// did not end it, whatever they do otherwise.
 pub fn beliefs(
     evidence: &Evidence<'_>,
     wait: &Wait,
     wake: Option<usize>,
     in_vain: InVain,
+    dependent: &[Utid],
 ) -> Vec<Belief> {
     let edge = ended_by(evidence, wait, wake);
     if is_certain(&edge, wait, in_vain) {
@@ -59,7 +61,8 @@ pub fn beliefs(
     let middle = wait.start + wait.duration() / 2;
     for (&other, ended) in &history.by_thread {
         // Who was dead for most of it did not keep it up.
-        if Some(other) == woken_by || evidence.timeline.life(other).end <= middle {
+        let was_dead = evidence.timeline.life(other).end <= middle;
+        if Some(other) == woken_by || was_dead || dependent.contains(&other) {
             continue;
         }
         let last = if history.last == Some(other) {

@@ -56,6 +56,8 @@ pub enum Mark {
     AsksBus = 1 << 19,
     /// The kernel handles a page fault.
     PageFault = 1 << 20,
+    /// A toolkit has the program handle an event.
+    Handles = 1 << 21,
 }
 
 /// Marks that one of the innermost few frames shows, by a part of its function's name.
@@ -69,13 +71,14 @@ const INNERMOST: [(Mark, &[&str]); 4] = [
 const FEW: usize = 6;
 
 /// Marks that any frame shows, by its function's name, or by the start of it.
-const ANYWHERE: [(Mark, &[&str]); 17] = [
+const ANYWHERE: [(Mark, &[&str]); 18] = [
     (Mark::Idle, names::IDLE),
     (Mark::DiskWait, names::DISK_WAIT),
     (Mark::DiskWake, names::DISK_WAKE),
     (Mark::Sending, names::SENDING),
     (Mark::ServedFile, names::SERVED_FILE),
     (Mark::Terminal, names::TERMINAL),
+    (Mark::Handles, names::HANDLES),
     (Mark::Asks, names::ASKS),
     (Mark::OpensFifo, names::OPENS_FIFO),
     (Mark::AwaitsChild, names::AWAITS_CHILD),

@@ -29,6 +29,13 @@ pub const LOCK_WAIT: &[&str] = &[
     "RawMutex::lock_slow",
     "RawRwLock::lock_shared_slow",
     "RawRwLock::lock_exclusive_slow",
+    // The same as newer compilers of Rust name them.
+    "futex::Mutex>::lock_contended",
+    "futex::RwLock>::read_contended",
+    "futex::RwLock>::write_contended",
+    "RawMutex>::lock_slow",
+    "RawRwLock>::lock_shared_slow",
+    "RawRwLock>::lock_exclusive_slow",
     "absl::Mutex::LockSlow",
 ];
 
@@ -224,6 +231,17 @@ pub(crate) const SETTING: &[&str] = &[
 /// Programs that lend the connections to a database to one client at a time.
 pub(crate) const POOLERS: &[&str] = &["pgbouncer", "pgpool", "odyssey", "proxysql"];
 
+/// Programs that keep what one client sends until another takes it, by the start of their names.
+pub(crate) const BROKERS: &[&str] = &[
+    "redis-server",
+    "valkey-server",
+    "keydb-server",
+    "beanstalkd",
+    "nats-server",
+    "mosquitto",
+    "beam.smp",
+];
+
 /// Functions that wait for a child to end, by looking again and again or by its pipes.
 pub(crate) const AWAITS_CHILD: &[&str] = &[
     "Popen._wait",
@@ -236,6 +254,15 @@ pub(crate) const AWAITS_CHILD: &[&str] = &[
     "QProcess::waitForFinished",
     "QProcess::waitForFinished(int)",
     "node::SyncProcessRunner::*",
+];
+
+/// Functions of toolkits that hand an event to the program.
+pub(crate) const HANDLES: &[&str] = &[
+    "g_main_context_dispatch",
+    "g_closure_invoke",
+    "dbus_connection_dispatch",
+    "QCoreApplication::notify*",
+    "QApplication::notify*",
 ];
 
 /// Kernel code that hands on what came in by a terminal.

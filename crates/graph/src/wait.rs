@@ -226,6 +226,11 @@ fn is_served(evidence: &Evidence<'_>, object: Object, kernel_stack: StackId) -> 
 
 const FUTEX_PRIVATE: u64 = 128;
 
+/// Whether a system call that waits for a file waits for its lock.
+fn locks_files(call: &str) -> bool {
+    matches!(call, "fcntl" | "flock")
+}
+
 /// A duration in milliseconds, for phrases.
 fn milliseconds(ns: u64) -> String {
     format!("{} ms", (ns as f64 / 1e6 * 10.0).round() / 10.0)
@@ -249,10 +254,9 @@ fn kind(evidence: &Evidence<'_>, row: usize, holder: Option<Utid>) -> WaitKind {
         return WaitKind::Lock;
     }
     match evidence.call(switches.call[row]) {
-        // fcntl and flock: who has the file's lock is known.
         Call::Other
-            if holder.is_some()
-                && matches!(object.kind(), ObjectKind::File | ObjectKind::ServedFile) =>
+            if matches!(object.kind(), ObjectKind::File | ObjectKind::ServedFile)
+                && locks_files(&evidence.calls.name(switches.call[row])) =>
         {
             WaitKind::Lock
         }

@@ -563,7 +563,7 @@ fn who_usually_ends_a_wait() {
         let recording = Recording::of(&format!("{PEOPLE}{events}end 10ms"));
         let waits = recording.waits(recording.t("main"));
         let (last, _) = waits.last().expect("a wait");
-        let first = beliefs(&recording.evidence(), last, None, InVain::default()).remove(0);
+        let first = beliefs(&recording.evidence(), last, None, InVain::default(), &[]).remove(0);
         (first.edge.source, first.probability)
     };
     let worker = Recording::of(PEOPLE).t("worker");

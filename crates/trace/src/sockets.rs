@@ -1,4 +1,4 @@
-//! Which two sockets are the ends of one connection, and who has pipes and sockets open.
+//! Which two sockets are the ends of one connection, and who has pipes, sockets and locked files open.
 //!
 //! Of a unix socket the kernel knows the other end. Of an internet connection each end has both
 //! addresses: where one's local is the other's remote and the reverse, they belong together, also
@@ -59,8 +59,10 @@ pub struct SocketTable {
     had: HashMap<Upid, Vec<u64>>,
     /// Processes that serve a file system.
     file_systems: Vec<Upid>,
+    /// Files with locks, who has them open, and whether with an exclusive lock.
+    locked: Vec<(Object, Upid, bool)>,
     sockets: Sockets,
-    /// The row that says most; the last of several.
+    /// The last row of those that tell the other end's address, or of all.
     rows: HashMap<u64, usize>,
     /// The other end.
     peers: HashMap<u64, u64>,
@@ -69,8 +71,15 @@ pub struct SocketTable {
 impl SocketTable {
     /// Finds the ends that belong together, and who has them.
     pub fn new(sockets: Sockets, descriptors: &Descriptors) -> SocketTable {
-        let rows: HashMap<u64, usize> =
-            (0..sockets.len()).map(|i| (sockets.object[i], i)).collect();
+        let says_less =
+            |a: usize, b: usize| sockets.remote[a].is_empty() && !sockets.remote[b].is_empty();
+        let mut rows: HashMap<u64, usize> = HashMap::new();
+        for row in 0..sockets.len() {
+            let known = rows.entry(sockets.object[row]).or_insert(row);
+            if !says_less(row, *known) {
+                *known = row;
+            }
+        }
         let mut peers = HashMap::new();
         let mut ends: HashMap<(&str, &str), Vec<u64>> = HashMap::new();
         for (&object, &row) in &rows {
@@ -113,6 +122,11 @@ impl SocketTable {
                     }
                     continue;
                 }
+                kind @ (DescriptorKind::LockedFile | DescriptorKind::FileLock) => {
+                    let has_it = kind == DescriptorKind::FileLock;
+                    self.locked.push((Object(object), process, has_it));
+                    continue;
+                }
                 DescriptorKind::Listener => {
                     listening.insert(object);
                 }
@@ -139,11 +153,12 @@ impl SocketTable {
                 }
             }
         }
-        let held =
-            (0..descriptors.len()).map(|row| (descriptors.process[row], descriptors.object[row]));
+        let held = (self.holders.iter())
+            .flat_map(|(&object, holders)| holders.iter().map(move |it| (it.process, object)));
+        let held: Vec<(Upid, u64)> = held.collect();
         let used = (0..self.sockets.len())
             .map(|row| (self.sockets.process[row], self.sockets.object[row]));
-        for (process, object) in held.chain(used) {
+        for (process, object) in held.into_iter().chain(used) {
             self.had.entry(process).or_default().push(object);
         }
         for objects in self.had.values_mut() {
@@ -223,6 +238,19 @@ impl SocketTable {
     /// Processes that serve a file system.
     pub fn file_systems(&self) -> &[Upid] {
         &self.file_systems
+    }
+
+    /// Who was seen with an exclusive lock on a file.
+    pub fn lock_holders(&self, file: Object) -> impl Iterator<Item = Upid> + '_ {
+        let has_it = move |&&(of, _, has_it): &&(Object, Upid, bool)| of == file && has_it;
+        self.locked.iter().filter(has_it).map(|&(_, by, _)| by)
+    }
+
+    /// The files that a process has open and on which it has no exclusive lock, while somebody has a
+    /// lock on them.
+    pub fn locked_files(&self, process: Upid) -> impl Iterator<Item = Object> + '_ {
+        let wants = move |&&(_, by, has_it): &&(Object, Upid, bool)| by == process && !has_it;
+        self.locked.iter().filter(wants).map(|&(file, ..)| file)
     }
 
     /// The other end of a socket, if it was seen.
@@ -312,6 +340,21 @@ mod tests {
         assert_eq!((server.process, server.unread), (2, 12));
         let pipe = table.holders(Object::new(ObjectKind::Pipe, 9));
         assert!(pipe[0].writes && !pipe[0].reads);
+    }
+
+    /// Who has a lock on a file and who only has it open are told apart; a file is no connection.
+    #[test]
+    fn a_locked_file_has_a_holder() {
+        let table = table(
+            "1ms open a object=file:7 kind=file-lock
+             1ms open b object=file:7 kind=locked-file
+             1ms open b object=file:8 kind=locked-file",
+        );
+        let file = |inode| Object::new(ObjectKind::File, inode);
+        assert_eq!(table.lock_holders(file(7)).collect::<Vec<_>>(), [1]);
+        assert_eq!(table.locked_files(2).collect::<Vec<_>>(), [file(7), file(8)]);
+        assert_eq!(table.locked_files(1).next(), None);
+        assert_eq!(table.had(2).next(), None);
     }
 
     /// Two sockets with each other's addresses are ends of one connection; a listener, which has no

@@ -359,13 +359,13 @@ tables! {
         remote: String,
     }
 
-    /// A pipe or socket that a process had open when somebody looked, and what lay in it: when the recording began, and when it ended.
+    /// A pipe, socket or locked file that a process had open when somebody looked, and what lay in it: when the recording began, and when it ended.
     Descriptors of Descriptor as "descriptors" {
         /// When, ns since the trace's start; ascending.
         ts: u64,
         /// The process (upid).
         process: u32,
-        /// The pipe, this end of the socket, or the device by which the process serves a file system: object::Object.
+        /// The pipe, this end of the socket, the locked file, or the device by which the process serves a file system: object::Object.
         object: u64,
         /// What it is: words::DescriptorKind.
         kind: u8,

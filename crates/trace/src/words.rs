@@ -166,6 +166,10 @@ word! {
         Listener = 1 "listener",
         /// The device by which the process serves a file system (FUSE).
         FileSystem = 2 "file system",
+        /// A file on which somebody has a lock.
+        LockedFile = 3 "locked file",
+        /// A file on which the process has an exclusive lock.
+        FileLock = 4 "file lock",
     }
 }
 

@@ -7,20 +7,8 @@
 use std::collections::HashMap;
 
 use super::{FRAME, Function, text};
+use crate::memory::Memory;
 use crate::session::skeleton::types::python_layout;
-
-/// Reads memory of a process: as many bytes as are asked for, or none.
-pub(crate) trait Memory {
-    /// The bytes at an address; `None` if not all of them can be read.
-    fn read(&self, address: u64, into: &mut [u8]) -> Option<()>;
-
-    /// The word at an address.
-    fn word(&self, address: u64) -> Option<u64> {
-        let mut bytes = [0; 8];
-        self.read(address, &mut bytes)?;
-        Some(u64::from_ne_bytes(bytes))
-    }
-}
 
 /// The interpreter of a process: where its state lies, and how it keeps its frames.
 #[derive(Clone, Copy)]

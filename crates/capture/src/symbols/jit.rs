@@ -1,4 +1,5 @@
-//! Names of code that a just-in-time compiler made: it leaves them in files, for whoever asks.
+//! Names of code that a just-in-time compiler made: it leaves them in files, for whoever asks, or they
+//! are read from its memory ([`hotspot`](super::hotspot)).
 //!
 //! A perf map lies in the /tmp that its process sees, under the process's number there; a jitdump
 //! lies anywhere, and its process has it mapped so that it can be found. Both may outlive their
@@ -11,6 +12,7 @@ use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
+use super::hotspot::HotSpot;
 use super::name::{Name, Names};
 use super::spans::Spans;
 use super::{Process, jitdump, perf_map};
@@ -21,7 +23,12 @@ const MOST_BYTES: u64 = 256 << 20;
 const TOLERANCE: Duration = Duration::from_secs(2);
 
 /// What a process's compilers say of their code.
-pub(super) struct Jit(Vec<Spans<String>>);
+pub(super) struct Jit {
+    /// By their files.
+    files: Vec<Spans<String>>,
+    /// By its memory, of one that runs Java.
+    hotspot: Option<HotSpot>,
+}
 
 impl Jit {
     /// Reads the files of a process; `dumps` are the jitdumps that any process has mapped.
@@ -38,16 +45,30 @@ impl Jit {
                     .map(|(_, code)| code),
             );
         }
-        Jit(code)
+        let root = life.root.as_deref();
+        Jit {
+            files: code,
+            hotspot: root.and_then(|root| HotSpot::of(process.pid, root)),
+        }
     }
 
     /// The function at an address of the process.
     pub(super) fn name(&self, address: u64) -> Names {
-        let found = self.0.iter().find_map(|code| code.find(address));
-        found
-            .map(|(start, name)| Name::of_jit(name, address - start))
-            .into_iter()
-            .collect()
+        // The machine's memory is as it is now; a file may be from before code was compiled anew.
+        let now = self
+            .hotspot
+            .as_ref()
+            .and_then(|machine| machine.name(address));
+        let name = now.map(|(function, start)| Name {
+            function,
+            offset: address - start,
+            ..Name::default()
+        });
+        let in_files = || {
+            let found = self.files.iter().find_map(|code| code.find(address));
+            found.map(|(start, name)| Name::of_jit(name, address - start))
+        };
+        name.or_else(in_files).into_iter().collect()
     }
 }
 

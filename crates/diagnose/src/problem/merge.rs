@@ -268,7 +268,7 @@ fn most_likely(evidence: &Evidence<'_>, waiting: &Waiting) -> Edge {
         wakes: waiting.parts - 1,
         by_last: waiting.cried_wolf,
     };
-    beliefs(evidence, &waiting.wait, waiting.wake, in_vain)
+    beliefs(evidence, &waiting.wait, waiting.wake, in_vain, &[])
         .swap_remove(0)
         .edge
 }

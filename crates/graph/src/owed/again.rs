@@ -1,10 +1,10 @@
 //! Whom a thread waits for that asks again and again, with sleeps in between.
 
 use hangdog_trace::ids::{NONE, Utid};
-use hangdog_trace::object::ObjectKind;
+use hangdog_trace::object::{Object, ObjectKind};
 use hangdog_trace::words::HandoffStep;
 
-use super::who::first_thread;
+use super::who::{first_thread, thread_of};
 use crate::edge::{Edge, EdgeKind, Source, Strength};
 use crate::evidence::Evidence;
 use crate::file_locks::{self, File};
@@ -27,7 +27,7 @@ pub fn asked_again(
         _ => false,
     };
     let by_lock = is_kept_out
-        .then(|| file_lock(evidence, wait, until))
+        .then(|| file_lock(evidence, wait, until).or_else(|| open_file_lock(evidence, wait, until)))
         .flatten();
     by_lock.or_else(|| match wait.kind {
         WaitKind::Sleep => awaited_child(evidence, wait),
@@ -122,6 +122,25 @@ fn file_lock(evidence: &Evidence<'_>, wait: &Wait, until: u64) -> Option<Edge> {
         Source::Thread(holder),
         reason,
     ))
+}
+
+/// Who was seen with the lock of a file that `wait` is for, or, of a thread that sleeps and of which no
+/// steps were recorded, with that of a file which its process has open.
+fn open_file_lock(evidence: &Evidence<'_>, wait: &Wait, until: u64) -> Option<Edge> {
+    let own = evidence.threads.thread(wait.thread).upid;
+    let sockets = evidence.sockets;
+    let holder = |file: Object| sockets.lock_holders(file).find(|&holder| holder != own);
+    let (process, strength) = match wait.kind {
+        WaitKind::Lock => (holder(wait.object(evidence))?, Strength::Strong),
+        _ if evidence.handoffs.is_empty() => {
+            (sockets.locked_files(own).find_map(holder)?, Strength::Weak)
+        }
+        _ => return None,
+    };
+    let thread = thread_of(evidence, process, Object::NONE, until)?;
+    let reason = format!("{} has the lock of a file that it has open", evidence.name(thread));
+    let source = Source::Thread(thread);
+    Some(Edge::new(EdgeKind::Holder, strength, source, reason))
 }
 
 /// A refusal longer before a wait than this is not what it is about.

@@ -306,9 +306,14 @@ fn left_unread(evidence: &Evidence<'_>, end: Object, until: u64) -> Option<Hande
     let others = served
         .filter_map(|far| process_of(evidence, far))
         .filter(|&process| process != relay && Some(process) != asker);
+    // A program that draws for itself may sleep between two frames; a service of a bus does not.
+    let is_bus = !evidence.serves_display(relay);
+    let is_at_it = |&thread: &Utid| {
+        wait_at(evidence, thread, until).is_none_or(|there| is_bus && !is_home(evidence, &there))
+    };
     let mut busy: Vec<Utid> = others
         .filter_map(|process| thread_of(evidence, process, Object::NONE, until))
-        .filter(|&thread| wait_at(evidence, thread, until).is_none())
+        .filter(is_at_it)
         .collect();
     busy.sort_unstable();
     busy.dedup();

@@ -6,12 +6,12 @@
 //!   than another; where nothing else is known, one that is stopped within reach ([`stopped`]).
 //! - One that was refused a file's lock, or waits for it, waits for the process that has the lock; one
 //!   that looks whether its child has ended, for that ([`again`]). A database's locks show at its
-//!   clients ([`database`]), a program's own at what its other threads do.
+//!   clients ([`clients`]), a program's own at what its other threads do.
 //! - A thread that woke another before it waited may have asked it for what it waits for.
 
 mod again;
+mod clients;
 mod connection;
-mod database;
 mod pipe;
 pub(crate) mod stopped;
 mod who;
@@ -26,11 +26,12 @@ use crate::marks::Mark;
 use crate::wait::{Wait, WaitKind};
 
 pub use again::asked_again;
+pub use clients::may_wait_for_jobs;
 use again::awaited_child;
 pub(crate) use connection::is_undelivered;
 use connection::{asked_process, only_client, peer};
 pub use connection::{is_lost, is_open, open_request};
-use database::other_client;
+use clients::other_client;
 use pipe::other_end;
 pub(crate) use pipe::relative;
 pub use pipe::{is_own_pipe, takes_orders_by_pipe};
@@ -165,17 +166,56 @@ pub(crate) fn likely_holder(evidence: &Evidence<'_>, wait: &Wait) -> Option<Edge
     Some(amid_edge(holder, reason))
 }
 
-/// What the first thread of a program may wait for by a condition: another that is amid something.
+/// What the first thread of a program may wait for by a condition: another that is amid something, or
+/// that waits for a lock; where there is none, a child of its process that is amid something.
 pub(crate) fn amid_something(evidence: &Evidence<'_>, wait: &Wait) -> Option<Edge> {
     let awaits_other = wait.kind == WaitKind::Condition
         && wait.holder.is_none()
         && evidence.stands_for_program(wait.thread);
-    let other = awaits_other.then(|| other_thread(evidence, wait, false))??;
+    if !awaits_other {
+        return None;
+    }
+    if let Some(other) = other_thread(evidence, wait, true) {
+        let reason = format!(
+            "of the other threads of its process {} is amid something",
+            evidence.name(other)
+        );
+        return Some(amid_edge(other, reason));
+    }
+    let child = amid_child(evidence, wait)?;
     let reason = format!(
-        "of the other threads of its process {} is amid something",
-        evidence.name(other)
+        "no thread of its process is amid something, but its child {} is",
+        evidence.name(child)
     );
-    Some(amid_edge(other, reason))
+    Some(amid_edge(child, reason))
+}
+
+/// The child started last of those that are amid something and do not wait for their parent.
+fn amid_child(evidence: &Evidence<'_>, wait: &Wait) -> Option<Utid> {
+    let moment = wait.start + wait.duration() / 2;
+    let own = evidence.threads.thread(wait.thread).upid;
+    let awaits_parent = |there: &Wait| {
+        let object = there.object(evidence);
+        let mut holders = evidence.sockets.holders(object).iter();
+        there.kind == WaitKind::Message
+            && (peer_of(evidence, object) == Some(own) || holders.any(|it| it.process == own))
+    };
+    // Who shares what it waits for may just keep it.
+    let shares = !wait.is_within_process(evidence);
+    let is_amid = |&thread: &Utid| {
+        wait_at(evidence, thread, moment).is_none_or(|there| {
+            let is_home = is_home(evidence, &there);
+            !awaits_parent(&there) && (!is_home || shares && there.kind == WaitKind::Signal)
+        })
+    };
+    let children = evidence
+        .threads
+        .processes()
+        .filter(|child| child.parent == own);
+    children
+        .filter_map(|child| thread_of(evidence, child.upid, Object::NONE, moment))
+        .filter(is_amid)
+        .last()
 }
 
 fn amid_edge(thread: Utid, reason: String) -> Edge {
@@ -196,15 +236,17 @@ fn other_thread(evidence: &Evidence<'_>, wait: &Wait, is_lock: bool) -> Option<U
     let threads = evidence.threads.process(process).threads.iter().copied();
     let amid = |thread: Utid| {
         let Some(there) = wait_at(evidence, thread, moment) else {
-            return 4;
+            return 5;
         };
         match there.kind {
-            _ if there.is_for_own_lock(evidence) => 2 * usize::from(is_lock),
-            WaitKind::Sleep | WaitKind::Disk | WaitKind::Paging | WaitKind::Child => 3,
-            WaitKind::Stopped => 3,
+            _ if there.is_for_own_lock(evidence) => 3 * usize::from(is_lock),
+            WaitKind::Sleep | WaitKind::Disk | WaitKind::Paging | WaitKind::Child => 4,
+            WaitKind::Stopped => 4,
             // Who waits to be connected to is not.
             WaitKind::Message if evidence.sockets.listens(there.object(evidence)) => 0,
-            WaitKind::Message | WaitKind::Kernel | WaitKind::Device => 1,
+            WaitKind::Message | WaitKind::Kernel | WaitKind::Device => 2,
+            // Somebody has the lock.
+            WaitKind::Condition => usize::from(wait.kind == WaitKind::Lock),
             _ => 0,
         }
     };

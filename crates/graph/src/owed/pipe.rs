@@ -26,6 +26,7 @@ pub(super) fn other_end(evidence: &Evidence<'_>, wait: &Wait, pipe: Object) -> O
     let stopped = |&process: &Upid| stopped_thread(evidence, process, wait.end).is_some();
     let chosen = match others[..] {
         [] => return None,
+        [_] if !writes && has_parent_gone(evidence, wait) => return None,
         [only] => only,
         _ => others
             .iter()
@@ -105,7 +106,20 @@ pub fn takes_orders_by_pipe(evidence: &Evidence<'_>, wait: &Wait) -> bool {
     let parent = evidence.threads.process(process).parent;
     let holders = evidence.sockets.holders(pipe);
     let mut writers = holders.iter().filter(|holder| holder.writes);
-    writers.any(|writer| writer.process == parent)
+    writers.any(|writer| writer.process == parent) || has_parent_gone(evidence, wait)
+}
+
+/// Whether the parent of the one who waits for a pipe ended meanwhile, before it was looked who has
+/// the pipe open: it may have had the other end, and those that have it now only inherited it.
+fn has_parent_gone(evidence: &Evidence<'_>, wait: &Wait) -> bool {
+    let process = evidence.threads.thread(wait.thread).upid;
+    let parent = evidence.threads.process(process).parent;
+    let looked = evidence.sockets.holders(wait.object(evidence)).first();
+    let Some(looked) = looked.filter(|_| parent != NONE) else {
+        return false;
+    };
+    let end = main_life(evidence, parent).map_or(u64::MAX, |life| life.end);
+    (wait.start..looked.ts).contains(&end)
 }
 
 /// Whether nobody but the process itself can write to the pipe that a thread waits for.

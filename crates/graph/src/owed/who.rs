@@ -3,15 +3,18 @@
 use hangdog_timeline::State;
 use hangdog_trace::ids::{NONE, Upid, Utid};
 use hangdog_trace::object::Object;
+use hangdog_trace::sockets::Role;
 use std::ops::Range;
 
+use super::connection::is_open;
 use crate::evidence::Evidence;
 use crate::marks::Mark;
 use crate::wait::{Wait, WaitKind};
 
 /// The thread of a process that should answer: one that is stopped; else one that waits for what
 /// lies at `object`; else one of a database that is kept from a lock; else one that is busy with
-/// something, which may be this; else the first.
+/// something, which may be this; else one that itself asked somebody; else one that sleeps, rather not
+/// one that does so again and again; else the first.
 pub(super) fn thread_of(
     evidence: &Evidence<'_>,
     process: Upid,
@@ -32,7 +35,16 @@ pub(super) fn thread_of(
     let is_busy = |&thread: &Utid| {
         wait_at(evidence, thread, until).is_none_or(|there| !is_home(evidence, &there))
     };
+    let sleeps = |&thread: &Utid| {
+        wait_at(evidence, thread, until).is_some_and(|there| there.kind == WaitKind::Sleep)
+    };
     let is_main = |&thread: &Utid| evidence.threads.thread(thread).is_main();
+    let asks = |&thread: &Utid| {
+        let object = wait_at(evidence, thread, until).map(|there| there.object(evidence));
+        object.is_some_and(|object| {
+            evidence.sockets.role(object) == Some(Role::Client) && is_open(evidence, object, until)
+        })
+    };
     // Of those that wait for a condition, the one whose stack is deepest is amid some work.
     let depth = |thread: &Utid| {
         let there = wait_at(evidence, *thread, until);
@@ -56,6 +68,9 @@ pub(super) fn thread_of(
         .find(reads)
         .or_else(|| alive().find(is_kept))
         .or_else(|| alive().find(|thread| is_main(thread) && is_busy(thread)))
+        .or_else(|| alive().find(|thread| is_busy(thread) && !sleeps(thread)))
+        .or_else(|| alive().find(asks))
+        .or_else(|| alive().find(|&thread| is_busy(&thread) && !is_ticker(evidence, thread, until)))
         .or_else(|| alive().find(is_busy))
         .or_else(deepest)
         .or_else(|| alive().find(is_main))
@@ -64,6 +79,27 @@ pub(super) fn thread_of(
 
 /// The stack of a thread that only waits for work is less deep.
 const DEEP: usize = 12;
+
+/// Whether a thread sleeps at one place again and again.
+fn is_ticker(evidence: &Evidence<'_>, thread: Utid, until: u64) -> bool {
+    const OFTEN: usize = 3;
+    let intervals = evidence.timeline.intervals(thread);
+    let Some(at) = intervals.index_at(until.saturating_sub(1)) else {
+        return false;
+    };
+    let sleeps = |at: usize| {
+        let interval = intervals.get(at)?;
+        let wait = (interval.state == State::Blocked).then(|| Wait::new(evidence, thread, &interval));
+        let wait = wait.filter(|wait| wait.kind == WaitKind::Sleep);
+        Some(wait.map(|wait| evidence.same_frames(wait.user_stack(evidence))))
+    };
+    let Some(Some(here)) = sleeps(at) else {
+        return false;
+    };
+    // Between two sleeps it ran, and was runnable.
+    let mut before = (0..at).rev().take(4 * OFTEN).filter_map(sleeps).flatten();
+    before.by_ref().take(OFTEN).filter(|&site| site == here).count() == OFTEN
+}
 
 /// The wait that a thread is in right before a moment.
 pub(super) fn wait_at(evidence: &Evidence<'_>, thread: Utid, ts: u64) -> Option<Wait> {
@@ -78,11 +114,12 @@ pub(super) fn is_home(evidence: &Evidence<'_>, wait: &Wait) -> bool {
     const COMPLETIONS: [&str; 3] = ["io_uring_enter", "io_getevents", "io_pgetevents"];
     let call = |row: usize| evidence.calls.name(evidence.switches.call[row]);
     match wait.kind {
-        WaitKind::Poll
-        | WaitKind::Condition
-        | WaitKind::Idle
-        | WaitKind::Signal
-        | WaitKind::Unknown => true,
+        WaitKind::Condition | WaitKind::Signal => {
+            !evidence.shows(wait.user_stack(evidence), Mark::Handles)
+        }
+        WaitKind::Poll | WaitKind::Idle | WaitKind::Unknown => true,
+        // For whoever connects.
+        WaitKind::Message => evidence.sockets.listens(wait.object(evidence)),
         WaitKind::Kernel => wait
             .row
             .is_some_and(|row| COMPLETIONS.contains(&call(row).as_ref())),

@@ -101,6 +101,6 @@ impl Recording {
     pub fn last_beliefs(&self, name: &str) -> Vec<Belief> {
         let waits = self.waits(self.t(name));
         let (wait, wake) = waits.last().expect("a wait");
-        beliefs(&self.evidence(), wait, *wake, InVain::default())
+        beliefs(&self.evidence(), wait, *wake, InVain::default(), &[])
     }
 }

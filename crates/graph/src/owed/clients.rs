@@ -1,29 +1,33 @@
-//! Who has the lock that a database waits for on behalf of a client.
+//! Which of its clients keeps a server from answering another: one that has the lock that a database
+//! waits for, or one that took a job from a broker.
 
 use hangdog_trace::Process;
 use hangdog_trace::ids::{Upid, Utid};
 use hangdog_trace::object::Object;
 
 use super::connection::last_transfer;
-use super::who::{process_of, stopped_thread, thread_of, wait_at};
+use super::who::{first_thread, is_home, peer_of, process_of, stopped_thread, thread_of, wait_at};
 use crate::edge::{Edge, EdgeKind, Source, Strength};
 use crate::evidence::Evidence;
 use crate::marks::Mark;
 use crate::names;
 use crate::wait::{Wait, WaitKind};
 
-/// Who keeps a client of a database waiting for a lock on what that keeps, or for one of a pooler's
-/// connections: no sign of it leaves the server. It is another client, which waits for nothing from
-/// the server itself; of several one that PostgreSQL says is in a transaction.
+/// Who keeps a client of a database waiting for a lock on what that keeps, for one of a pooler's
+/// connections, or for what somebody is to send through a broker: no sign of it leaves the server. It
+/// is another client, which waits for nothing from the server itself; of several one that PostgreSQL
+/// says is in a transaction, and of a broker's the one that took something last and is amid something.
 pub(super) fn other_client(evidence: &Evidence<'_>, wait: &Wait) -> Option<Edge> {
     let threads = evidence.threads;
     let own = threads.process(threads.thread(wait.thread).upid);
     let waits_by_title =
         |process: &Process| is_postgres(process) && process.command.ends_with(" waiting");
     let is_kept = || evidence.shows(wait.user_stack(evidence), Mark::DatabaseLock);
+    let is_broker = is_broker(own);
     let waits = matches!(wait.kind, WaitKind::Condition | WaitKind::Poll) && is_kept()
         || waits_by_title(own)
-        || names::POOLERS.contains(&own.name.as_str());
+        || names::POOLERS.contains(&own.name.as_str())
+        || is_broker && wait.kind == WaitKind::Poll;
     if !waits {
         return None;
     }
@@ -56,18 +60,26 @@ pub(super) fn other_client(evidence: &Evidence<'_>, wait: &Wait) -> Option<Edge>
             let there = wait_at(evidence, thread, wait.end);
             there.is_some_and(|there| there.object(evidence) == object)
         };
+        let is_idle = |thread| {
+            wait_at(evidence, thread, wait.end).is_some_and(|there| is_home(evidence, &there))
+        };
         let is_waiting = threads.process(client).threads.iter().any(asks);
+        if is_waiting || is_broker && is_idle(thread) {
+            return None;
+        }
         let in_transaction = threads
             .process(server)
             .command
             .contains("idle in transaction");
         let is_stopped = stopped_thread(evidence, client, wait.end).is_some();
         let used = last_transfer(evidence, end, wait.end);
-        (!is_waiting).then_some((is_stopped, in_transaction, used, thread))
+        let took = is_broker && used.is_some_and(|row| evidence.transfers.sent[row]);
+        Some((is_stopped, in_transaction || took, used, thread))
     });
-    let (_, in_transaction, _, thread) = candidates.max()?;
+    let (_, is_likely, _, thread) = candidates.max()?;
     let name = evidence.name(thread);
-    let reason = match in_transaction {
+    let reason = match is_likely {
+        _ if is_broker => format!("{name} took something from it, and has not answered"),
         true => format!("it waits for a lock, and {name} is in a transaction"),
         false => format!("it waits for a lock, and {name} is a client that waits for nothing"),
     };
@@ -77,6 +89,40 @@ pub(super) fn other_client(evidence: &Evidence<'_>, wait: &Wait) -> Option<Edge>
         Source::Thread(thread),
         reason,
     ))
+}
+
+/// Whether a client of a broker that waits for nothing but it may do so for its next job: the broker
+/// has nothing to do. Certainly, where another process of its kind waits in the same place.
+pub fn may_wait_for_jobs(evidence: &Evidence<'_>, wait: &Wait) -> Option<Strength> {
+    let threads = evidence.threads;
+    let broker = peer_of(evidence, wait.object(evidence))?;
+    let middle = wait.start + wait.duration() / 2;
+    let at = |process: Upid, moment| {
+        let first = first_thread(evidence, process)?;
+        wait_at(evidence, first, moment)
+    };
+    if !is_broker(threads.process(broker)) || at(broker, middle)?.kind != WaitKind::Poll {
+        return None;
+    }
+    let own = threads.process(threads.thread(wait.thread).upid);
+    let is_alike = |other: &&Process| {
+        other.upid != own.upid && other.parent == own.parent && other.name == own.name
+    };
+    let place = |wait: &Wait| evidence.same_frames(wait.user_stack(evidence));
+    let waits_alike = |other: &Process| {
+        at(other.upid, middle).is_some_and(|there| {
+            place(&there) == place(wait) && peer_of(evidence, there.object(evidence)) == Some(broker)
+        })
+    };
+    Some(match threads.processes().filter(is_alike).any(waits_alike) {
+        true => Strength::Strong,
+        false => Strength::Weak,
+    })
+}
+
+fn is_broker(process: &Process) -> bool {
+    let mut starts = names::BROKERS.iter();
+    starts.any(|start| process.name.starts_with(start))
 }
 
 /// Whether a process is one of PostgreSQL's that serve clients: they tell what they do by their

@@ -1,0 +1,310 @@
+//! Names of the code that HotSpot, the virtual machine of Java, compiled: read from its memory while
+//! it lives, so that it needs no option and no agent.
+//!
+//! The machine describes its own structures for tools that look at it from outside (`gHotSpotVMStructs`,
+//! `vmStructs.cpp` of OpenJDK): where a field lies, and how large a type is. With that the way from an
+//! address to a name is `CodeHeap` (its map of segments tells where the block of an address begins),
+//! `CodeBlob`, and, if that is a compiled method, `Method`, `ConstMethod`, the pool's `Symbol`. Code
+//! that the machine has thrown away since has no name, or that of what came in its place.
+
+use std::collections::HashMap;
+use std::fs::File;
+use std::path::Path;
+
+use object::read::ReadCache;
+use object::read::elf::ElfFile64;
+use object::{Endianness, Object, ObjectSymbol};
+
+use super::image::Image;
+use crate::memory::{Memory, ProcessMemory};
+use crate::procfs;
+
+/// More entries than this no machine has, ten times over.
+const MOST_ENTRIES: u64 = 50_000;
+/// Longer names are cut.
+const LONGEST: usize = 512;
+/// A block's start is found in so many steps back, or the map is damaged.
+const MOST_STEPS: usize = 4096;
+
+/// What the virtual machine of a process says of its code.
+pub(super) struct HotSpot<M = ProcessMemory> {
+    memory: M,
+    heaps: Vec<Heap>,
+    layout: Layout,
+}
+
+/// A piece of the memory for code, cut into segments.
+struct Heap {
+    low: u64,
+    high: u64,
+    /// For each segment, 0 where a block begins, else how far back to look.
+    map: u64,
+    segment_shift: u32,
+}
+
+/// Offsets of fields, bytes.
+struct Layout {
+    /// From a block to what lies in it.
+    block_header: u64,
+    is_used: u64,
+    blob_name: u64,
+    /// Of a compiled method.
+    method: u64,
+    const_method: u64,
+    constants: u64,
+    name_index: u64,
+    pool_header: u64,
+    pool_holder: u64,
+    class_name: u64,
+    symbol_length: u64,
+    symbol_body: u64,
+}
+
+impl HotSpot {
+    /// The machine of a process; `root` is how we see its files. `None` if it has none, or one that
+    /// describes itself in another way.
+    pub(super) fn of(pid: u32, root: &Path) -> Option<HotSpot> {
+        let mappings = procfs::mappings(pid);
+        let library = mappings
+            .iter()
+            .find(|mapping| mapping.path.ends_with("/libjvm.so"))?;
+        let within = Path::new(&library.path).strip_prefix("/").ok()?;
+        let path = root.join(within);
+        let code = Image::open(&path)?.code;
+        let segment = code.iter().find_map(|segment| {
+            let within = library.file_offset.checked_sub(segment.file_offset)?;
+            (within < segment.file_size).then_some(segment.address.wrapping_add(within))
+        });
+        let address = segment?;
+        let bias = library.start.wrapping_sub(address);
+        let cache = ReadCache::new(File::open(&path).ok()?);
+        let file = ElfFile64::<Endianness, _>::parse(&cache).ok()?;
+        let symbols: HashMap<String, u64> = (file.dynamic_symbols())
+            .filter_map(|symbol| Some((symbol.name().ok()?.to_owned(), symbol.address())))
+            .filter(|(name, _)| name.starts_with("gHotSpotVM"))
+            .collect();
+        let symbol = |name: &str| Some(symbols.get(name)?.wrapping_add(bias));
+        HotSpot::read(ProcessMemory(pid), &symbol)
+    }
+}
+
+impl<M: Memory> HotSpot<M> {
+    /// `symbol` gives the address of a variable of the machine's library.
+    fn read(memory: M, symbol: &dyn Fn(&str) -> Option<u64>) -> Option<HotSpot<M>> {
+        let table = Table::read(&memory, symbol)?;
+        let layout = Layout {
+            block_header: table.size("HeapBlock")?,
+            is_used: plus(
+                table.field("HeapBlock", "_header")?,
+                table.field("HeapBlock::Header", "_used")?,
+            ),
+            blob_name: table.field("CodeBlob", "_name")?,
+            method: (table.field("nmethod", "_method"))
+                .or_else(|| table.field("CompiledMethod", "_method"))?,
+            const_method: table.field("Method", "_constMethod")?,
+            constants: table.field("ConstMethod", "_constants")?,
+            name_index: table.field("ConstMethod", "_name_index")?,
+            pool_header: table.size("ConstantPool")?,
+            pool_holder: table.field("ConstantPool", "_pool_holder")?,
+            class_name: table.field("Klass", "_name")?,
+            symbol_length: table.field("Symbol", "_length")?,
+            symbol_body: table.field("Symbol", "_body")?,
+        };
+        let heaps = heaps(&memory, &table)?;
+        Some(HotSpot {
+            memory,
+            heaps,
+            layout,
+        })
+    }
+
+    /// What the machine calls the code at an address, and where that code begins.
+    pub(super) fn name(&self, address: u64) -> Option<(String, u64)> {
+        let heap = self
+            .heaps
+            .iter()
+            .find(|heap| (heap.low..heap.high).contains(&address))?;
+        let block = self.block(heap, address)?;
+        let mut is_used = [0];
+        self.memory
+            .read(plus(block, self.layout.is_used), &mut is_used)?;
+        let blob = (is_used != [0]).then_some(plus(block, self.layout.block_header))?;
+        let kind = self.text(self.memory.word(plus(blob, self.layout.blob_name))?)?;
+        let name = match kind.as_str() {
+            "nmethod" => self.method(self.memory.word(plus(blob, self.layout.method))?)?,
+            _ => kind,
+        };
+        Some((name, blob))
+    }
+
+    /// The block that an address lies in.
+    fn block(&self, heap: &Heap, address: u64) -> Option<u64> {
+        const FREE: u8 = 0xff;
+        let mut segment = (address - heap.low) >> heap.segment_shift;
+        for _ in 0..MOST_STEPS {
+            let mut back = [0];
+            self.memory.read(plus(heap.map, segment), &mut back)?;
+            match back[0] {
+                0 => return Some(plus(heap.low, segment << heap.segment_shift)),
+                FREE => return None,
+                back => segment = segment.checked_sub(back.into())?,
+            }
+        }
+        None
+    }
+
+    /// A method as Java's own stack traces write it: `java.util.ArrayList.sort`.
+    fn method(&self, method: u64) -> Option<String> {
+        let (memory, layout) = (&self.memory, &self.layout);
+        let of_code = memory.word(plus(method, layout.const_method))?;
+        let pool = memory.word(plus(of_code, layout.constants))?;
+        let index = u64::from(half_word(memory, plus(of_code, layout.name_index))?);
+        let name = memory.word(plus(plus(pool, layout.pool_header), index * 8))?;
+        let class = memory.word(plus(pool, layout.pool_holder))?;
+        let class = self.symbol(memory.word(plus(class, layout.class_name))?)?;
+        let name = self.symbol(name)?;
+        Some(format!("{}.{name}", class.replace('/', ".")))
+    }
+
+    fn symbol(&self, symbol: u64) -> Option<String> {
+        let length = half_word(&self.memory, plus(symbol, self.layout.symbol_length))?;
+        let mut bytes = vec![0; usize::from(length).min(LONGEST)];
+        self.memory
+            .read(plus(symbol, self.layout.symbol_body), &mut bytes)?;
+        Some(crate::records::text(&bytes))
+    }
+
+    fn text(&self, address: u64) -> Option<String> {
+        text_at(&self.memory, address)
+    }
+}
+
+/// Where the machine's fields lie, and how large its types are.
+struct Table {
+    fields: HashMap<(String, String), u64>,
+    sizes: HashMap<String, u64>,
+}
+
+impl Table {
+    fn read<M: Memory>(memory: &M, symbol: &dyn Fn(&str) -> Option<u64>) -> Option<Table> {
+        let value = |name: &str| memory.word(symbol(name)?);
+        let mut table = Table {
+            fields: HashMap::new(),
+            sizes: HashMap::new(),
+        };
+        let (first, stride) = (
+            value("gHotSpotVMStructs")?,
+            value("gHotSpotVMStructEntryArrayStride")?,
+        );
+        let of_type = value("gHotSpotVMStructEntryTypeNameOffset")?;
+        let of_field = value("gHotSpotVMStructEntryFieldNameOffset")?;
+        let is_static = value("gHotSpotVMStructEntryIsStaticOffset")?;
+        let of_offset = value("gHotSpotVMStructEntryOffsetOffset")?;
+        let of_address = value("gHotSpotVMStructEntryAddressOffset")?;
+        for at in 0..MOST_ENTRIES {
+            let entry = plus(first, at.wrapping_mul(stride));
+            // The last entry has no name.
+            let Some(of) = text_at(memory, memory.word(plus(entry, of_type))?) else {
+                break;
+            };
+            let field = text_at(memory, memory.word(plus(entry, of_field))?)?;
+            let mut flag = [0; 4];
+            memory.read(plus(entry, is_static), &mut flag)?;
+            let place = match i32::from_ne_bytes(flag) {
+                0 => of_offset,
+                _ => of_address,
+            };
+            let value = memory.word(plus(entry, place))?;
+            table.fields.insert((of, field), value);
+        }
+        let (first, stride) = (
+            value("gHotSpotVMTypes")?,
+            value("gHotSpotVMTypeEntryArrayStride")?,
+        );
+        let of_name = value("gHotSpotVMTypeEntryTypeNameOffset")?;
+        let of_size = value("gHotSpotVMTypeEntrySizeOffset")?;
+        for at in 0..MOST_ENTRIES {
+            let entry = plus(first, at.wrapping_mul(stride));
+            let Some(name) = text_at(memory, memory.word(plus(entry, of_name))?) else {
+                break;
+            };
+            let size = memory.word(plus(entry, of_size))?;
+            table.sizes.insert(name, size);
+        }
+        Some(table)
+    }
+
+    /// Offset of a field, or the address of one that all of its type share.
+    fn field(&self, of: &str, field: &str) -> Option<u64> {
+        self.fields.get(&(of.to_owned(), field.to_owned())).copied()
+    }
+
+    fn size(&self, of: &str) -> Option<u64> {
+        self.sizes.get(of).copied()
+    }
+}
+
+/// The pieces of memory for code.
+fn heaps<M: Memory>(memory: &M, table: &Table) -> Option<Vec<Heap>> {
+    const MOST: u32 = 16;
+    let list = memory.word(table.field("CodeCache", "_heaps")?)?;
+    // Named anew in JDK 17.
+    let length = table
+        .field("GrowableArrayBase", "_len")
+        .or_else(|| table.field("GenericGrowableArray", "_len"))?;
+    let count = number(memory, plus(list, length))?.min(MOST);
+    let items = memory.word(plus(list, table.field("GrowableArray<int>", "_data")?))?;
+    let low = table.field("VirtualSpace", "_low")?;
+    let high = table.field("VirtualSpace", "_high")?;
+    let space = table.field("CodeHeap", "_memory")?;
+    let map = table.field("CodeHeap", "_segmap")?;
+    let shift = table.field("CodeHeap", "_log2_segment_size")?;
+    (0..u64::from(count))
+        .map(|at| {
+            let heap = memory.word(plus(items, at * 8))?;
+            Some(Heap {
+                low: memory.word(plus(plus(heap, space), low))?,
+                high: memory.word(plus(plus(heap, space), high))?,
+                map: memory.word(plus(plus(heap, map), low))?,
+                segment_shift: number(memory, plus(heap, shift))?.min(63),
+            })
+        })
+        .collect()
+}
+
+/// An address that somebody else's memory gave, and an offset: whatever they are, no more than reading
+/// there fails.
+fn plus(address: u64, offset: u64) -> u64 {
+    address.wrapping_add(offset)
+}
+
+fn half_word<M: Memory>(memory: &M, address: u64) -> Option<u16> {
+    let mut bytes = [0; 2];
+    memory.read(address, &mut bytes)?;
+    Some(u16::from_ne_bytes(bytes))
+}
+
+fn number<M: Memory>(memory: &M, address: u64) -> Option<u32> {
+    let mut bytes = [0; 4];
+    memory.read(address, &mut bytes)?;
+    Some(u32::from_ne_bytes(bytes))
+}
+
+/// The text at an address, up to its zero byte; `None` at address 0.
+fn text_at<M: Memory>(memory: &M, address: u64) -> Option<String> {
+    const PIECE: usize = 64;
+    let mut bytes = Vec::new();
+    while address != 0 && bytes.len() < LONGEST {
+        let at = address.checked_add(bytes.len() as u64)?;
+        // Not beyond the end of what can be read.
+        let room = PIECE - at as usize % PIECE;
+        let mut piece = vec![0; room];
+        memory.read(at, &mut piece)?;
+        let end = piece.iter().position(|&byte| byte == 0);
+        bytes.extend_from_slice(&piece[..end.unwrap_or(room)]);
+        if end.is_some() {
+            return Some(crate::records::text(&bytes));
+        }
+    }
+    None
+}

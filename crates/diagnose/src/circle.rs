@@ -1,0 +1,89 @@
+//! Whether a chain of waits that comes back to where it began is a circle: threads that wait for each
+//! other, so that none of them can go on.
+//!
+//! It is none where one of them could have acted, or is a server that waits for its next request:
+//! that one keeps the others waiting, and they do not keep it.
+
+use hangdog_graph::{Edge, EdgeKind, Evidence, Wait, WaitKind};
+use hangdog_timeline::{Cause, State};
+use hangdog_trace::ids::Utid;
+use hangdog_trace::object::ObjectKind;
+use hangdog_trace::words::LastTransfer;
+
+use crate::owed::is_home;
+use crate::stretch::Waiting;
+
+/// What is usual is told by so many waits.
+const USUAL: usize = 16;
+
+/// Whether the edge leads to a thread that could not act, since it waited itself: either it did not
+/// act, or only after the window, which ends at `to`.
+pub(crate) fn cannot_act(evidence: &Evidence<'_>, edge: &Edge, to: u64) -> bool {
+    match edge.wake {
+        Some(wake) => evidence.wakes.ts[wake] >= to,
+        None => !matches!(edge.kind, EdgeKind::Habit | EdgeKind::Asked),
+    }
+}
+
+/// Whether one of these waits is that of a server that nobody asks for anything.
+pub(crate) fn is_anybody_home(evidence: &Evidence<'_>, waits: &[Wait]) -> bool {
+    let mut servers = waits.iter().filter(|wait| is_home(evidence, wait));
+    servers.any(|server| {
+        let mut clients = waits.iter();
+        !clients.any(|client| read_from_each_other(evidence, client, server))
+    })
+}
+
+/// Whether two threads wait for each other by the two ends of one connection, all the time: one said
+/// what it had to say, if anything, and the other, which has read all that came, waits for more.
+fn read_from_each_other(evidence: &Evidence<'_>, client: &Wait, server: &Wait) -> bool {
+    let lasts = |wait: &Wait| (wait.start..wait.end) == evidence.timeline.life(wait.thread);
+    let object = client.object(evidence);
+    let mut holders = evidence.sockets.holders(object).iter();
+    let is_message = |wait: &Wait| wait.kind == WaitKind::Message && lasts(wait);
+    is_message(client)
+        && is_message(server)
+        && evidence.sockets.peer(object) == Some(server.object(evidence))
+        // Of other sockets it is not known which way the last bytes went.
+        && object.kind() == ObjectKind::Inet
+        && holders.all(|holder| !matches!(holder.last, LastTransfer::Received | LastTransfer::Lost))
+}
+
+/// Whether a thread waits for `other` without having asked it for anything, though it usually
+/// does before such a wait: one that serves `other` and did not answer this time is not kept
+/// waiting by it.
+pub(crate) fn asked_for_nothing(evidence: &Evidence<'_>, waiting: &Waiting, other: Utid) -> bool {
+    let wait = &waiting.wait;
+    if matches!(wait.kind, WaitKind::Lock) || wait.holder.is_some() {
+        return false;
+    }
+    let Some(row) = wait.row else {
+        return false;
+    };
+    let intervals = evidence.timeline.intervals(wait.thread);
+    let here = intervals.index_at(wait.start).unwrap_or(0);
+    // Since the wait before, it woke the other.
+    let asked = |at: usize| {
+        let until = intervals.get(at).map_or(0, |wait| wait.start);
+        let since = (0..at)
+            .rev()
+            .filter_map(|before| intervals.get(before))
+            .find(|before| before.state == State::Blocked)
+            .map_or(0, |before| before.end);
+        let mut woken = evidence.wakes_by(wait.thread, since, until);
+        woken.any(|wake| evidence.wakes.wakee[wake] == other)
+    };
+    let site = evidence.site(row);
+    let is_there = |at: &usize| match intervals.get(*at).map(|it| (it.state, it.cause)) {
+        Some((State::Blocked, Cause::Switch(row))) => evidence.site(row as usize) == site,
+        _ => false,
+    };
+    let earlier: Vec<bool> = (0..here)
+        .rev()
+        .filter(is_there)
+        .take(USUAL)
+        .map(asked)
+        .collect();
+    let usually = earlier.iter().filter(|&&asked| asked).count();
+    usually > 0 && usually * 2 >= earlier.len() && !asked(here)
+}
