@@ -6,7 +6,7 @@
 
 use hangdog_graph::fore::is_nearly_all;
 use hangdog_graph::owed::{
-    is_descendant, is_lost, is_open, is_own_pipe, may_wait_for_jobs, open_request, peer_of,
+    asked_own, is_descendant, is_from_outside, is_lost, is_open, is_own_pipe, may_wait_for_jobs, open_request, peer_of,
     takes_orders_by_pipe,
 };
 use hangdog_graph::{Evidence, Mark, Strength, Wait, WaitKind};
@@ -38,6 +38,7 @@ pub(crate) fn owed(evidence: &Evidence<'_>, wait: &Wait, often: bool) -> f64 {
         WaitKind::Condition => match is_main && !often {
             true if is_all_it_does(evidence, wait) => ALL_IT_DOES,
             true => HOPED,
+            false if is_main && asked_own(evidence, wait) => MAYBE,
             false => IDLE,
         },
         WaitKind::Message | WaitKind::Poll => {
@@ -69,7 +70,9 @@ pub(crate) fn owed(evidence: &Evidence<'_>, wait: &Wait, often: bool) -> f64 {
                     _ => STREAM,
                 },
                 (ObjectKind::Pipe, _)
-                    if !wait.writes(evidence) && takes_orders_by_pipe(evidence, wait) =>
+                    if !wait.writes(evidence)
+                        && (takes_orders_by_pipe(evidence, wait)
+                            || is_from_outside(evidence, wait)) =>
                 {
                     IDLE
                 }

@@ -8,7 +8,8 @@
 //! place of the same thread, is subtracted: a loop that sleeps 10 ms every time has no problem when
 //! it sleeps 10 ms. What remains is weighted by how likely it is that something was owed to the
 //! thread ([`owed`](crate::owed)) and that somebody felt it ([`family`]). A freeze that is found at several
-//! threads is one problem ([`merge`]).
+//! threads is one problem ([`merge`]), and one that a program computes is its starter's
+//! ([`starter`]).
 
 mod family;
 mod finder;
@@ -16,6 +17,7 @@ mod input;
 mod kept_out;
 mod merge;
 mod request;
+mod starter;
 
 use hangdog_graph::owed::ancestors;
 use hangdog_graph::{Evidence, WaitKind};

@@ -260,8 +260,13 @@ fn answer(evidence: &Evidence<'_>, wait: &Wait, wake: usize) -> Answer {
         (Call::Kill, SIGCONT | SIGSTOP | SIGTSTP) => {
             Answer::No("a signal that stops or lets go on ended the wait, and brought nothing")
         }
-        // A lock or a condition goes on to be waited for.
-        (Call::Kill, _) if matches!(wait.kind, WaitKind::Lock | WaitKind::Condition) => {
+        // A lock, a condition, a child goes on to be waited for.
+        (Call::Kill, _)
+            if matches!(
+                wait.kind,
+                WaitKind::Lock | WaitKind::Condition | WaitKind::Child
+            ) =>
+        {
             Answer::No("a signal interrupted the wait, and brought nothing")
         }
         (Call::Trace, _) => Answer::No("a tracer ended the wait, and brought nothing"),
@@ -393,15 +398,11 @@ fn named(evidence: &Evidence<'_>, wait: &Wait) -> Option<Edge> {
         });
     }
     if wait.kind == WaitKind::Child
-        && let Some(child) = child(evidence, wait)
+        && let Some((child, strength)) = child(evidence, wait)
     {
         let reason = format!("it waits for its child {} to end", evidence.name(child));
-        return Some(Edge::new(
-            Kind::Awaited,
-            Strong,
-            Source::Thread(child),
-            reason,
-        ));
+        let source = Source::Thread(child);
+        return Some(Edge::new(Kind::Awaited, strength, source, reason));
     }
     if call_of(evidence, wait) == Some(Call::Fork)
         && let Some(child) = children(evidence, wait).last()
@@ -475,18 +476,33 @@ fn children<'a>(evidence: &'a Evidence<'_>, wait: &Wait) -> impl Iterator<Item =
     })
 }
 
-/// The child that is waited for: the one whose pid was asked for, or the only one alive.
-fn child(evidence: &Evidence<'_>, wait: &Wait) -> Option<Utid> {
+/// The child that is waited for: the one whose pid was asked for, or the only one alive; of several one
+/// that is stopped, or the last of those that were started together, as a shell does for a pipeline.
+fn child(evidence: &Evidence<'_>, wait: &Wait) -> Option<(Utid, Strength)> {
+    const TOGETHER_NS: u64 = 100_000_000;
     let asked = wait.row.map(|row| evidence.switches.arg[row])?;
     let children = children(evidence, wait);
     if asked != u64::MAX {
         // A pid is used again: the last one that had it.
         let is_asked = |thread: &&Thread| u64::from(thread.pid) == asked;
-        return children.filter(is_asked).last().map(|thread| thread.utid);
+        return children.filter(is_asked).last().map(|thread| (thread.utid, Strong));
     }
-    let mut alive = children.filter(|thread| {
-        thread.start <= wait.start && thread.end.is_none_or(|end| end >= wait.end)
-    });
-    let first = alive.next()?;
-    alive.next().is_none().then_some(first.utid)
+    let alive: Vec<&Thread> = children
+        .filter(|thread| {
+            thread.start <= wait.start && thread.end.is_none_or(|end| end >= wait.end)
+        })
+        .collect();
+    match alive[..] {
+        [] => None,
+        [only] => Some((only.utid, Strong)),
+        [first, .., last] => {
+            let middle = wait.start + wait.duration() / 2;
+            let stopped = alive
+                .iter()
+                .find_map(|thread| owed::stopped_thread(evidence, thread.upid, middle));
+            let is_pipeline = first.start > 0 && last.start.abs_diff(first.start) < TOGETHER_NS;
+            let chosen = stopped.or_else(|| is_pipeline.then_some(last.utid))?;
+            Some((chosen, Weak))
+        }
+    }
 }

@@ -366,18 +366,18 @@ fn never_ended() {
 /// asked for by pid, it is not guessed. A child's threads and other processes' children are none.
 #[test]
 fn children() {
-    let edge = |more: &str, arg: &str| {
+    let edge_of = |second: &str, more: &str, arg: &str| {
         let recording = Recording::of(&format!(
             "process app 100\nthread main app 100 name=app\n\
              process first 200\nprocess second 300\nprocess third 400\nprocess grandchild 500
             0 cpu0 switch idle -> main
             0.1ms fork main -> first first 200
-            0.2ms fork main -> second second 300
             0.25ms fork first -> thread first 201
             0.3ms fork first -> grandchild grandchild 500
+            {second} fork main -> second second 300
             {more}
-            1ms cpu0 switch main -> idle sleeping wait4 arg={arg}
-            end 10ms"
+            300ms cpu0 switch main -> idle sleeping wait4 arg={arg}
+            end 900ms"
         ));
         let source = recording.last_edge("main").source;
         match source {
@@ -385,12 +385,23 @@ fn children() {
             _ => String::new(),
         }
     };
+    let edge = |more: &str, arg: &str| edge_of("200ms", more, arg);
     assert_eq!(edge("", "300"), "second");
     assert_eq!(edge("", "200"), "first");
     assert_eq!(edge("", "500"), "", "a grandchild cannot be waited for");
     assert_eq!(edge("", "none"), "", "two children are alive");
-    assert_eq!(edge("0.5ms exit first 0", "none"), "second");
-    assert_eq!(edge("2ms fork second -> third third 400", "none"), "");
+    assert_eq!(
+        edge_of("0.4ms", "", "none"),
+        "second",
+        "the last of two that were started together, as of a pipeline"
+    );
+    assert_eq!(
+        edge_of("200ms", "210ms cpu1 switch idle -> first\n211ms cpu1 switch first -> idle stopped", "none"),
+        "first",
+        "of several one that is stopped"
+    );
+    assert_eq!(edge("250ms exit first 0", "none"), "second");
+    assert_eq!(edge("302ms fork second -> third third 400", "none"), "");
 }
 
 /// Where nobody brought it this time, whoever brought it before should have, the last of them

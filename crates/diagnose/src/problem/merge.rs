@@ -15,6 +15,7 @@ use hangdog_trace::object::ObjectKind;
 use std::ops::Range;
 
 use super::family::Family;
+use super::starter::{is_shell, of_starter};
 use super::{Problem, ProblemKind};
 use crate::owed::{IDLE, owed};
 use crate::stretch::{Stretch, Waiting, each_stretch};
@@ -34,9 +35,9 @@ const AS_MUCH: f64 = 0.5;
 const LONGEST: usize = 12;
 
 /// One that the problem's thread waits for, directly or by others.
-struct Link {
-    thread: Utid,
-    window: Range<u64>,
+pub(super) struct Link {
+    pub thread: Utid,
+    pub window: Range<u64>,
     /// It was only started by the one before.
     is_started: bool,
     /// The one before asked it for something by a connection, a lock or a file.
@@ -101,7 +102,15 @@ pub(super) fn merge(
             kept.push(new);
         }
     }
-    kept.into_iter().map(|chained| chained.problem).collect()
+    let mut merged: Vec<Problem> = Vec::new();
+    for chained in kept {
+        let problem = of_starter(evidence, chained.problem);
+        let is_same = |other: &Problem| other.thread == problem.thread && other.overlaps(&problem);
+        if !merged.iter().any(is_same) {
+            merged.push(problem);
+        }
+    }
+    merged
 }
 
 impl Chained {
@@ -164,13 +173,9 @@ impl Chained {
     /// Whether a program waits for what it started just as long as that computes, and does so for
     /// somebody: a shell only starts what its user wants.
     fn is_as_long_as(&self, evidence: &Evidence<'_>, other: &Chained) -> bool {
-        const SHELLS: [&str; 6] = ["bash", "dash", "fish", "ksh", "sh", "zsh"];
-        let name = &evidence.threads.process_of(self.problem.thread).name;
-        let longest = self.problem.duration().max(other.problem.duration());
-        let both = overlap(&self.problem.window, &other.problem.window);
         other.problem.kind != ProblemKind::Wait
-            && both as f64 >= SAME_TIME * longest as f64
-            && !SHELLS.contains(&name.as_str())
+            && is_as_long(&self.problem.window, &other.problem.window)
+            && !is_shell(evidence, self.problem.thread)
     }
 
     /// Whether it waits for more than the end of what it started.
@@ -189,6 +194,12 @@ impl Chained {
 
 fn overlap(a: &Range<u64>, b: &Range<u64>) -> u64 {
     a.end.min(b.end).saturating_sub(a.start.max(b.start))
+}
+
+/// Whether two are at one time, and neither lasts much longer.
+pub(super) fn is_as_long(a: &Range<u64>, b: &Range<u64>) -> bool {
+    let longer = (a.end - a.start).max(b.end - b.start);
+    overlap(a, b) as f64 >= SAME_TIME * longer as f64
 }
 
 fn is_one_time(a: &Range<u64>, b: &Range<u64>) -> bool {
@@ -219,7 +230,7 @@ fn links(evidence: &Evidence<'_>, problem: &Problem) -> (Vec<Link>, bool) {
 }
 
 /// Whom a thread waits for in most of a window: for one that was not made yet, whoever made it.
-fn next_link(evidence: &Evidence<'_>, thread: Utid, window: Range<u64>) -> Option<Link> {
+pub(super) fn next_link(evidence: &Evidence<'_>, thread: Utid, window: Range<u64>) -> Option<Link> {
     let birth = evidence.timeline.life(thread).start.min(window.end);
     let unborn = window.start..birth.max(window.start);
     if is_most(&unborn, &window) {

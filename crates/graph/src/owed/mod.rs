@@ -34,9 +34,10 @@ pub use connection::{is_lost, is_open, open_request};
 use clients::other_client;
 use pipe::other_end;
 pub(crate) use pipe::relative;
-pub use pipe::{is_own_pipe, takes_orders_by_pipe};
+pub use pipe::{is_from_outside, is_own_pipe, takes_orders_by_pipe};
 pub use who::{ancestors, is_descendant, peer_of};
-use who::{is_home, is_there, stopped_thread, thread_of, wait_at};
+pub(crate) use who::stopped_thread;
+use who::{is_home, is_there, thread_of, wait_at};
 
 /// The one who owes a thread what it waits for, by what the wait itself is about: who has the other
 /// end of its pipe or connection, who serves its file system, and of a process that waits for
@@ -147,6 +148,15 @@ pub(crate) fn asked(evidence: &Evidence<'_>, wait: &Wait) -> Vec<Edge> {
             )
         })
         .collect()
+}
+
+/// Whether a thread woke another of its process right before it waited.
+pub fn asked_own(evidence: &Evidence<'_>, wait: &Wait) -> bool {
+    let process = |thread: Utid| evidence.threads.thread(thread).upid;
+    asked(evidence, wait).iter().any(|edge| match edge.source {
+        Source::Thread(other) => process(other) == process(wait.thread),
+        _ => false,
+    })
 }
 
 /// What was asked for longer ago is not what is waited for now.

@@ -129,3 +129,12 @@ pub fn is_own_pipe(evidence: &Evidence<'_>, wait: &Wait) -> bool {
     let mut writers = holders.iter().filter(|holder| holder.writes).peekable();
     writers.peek().is_some() && writers.all(|writer| writer.process == process)
 }
+
+/// Whether what is read from a pipe comes from where nobody can look: somebody looked while the thread
+/// waited, and nobody had the other end, though the wait went on.
+pub fn is_from_outside(evidence: &Evidence<'_>, wait: &Wait) -> bool {
+    let process = evidence.threads.thread(wait.thread).upid;
+    let holders = evidence.sockets.holders(wait.object(evidence));
+    let goes_on = |holder: &Holder| holder.process == process && holder.ts < wait.end;
+    !holders.iter().any(|holder| holder.writes) && holders.iter().any(goes_on)
+}

@@ -134,7 +134,7 @@ pub(super) fn is_there(evidence: &Evidence<'_>, thread: Utid, ts: u64) -> bool {
 }
 
 /// A thread of a process that is stopped right before a moment.
-pub(super) fn stopped_thread(evidence: &Evidence<'_>, process: Upid, ts: u64) -> Option<Utid> {
+pub(crate) fn stopped_thread(evidence: &Evidence<'_>, process: Upid, ts: u64) -> Option<Utid> {
     let threads = &evidence.threads.process(process).threads;
     let is_stopped = |&&thread: &&Utid| {
         wait_at(evidence, thread, ts).is_some_and(|wait| wait.kind == WaitKind::Stopped)

@@ -195,20 +195,27 @@ mod tests {
     }
 
     fn check(load: Load) {
-        let Some((there, woken)) = wakes(load) else {
-            return;
-        };
-        assert!(woken.iter().all(|woken| woken.cpu == there), "{woken:?}");
-        assert!(woken.iter().all(|woken| woken.after > 0.0), "{woken:?}");
-        // Other tests may keep the sleeper or the burner from its CPU at times.
-        let most = WAKES * 3 / 4;
-        let slept = woken.iter().filter(|woken| woken.slept).count();
-        assert!(slept > most, "{slept} of {WAKES} slept");
-        let busy = woken.iter().filter(|woken| woken.busy).count();
-        match load {
-            Load::Idle => assert_eq!(busy, 0),
-            Load::Busy => assert!(busy > most, "{busy} of {WAKES} on a busy CPU"),
+        // Whatever else runs may keep the sleeper or the burner from its CPU: then once more.
+        const ATTEMPTS: usize = 20;
+        const MOST: usize = WAKES * 3 / 4;
+        let mut seen = Vec::new();
+        for _ in 0..ATTEMPTS {
+            let Some((there, woken)) = wakes(load) else {
+                return;
+            };
+            assert!(woken.iter().all(|woken| woken.cpu == there), "{woken:?}");
+            assert!(woken.iter().all(|woken| woken.after > 0.0), "{woken:?}");
+            let slept = woken.iter().filter(|woken| woken.slept).count();
+            let busy = woken.iter().filter(|woken| woken.busy).count();
+            if load == Load::Idle {
+                assert_eq!(busy, 0);
+            }
+            seen.push((slept, busy));
+            if slept > MOST && (busy > MOST) == (load == Load::Busy) {
+                return;
+            }
         }
+        panic!("of {WAKES} so many slept, on a busy CPU so many: {seen:?}");
     }
 
     /// The woken one slept, and ran on the other CPU, where this process did nothing else.
