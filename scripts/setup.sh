@@ -17,6 +17,7 @@ need() {
     shift
     "$@" || missing+=("$package")
 }
+matches() { compgen -G "$1" >/dev/null; }
 library() { has pkg-config && pkg-config --exists "$1"; }
 
 need bc has bc
@@ -54,12 +55,14 @@ apache2 apache2
 bsdutils logger
 bzip2 bzip2
 chromium chromium
+cpulimit cpulimit
 curl curl
 dbus-bin gdbus
 dbus-daemon dbus-daemon
 dnsmasq-base dnsmasq
 bind9-dnsutils dig
 dunst dunst
+emacs-nox emacs
 featherpad featherpad
 fuse3 fusermount3
 gdb gdb
@@ -72,8 +75,10 @@ haproxy haproxy
 iproute2 ss
 libglib2.0-bin gsettings
 libnotify-bin notify-send
+logrotate logrotate
 mariadb-client mariadb
 mariadb-server mariadbd
+memcached memcached
 mousepad mousepad
 mupdf mupdf
 nftables nft
@@ -99,6 +104,7 @@ systemd busctl
 texstudio texstudio
 tmux tmux
 util-linux lslocks
+varnish varnishd
 weston weston
 wget wget
 xclip xclip
@@ -107,6 +113,8 @@ xfsprogs mkfs.xfs
 xterm xterm
 END
     need at-spi2-core test -x /usr/libexec/at-spi-bus-launcher
+    need php-fpm matches '/usr/sbin/php-fpm*'
+    need php-memcached matches '/etc/php/*/mods-available/memcached.ini'
     need dconf-service test -x /usr/libexec/dconf-service
     need postgresql test -d /usr/lib/postgresql
     need python3 test -x /usr/bin/python3
@@ -124,6 +132,8 @@ python3-psycopg2 psycopg2
 python3-pyqt5 PyQt5.QtWidgets
 python3-redis redis
 python3-sqlalchemy sqlalchemy
+python3-tk tkinter
+python3-urllib3 urllib3
 END
     # Languages; one from elsewhere will do.
     need golang-go has go

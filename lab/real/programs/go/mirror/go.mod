@@ -1,0 +1,3 @@
+module example.org/mirror
+
+go 1.21
