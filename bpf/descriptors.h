@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-// What each process has open by which others can keep it waiting: pipes, sockets, locked files, and
-// the device by which a program serves a file system. One pass over all open files, when somebody looks. It tells
+// What each process has open by which others can keep it waiting: pipes, sockets, locked files, the
+// device by which a program serves a file system, and what the kernel asks it by before others open
+// files (leases, fanotify). One pass over all open files, when somebody looks. It tells
 // what lies unread, and of a TCP connection whether its last bytes went out or came in: so that it
 // is known who owes whom what was asked for before the recording.
 #pragma once
@@ -48,14 +49,22 @@ static __always_inline void read_socket(struct sock *sk, struct open_descriptor 
 		open->kind = DESCRIPTOR_LISTENER;
 }
 
-// Whether anybody has a lock on a file; notes whether this open file or its process has an exclusive
-// one. A lock belongs to an open file (flock, open file description locks) or to a process.
-static __always_inline bool read_locks(struct file_lock_context *context, bool is_flock, u64 file,
-				       u64 files, struct open_descriptor *open)
+// Whether it is the descriptor of a program that the kernel asks before others open files (fanotify).
+static __always_inline bool watches_files(struct file *file)
 {
-	struct list_head *head = is_flock ?
-					 __builtin_preserve_access_index(&context->flc_flock) :
-					 __builtin_preserve_access_index(&context->flc_posix);
+	u64 name = 0;
+
+	bpf_probe_read_kernel(&name, sizeof(name),
+			      BPF_CORE_READ(file, f_path.dentry, d_name.name));
+	return name == WORD('[', 'f', 'a', 'n', 'o', 't', 'i', 'f');
+}
+
+// Whether anybody has a lock of this list; `open` becomes of the kind `held` if this open file or its
+// process has an exclusive one. A lock belongs to an open file (flock, open file description locks,
+// leases) or to a process.
+static __always_inline bool read_locks(struct list_head *head, u64 file, u64 files, u8 held,
+				       struct open_descriptor *open)
+{
 	struct list_head *at = head;
 	struct file_lock_facts lock;
 	bool is_locked = false;
@@ -66,8 +75,9 @@ static __always_inline bool read_locks(struct file_lock_context *context, bool i
 			break;
 		read_lock((u64)at - list_offset(), &lock);
 		is_locked = true;
-		if (lock.type == LOCK_EXCLUSIVE && (lock.owner == file || lock.owner == files))
-			open->kind = DESCRIPTOR_FILE_LOCK;
+		if ((lock.type == LOCK_EXCLUSIVE || held == DESCRIPTOR_KEEPER) &&
+		    (lock.owner == file || lock.owner == files))
+			open->kind = held;
 	}
 	return is_locked;
 }
@@ -113,18 +123,29 @@ int look_at_descriptors(struct bpf_iter__task_file *ctx)
 		break;
 	case S_IFREG:
 		context = BPF_CORE_READ(inode, i_flctx);
-		if (!context)
-			return 0;
+		if (!context) {
+			if (!watches_files(file))
+				return 0;
+			open.kind = DESCRIPTOR_KEEPER;
+			break;
+		}
 		open.kind = DESCRIPTOR_LOCKED_FILE;
 		files = (u64)BPF_CORE_READ(task, files);
-		is_locked = read_locks(context, false, (u64)file, files, &open);
-		is_locked |= read_locks(context, true, (u64)file, files, &open);
+		is_locked = read_locks(__builtin_preserve_access_index(&context->flc_posix),
+				       (u64)file, files, DESCRIPTOR_FILE_LOCK, &open);
+		is_locked |= read_locks(__builtin_preserve_access_index(&context->flc_flock),
+					(u64)file, files, DESCRIPTOR_FILE_LOCK, &open);
+		is_locked |= read_locks(__builtin_preserve_access_index(&context->flc_lease),
+					(u64)file, files, DESCRIPTOR_KEEPER, &open);
 		if (!is_locked)
 			return 0;
 		open.object = inode_object(inode);
 		break;
 	default:
-		return 0;
+		// Older kernels give anonymous inodes no type.
+		if (!watches_files(file))
+			return 0;
+		open.kind = DESCRIPTOR_KEEPER;
 	}
 	open.ts = bpf_ktime_get_ns();
 	open.pid = task->tgid;

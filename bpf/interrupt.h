@@ -29,9 +29,26 @@ static __always_inline enum context context_of(const struct cpu_state *state, u8
 	return CONTEXT_TASK;
 }
 
-static __always_inline void emit_interrupt(u32 cpu, u64 start, u8 kind, u32 vector)
+// The network's, by their numbers.
+#define SOFTIRQ_SEND 2
+#define SOFTIRQ_RECEIVE 3
+
+// A softirq that begins so soon after an interrupt's end was brought by it.
+#define SOON_NS 5000
+// Those that are due together are run one right after the other.
+#define TOGETHER_NS 1000
+
+// Whether a softirq that begins now came with an interrupt, and not with what the thread on the CPU
+// asked of the kernel.
+static __always_inline bool came_with_interrupt(const struct cpu_state *state, u64 now)
 {
-	u64 now = bpf_ktime_get_ns();
+	if (now - state->soft_end < TOGETHER_NS)
+		return state->soft_interrupts;
+	return now - state->interrupt_end < SOON_NS;
+}
+
+static __always_inline void emit_interrupt(u32 cpu, u64 now, u64 start, u8 kind, u32 vector)
+{
 	struct event *event;
 	u16 lap;
 
@@ -72,10 +89,12 @@ int BPF_PROG(on_irq_exit, int irq)
 {
 	u32 cpu = bpf_get_smp_processor_id();
 	struct cpu_state *state = this_cpu(cpu);
+	u64 now = bpf_ktime_get_ns();
 
 	state->in_hardirq = 0;
-	emit_interrupt(cpu, state->hard_start, INTERRUPT_HARD, irq);
+	emit_interrupt(cpu, now, state->hard_start, INTERRUPT_HARD, irq);
 	state->hard_start = 0;
+	state->interrupt_end = now;
 	return 0;
 }
 
@@ -83,10 +102,12 @@ SEC("tp_btf/softirq_entry")
 int BPF_PROG(on_softirq_entry, unsigned int vector)
 {
 	struct cpu_state *state = this_cpu(bpf_get_smp_processor_id());
+	u64 now = bpf_ktime_get_ns();
 
+	state->soft_interrupts = came_with_interrupt(state, now);
 	state->in_softirq = 1;
 	state->softirq = (u8)vector;
-	state->soft_start = bpf_ktime_get_ns();
+	state->soft_start = now;
 	return 0;
 }
 
@@ -95,10 +116,12 @@ int BPF_PROG(on_softirq_exit, unsigned int vector)
 {
 	u32 cpu = bpf_get_smp_processor_id();
 	struct cpu_state *state = this_cpu(cpu);
+	u64 now = bpf_ktime_get_ns();
 
 	state->in_softirq = 0;
-	emit_interrupt(cpu, state->soft_start, INTERRUPT_SOFT, vector);
+	emit_interrupt(cpu, now, state->soft_start, INTERRUPT_SOFT, vector);
 	state->soft_start = 0;
+	state->soft_end = now;
 	return 0;
 }
 
@@ -117,10 +140,12 @@ int BPF_PROG(on_local_timer_exit, int vector)
 {
 	u32 cpu = bpf_get_smp_processor_id();
 	struct cpu_state *state = this_cpu(cpu);
+	u64 now = bpf_ktime_get_ns();
 
 	state->in_local_timer = 0;
-	emit_interrupt(cpu, state->local_timer_start, INTERRUPT_LOCAL_TIMER, 0);
+	emit_interrupt(cpu, now, state->local_timer_start, INTERRUPT_LOCAL_TIMER, 0);
 	state->local_timer_start = 0;
+	state->interrupt_end = now;
 	return 0;
 }
 

@@ -57,6 +57,7 @@ struct list_head {
 struct file_lock_context {
 	struct list_head flc_flock;
 	struct list_head flc_posix;
+	struct list_head flc_lease;
 };
 
 struct super_block {

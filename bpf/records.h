@@ -118,6 +118,7 @@ enum descriptor_kind {
 	DESCRIPTOR_FILE_SYSTEM = 2, // by which a program serves one
 	DESCRIPTOR_LOCKED_FILE = 3, // somebody has a lock on it
 	DESCRIPTOR_FILE_LOCK = 4,   // this process has an exclusive lock on it
+	DESCRIPTOR_KEEPER = 5,	    // the kernel asks this process before it opens files
 };
 
 enum last_transfer {
@@ -260,7 +261,10 @@ struct cpu_state {
 	u64 armed_timer;   // that a thread armed and that fires now
 	u64 handoffs_left; // as for transfers
 	u64 handoffs_refused;
-	u64 more_padding[7];
+	u64 interrupt_end;   // of the last interrupt
+	u64 soft_end;	     // of the last softirq
+	u64 soft_interrupts; // whether this softirq came with an interrupt
+	u64 more_padding[4];
 };
 
 enum context {

@@ -89,6 +89,21 @@ int BPF_PROG(on_switch, bool preempt, struct task_struct *prev, struct task_stru
 	return 0;
 }
 
+// Whether a wake out of a softirq is the running thread's own doing: it sends over a connection within
+// the machine, and the kernel delivers that at once. Then its call tells as much as the kernel's
+// stack, which is the network's whole path and takes several µs to walk.
+static __always_inline bool delivers_own(const struct cpu_state *state, u8 vector,
+					 struct task_struct *waker, struct call *call)
+{
+	if (vector != SOFTIRQ_SEND && vector != SOFTIRQ_RECEIVE)
+		return false;
+	if (!state->soft_start || state->soft_interrupts || !waker->mm)
+		return false;
+	read_call(waker, (struct pt_regs *)bpf_task_pt_regs(waker), call);
+	barrier();
+	return passes_messages(call) && call->object >> 56 == OBJECT_INET;
+}
+
 static __always_inline int wake(void *ctx, struct task_struct *wakee, bool is_new)
 {
 	u64 ts = bpf_ktime_get_ns();
@@ -112,7 +127,7 @@ static __always_inline int wake(void *ctx, struct task_struct *wakee, bool is_ne
 			if (!is_new && !tells_the_wake(call))
 				kernel_stack = kernel_stack_id(ctx, ts, cpu, SCRATCH_SCHED);
 		}
-	} else {
+	} else if (kind != CONTEXT_SOFTIRQ || !delivers_own(this_cpu(cpu), vector, waker, call)) {
 		call->object = 0;
 		call->arg = 0;
 		call->number = CALL_NONE;

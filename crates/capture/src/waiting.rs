@@ -85,7 +85,11 @@ pub(crate) fn parse_descriptors(bytes: &[u8]) -> Vec<Definition> {
             unsafe { record.as_ptr().cast::<RawDescriptor>().read_unaligned() };
         let at = *seen.entry((raw.pid, raw.object)).or_insert(found.len());
         match found.get_mut(at) {
-            Some((_, open)) => open.access |= raw.access,
+            Some((_, open)) => {
+                open.access |= raw.access;
+                // One of several descriptors may be the one that has the lock.
+                open.kind = open.kind.max(raw.kind);
+            }
             None => found.push((
                 raw.ts,
                 Open {

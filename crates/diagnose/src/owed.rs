@@ -26,6 +26,8 @@ pub(crate) fn owed(evidence: &Evidence<'_>, wait: &Wait, often: bool) -> f64 {
         WaitKind::Poll | WaitKind::Message if wait.is_for_own_lock(evidence) => 1.0,
         WaitKind::Device if wait.writes(evidence) => 1.0,
         WaitKind::Message if wait.is_for_served_file(evidence) => 1.0,
+        // Somebody else is to open it.
+        WaitKind::Message if evidence.shows(wait.kernel_stack(evidence), Mark::OpensFifo) => STREAM,
         WaitKind::Message | WaitKind::Poll | WaitKind::Condition
             if evidence.shows(wait.user_stack(evidence), Mark::Asks) =>
         {
@@ -57,6 +59,13 @@ pub(crate) fn owed(evidence: &Evidence<'_>, wait: &Wait, often: bool) -> f64 {
                     } else {
                         IDLE
                     }
+                }
+                // Another machine may send when it likes.
+                (_, Some(Role::Client))
+                    if evidence.sockets.is_elsewhere(object)
+                        && !is_open(evidence, object, wait.end) =>
+                {
+                    STREAM
                 }
                 (_, Some(Role::Client)) => 1.0,
                 (_, Some(Role::Server)) => IDLE,

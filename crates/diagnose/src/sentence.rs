@@ -97,9 +97,15 @@ pub(crate) fn of(facts: &Facts<'_, '_>) -> String {
         }
         (Class::Unknown, ..) => format!("{head}: the trace does not tell by what."),
         _ if facts.now.is_some() && alone => format!("{victim} {what}."),
-        _ if facts.is_open => {
-            format!("{head}: the trace does not tell by whom; {who} {what}{share}.")
+        _ if facts.is_open && facts.now.is_some() => {
+            format!("{head}: the chain of waits ends at {who}, which {what}.")
         }
+        _ if facts.is_open && alone => {
+            format!("{head}, the trace does not show by whom: it {what}{share}.")
+        }
+        _ if facts.is_open => format!(
+            "{head}, the trace does not show by whom: the chain of waits ends at {who}, which {what}{share}."
+        ),
         _ => format!("{head}: {who} {what}{share}."),
     }
 }

@@ -39,7 +39,7 @@ pub fn classify(evidence: &Evidence<'_>, wait: &Wait, row: usize) -> (Kind, Stre
     match Context::from(wakes.context[row]) {
         Context::Task => by_thread(evidence, wait, row),
         Context::Hrtimer | Context::Timer => (Kind::Timer, Strong, Source::Timer),
-        Context::Softirq if evidence.is_own(row) => {
+        Context::Softirq if evidence.is_own(row) && wakes.waker[row] != wait.thread => {
             (Kind::Message, Strong, Source::Thread(wakes.waker[row]))
         }
         Context::Softirq if names::NETWORK_SOFTIRQS.contains(&vector) => {

@@ -58,6 +58,8 @@ pub enum Mark {
     PageFault = 1 << 20,
     /// A toolkit has the program handle an event.
     Handles = 1 << 21,
+    /// The kernel waits for a program to allow that a file is opened.
+    Permission = 1 << 22,
 }
 
 /// Marks that one of the innermost few frames shows, by a part of its function's name.
@@ -71,7 +73,7 @@ const INNERMOST: [(Mark, &[&str]); 4] = [
 const FEW: usize = 6;
 
 /// Marks that any frame shows, by its function's name, or by the start of it.
-const ANYWHERE: [(Mark, &[&str]); 18] = [
+const ANYWHERE: [(Mark, &[&str]); 19] = [
     (Mark::Idle, names::IDLE),
     (Mark::DiskWait, names::DISK_WAIT),
     (Mark::DiskWake, names::DISK_WAKE),
@@ -79,6 +81,7 @@ const ANYWHERE: [(Mark, &[&str]); 18] = [
     (Mark::ServedFile, names::SERVED_FILE),
     (Mark::Terminal, names::TERMINAL),
     (Mark::Handles, names::HANDLES),
+    (Mark::Permission, names::PERMISSION),
     (Mark::Asks, names::ASKS),
     (Mark::OpensFifo, names::OPENS_FIFO),
     (Mark::AwaitsChild, names::AWAITS_CHILD),

@@ -298,6 +298,13 @@ pub const SERVED_FILE: &[&str] = &[
     "fuse_dev_do_write",
 ];
 
+/// Functions of the kernel that wait for a program to allow that a file is opened.
+pub(crate) const PERMISSION: &[&str] = &[
+    "fanotify_handle_event",
+    "fanotify_get_response",
+    "__break_lease",
+];
+
 /// Kernel code that completes block I/O.
 pub const DISK_WAKE: &[&str] = &[
     "bio_endio",

@@ -22,6 +22,12 @@ fn is_name(address: &str) -> bool {
     !address.is_empty() && !is_made_up
 }
 
+/// Whether an address has a port that Linux gives to who connects.
+fn is_ephemeral(address: &str) -> Option<bool> {
+    let port: u16 = address.rsplit_once(':')?.1.parse().ok()?;
+    Some(port >= 32768)
+}
+
 /// Which end of a connection a socket is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Role {
@@ -59,6 +65,8 @@ pub struct SocketTable {
     had: HashMap<Upid, Vec<u64>>,
     /// Processes that serve a file system.
     file_systems: Vec<Upid>,
+    /// Processes that the kernel asks before others open files.
+    keepers: Vec<Upid>,
     /// Files with locks, who has them open, and whether with an exclusive lock.
     locked: Vec<(Object, Upid, bool)>,
     sockets: Sockets,
@@ -120,6 +128,10 @@ impl SocketTable {
                     if !self.file_systems.contains(&process) {
                         self.file_systems.push(process);
                     }
+                    continue;
+                }
+                DescriptorKind::Keeper => {
+                    self.keepers.push(process);
                     continue;
                 }
                 kind @ (DescriptorKind::LockedFile | DescriptorKind::FileLock) => {
@@ -202,8 +214,25 @@ impl SocketTable {
             (false, true) if is_unix => Some(Role::Client),
             _ if self.at(local).next().is_some() => Some(Role::Server),
             _ if self.at(remote).next().is_some() => Some(Role::Client),
+            // Of a connection with another machine: who was connected to has a port of its own choice.
+            _ if self.is_elsewhere(object) => match (is_ephemeral(local)?, is_ephemeral(remote)?) {
+                (true, false) => Some(Role::Client),
+                (false, true) => Some(Role::Server),
+                _ => None,
+            },
             _ => None,
         }
+    }
+
+    /// Whether the other end of an internet connection is not on this machine, as far as is seen.
+    pub fn is_elsewhere(&self, object: Object) -> bool {
+        let (_, remote) = self.addresses(object).unwrap_or_default();
+        object.kind() == ObjectKind::Inet
+            && !remote.is_empty()
+            && !remote.starts_with("127.")
+            && !remote.starts_with("[::1]")
+            && self.peer(object).is_none()
+            && self.at(remote).next().is_none()
     }
 
     /// The connections of a process of which it is the client; some of them may be closed.
@@ -238,6 +267,11 @@ impl SocketTable {
     /// Processes that serve a file system.
     pub fn file_systems(&self) -> &[Upid] {
         &self.file_systems
+    }
+
+    /// Processes that the kernel asks before others open files: by a lease, or by fanotify.
+    pub fn keepers(&self) -> &[Upid] {
+        &self.keepers
     }
 
     /// Who was seen with an exclusive lock on a file.
@@ -340,6 +374,21 @@ mod tests {
         assert_eq!((server.process, server.unread), (2, 12));
         let pipe = table.holders(Object::new(ObjectKind::Pipe, 9));
         assert!(pipe[0].writes && !pipe[0].reads);
+    }
+
+    /// Of a connection with another machine the ports tell who asks; one within this machine whose
+    /// other end was not seen is not taken for one.
+    #[test]
+    fn ports_tell_who_asks_another_machine() {
+        let table = table(
+            "1ms socket a object=inet:1 local=10.0.0.1:40000 remote=93.184.216.34:443
+             1ms socket a object=inet:2 local=10.0.0.1:22 remote=10.0.0.9:51000
+             1ms socket a object=inet:3 local=10.0.0.1:40001 remote=10.0.0.9:51000
+             1ms socket a object=inet:4 local=127.0.0.1:40000 remote=127.0.0.1:80",
+        );
+        let roles = [1, 2, 3, 4].map(|number| table.role(inet(number)));
+        assert_eq!(roles, [Some(Role::Client), Some(Role::Server), None, None]);
+        assert!(table.is_elsewhere(inet(1)) && !table.is_elsewhere(inet(4)));
     }
 
     /// Who has a lock on a file and who only has it open are told apart; a file is no connection.

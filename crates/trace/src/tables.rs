@@ -251,7 +251,7 @@ tables! {
         vector: u16,
         /// Whether the wakee is new: its first wake after fork or clone.
         new: bool,
-        /// System call that the waker was in, as in switches; -1 in none, -2 kernel thread. Only where context is thread.
+        /// System call that the waker was in, as in switches; -1 in none, -2 kernel thread. Where context is thread, and in a softirq that delivers what the thread on the CPU sends within the machine.
         call: i16 = -1,
         /// What the waker's call works on: object::Object. Of a unix socket, this end.
         object: u64,

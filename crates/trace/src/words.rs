@@ -170,6 +170,8 @@ word! {
         LockedFile = 3 "locked file",
         /// A file on which the process has an exclusive lock.
         FileLock = 4 "file lock",
+        /// That by which the kernel asks the process before others open files: a lease, fanotify.
+        Keeper = 5 "keeper",
     }
 }
 

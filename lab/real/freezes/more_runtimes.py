@@ -8,7 +8,7 @@ import subprocess
 
 from case import Root, Truth, freeze
 from freezes.go_runtime import program_called
-from freezes.java_runtime import starting, tell_names, thread_called
+from freezes.java_runtime import starting, thread_called
 from freezes.neighbours import neighbours
 from freezes.procfs import children, cpu_s, must_wait_in, until_descendant, until_named
 from freezes.python_runtime import HERE, PIPES
@@ -94,21 +94,14 @@ def java_lock(stage):
 def java_queue(stage):
     """A Java program puts parcels into a queue that is full, for both threads of its pool weigh."""
     neighbours(stage)
-    program = starting(stage, "Parcels", "-XX:+PreserveFramePointer")
+    program = starting(stage, "Parcels")
     program.tell("0.5")
     program.line()
     wait_for("the parcel", lambda: cpu_s(program.pid) > 0.5)
-    tell_names(stage, program, "Parcels.weighParcel")
     turns(stage, program, "0.001")
     # Two are weighed and four wait; the seventh has room when the first is done.
     program.tell(f"many {length_s(stage) * 1.15}")
-    def look():
-        seen = activities(program.pid)
-        # Compiled once more since.
-        tell_names(stage, program, "Parcels.weighParcel")
-        return seen
-
-    found = stage.hold(look)
+    found = stage.hold(lambda: activities(program.pid))
     scales = [one for one in found if one.name == "scales"]
     main = [one for one in found if one.name == "java" and one.ready < 0.2]
     if len(scales) != 2 or min(one.ready for one in scales) < 0.7 or not main:

@@ -308,3 +308,179 @@ fn text_at<M: Memory>(memory: &M, address: u64) -> Option<String> {
     }
     None
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Memory that holds what was put there.
+    #[derive(Clone, Default)]
+    struct Fake {
+        bytes: HashMap<u64, u8>,
+        /// Where the next text goes.
+        texts: u64,
+    }
+
+    impl Memory for Fake {
+        fn read(&self, address: u64, into: &mut [u8]) -> Option<()> {
+            for (at, byte) in (address..).zip(into) {
+                *byte = *self.bytes.get(&at)?;
+            }
+            Some(())
+        }
+    }
+
+    impl Fake {
+        fn put(&mut self, address: u64, bytes: &[u8]) {
+            self.bytes.extend((address..).zip(bytes.iter().copied()));
+        }
+
+        fn put_word(&mut self, address: u64, word: u64) {
+            self.put(address, &word.to_ne_bytes());
+        }
+
+        /// Puts a text somewhere; a piece behind it can be read too.
+        fn text(&mut self, text: &str) -> u64 {
+            let at = 0x10_0000 + self.texts;
+            self.put(at, &[0; 128]);
+            self.put(at, text.as_bytes());
+            self.texts += 128;
+            at
+        }
+
+        /// An entry of the table of fields: where it lies in its type, or, if all share it, in memory.
+        fn field(&mut self, at: u64, of: &str, field: &str, offset: u64, address: u64) {
+            let (of, field) = (self.text(of), self.text(field));
+            self.put_word(at, of);
+            self.put_word(at + 8, field);
+            self.put_word(at + 16, u64::from(address != 0));
+            self.put_word(at + 24, offset);
+            self.put_word(at + 32, address);
+        }
+
+        fn symbol(&mut self, at: u64, text: &str) {
+            self.put(at, &(text.len() as u16).to_ne_bytes());
+            self.put(at + 6, text.as_bytes());
+        }
+    }
+
+    const VARIABLES: [(&str, u64); 12] = [
+        ("gHotSpotVMStructs", 0x2000),
+        ("gHotSpotVMStructEntryArrayStride", 40),
+        ("gHotSpotVMStructEntryTypeNameOffset", 0),
+        ("gHotSpotVMStructEntryFieldNameOffset", 8),
+        ("gHotSpotVMStructEntryIsStaticOffset", 16),
+        ("gHotSpotVMStructEntryOffsetOffset", 24),
+        ("gHotSpotVMStructEntryAddressOffset", 32),
+        ("gHotSpotVMTypes", 0x6000),
+        ("gHotSpotVMTypeEntryArrayStride", 16),
+        ("gHotSpotVMTypeEntryTypeNameOffset", 0),
+        ("gHotSpotVMTypeEntrySizeOffset", 8),
+        ("gHotSpotVMUnused", 0),
+    ];
+
+    fn symbol(name: &str) -> Option<u64> {
+        let at = VARIABLES.iter().position(|&(known, _)| known == name)?;
+        Some(0x1000 + at as u64 * 8)
+    }
+
+    /// A machine with one heap at 0x100000000 of segments of 128 bytes: a stub in the first, a compiled
+    /// method in the next three, the fifth free.
+    fn machine() -> Fake {
+        const HEAP: u64 = 1 << 32;
+        let mut fake = Fake::default();
+        for (at, &(_, value)) in VARIABLES.iter().enumerate() {
+            fake.put_word(0x1000 + at as u64 * 8, value);
+        }
+        let fields = [
+            ("HeapBlock", "_header", 0, 0),
+            ("HeapBlock::Header", "_used", 8, 0),
+            ("CodeBlob", "_name", 8, 0),
+            ("CompiledMethod", "_method", 24, 0),
+            ("Method", "_constMethod", 8, 0),
+            ("ConstMethod", "_constants", 8, 0),
+            ("ConstMethod", "_name_index", 34, 0),
+            ("ConstantPool", "_pool_holder", 24, 0),
+            ("Klass", "_name", 16, 0),
+            ("Symbol", "_length", 0, 0),
+            ("Symbol", "_body", 6, 0),
+            ("CodeCache", "_heaps", 0, 0x7000),
+            ("GrowableArrayBase", "_len", 0, 0),
+            ("GrowableArray<int>", "_data", 8, 0),
+            ("VirtualSpace", "_low", 0, 0),
+            ("VirtualSpace", "_high", 8, 0),
+            ("CodeHeap", "_memory", 0, 0),
+            ("CodeHeap", "_segmap", 16, 0),
+            ("CodeHeap", "_log2_segment_size", 32, 0),
+        ];
+        for (at, (of, field, offset, address)) in (0..).zip(fields) {
+            fake.field(0x2000 + at * 40, of, field, offset, address);
+        }
+        fake.put(0x2000 + fields.len() as u64 * 40, &[0; 40]);
+        for (at, (name, size)) in (0..).zip([("HeapBlock", 16), ("ConstantPool", 64)]) {
+            let name = fake.text(name);
+            fake.put_word(0x6000 + at * 16, name);
+            fake.put_word(0x6008 + at * 16, size);
+        }
+        fake.put(0x6020, &[0; 16]);
+        // The list of heaps, the heap, its map.
+        fake.put_word(0x7000, 0x7100);
+        fake.put_word(0x7100, 1);
+        fake.put_word(0x7108, 0x7200);
+        fake.put_word(0x7200, 0x7300);
+        fake.put_word(0x7300, HEAP);
+        fake.put_word(0x7308, HEAP + 5 * 128);
+        fake.put_word(0x7310, 0x7400);
+        fake.put_word(0x7320, 7);
+        fake.put(0x7400, &[0, 0, 1, 1, 0xff]);
+        for (block, kind) in [(HEAP, "StubRoutines (1)"), (HEAP + 128, "nmethod")] {
+            let kind = fake.text(kind);
+            fake.put_word(block + 8, 1);
+            fake.put_word(block + 16 + 8, kind);
+        }
+        // Method, its constant part, the pool, the class.
+        fake.put_word(HEAP + 128 + 16 + 24, 0x8000);
+        fake.put_word(0x8008, 0x8100);
+        fake.put_word(0x8108, 0x8200);
+        fake.put(0x8100 + 34, &3u16.to_ne_bytes());
+        fake.put_word(0x8200 + 64 + 3 * 8, 0x8400);
+        fake.put_word(0x8200 + 24, 0x8300);
+        fake.put_word(0x8310, 0x8500);
+        fake.symbol(0x8400, "weigh");
+        fake.symbol(0x8500, "shop/Parcels");
+        fake
+    }
+
+    /// A compiled method has its class's name and its own, wherever in it the address lies; a stub has
+    /// the machine's name for it; free memory and what is no code have none.
+    #[test]
+    fn code_has_the_name_of_its_method() {
+        let machine = HotSpot::read(machine(), &symbol).unwrap();
+        let name = |offset: u64| machine.name((1 << 32) + offset).map(|(name, _)| name);
+        assert_eq!(name(4).as_deref(), Some("StubRoutines (1)"));
+        for offset in [128 + 20, 256, 511] {
+            assert_eq!(name(offset).as_deref(), Some("shop.Parcels.weigh"));
+        }
+        assert_eq!(name(512), None, "free");
+        assert_eq!(name(640), None, "beyond the heap");
+        assert_eq!(machine.name(0x8000), None);
+    }
+
+    /// A machine that lacks a field or a symbol, and one whose map leads nowhere, name nothing.
+    #[test]
+    fn a_machine_that_is_not_understood_names_nothing() {
+        assert!(HotSpot::read(machine(), &|_| None).is_none());
+        let mut without = machine();
+        let other = without.text("another name");
+        without.put_word(0x2000 + 2 * 40 + 8, other);
+        assert!(HotSpot::read(without, &symbol).is_none());
+        let mut damaged = machine();
+        damaged.put(0x7400, &[7; 5]);
+        let damaged = HotSpot::read(damaged, &symbol).unwrap();
+        assert_eq!(damaged.name(1 << 32), None);
+        let mut nowhere = machine();
+        nowhere.put_word((1 << 32) + 128 + 16 + 24, u64::MAX - 4);
+        let nowhere = HotSpot::read(nowhere, &symbol).unwrap();
+        assert_eq!(nowhere.name((1 << 32) + 300), None);
+    }
+}

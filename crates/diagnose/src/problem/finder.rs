@@ -9,7 +9,7 @@ use hangdog_trace::words::Context;
 use std::collections::HashMap;
 use std::ops::Range;
 
-use super::{Doing, SHORTEST_NS};
+use super::{Doing, NOTED_NS, SHORTEST_NS};
 use crate::stretch::Waiting;
 
 /// From so many looks of its own accord on, a thread looks now and then, and is not kept waiting.
@@ -52,7 +52,7 @@ struct Series {
     kind: WaitKind,
     window: Range<u64>,
     waited: u64,
-    longest: u64,
+    longest: Wait,
     count: usize,
     /// What the thread did otherwise, up to the last wait and since; the want of a CPU is not its
     /// doing and does not count.
@@ -90,12 +90,13 @@ impl Series {
     /// Whether it is the sum that took long, not what was done in between or one wait of many.
     fn adds_up(&self) -> bool {
         let length = self.window.end - self.window.start;
+        let longest = self.longest.duration();
         let is_rhythm =
             self.kind == WaitKind::Sleep && self.waited / self.count as u64 > Series::MOMENT_NS;
         // Of waits for a device the longest need not be the one that counts.
         let is_of_many = match self.kind {
-            WaitKind::Disk => self.longest.saturating_mul(6) < length.saturating_mul(5),
-            _ => self.count >= Series::FEWEST && self.longest.saturating_mul(2) < length,
+            WaitKind::Disk => longest.saturating_mul(6) < length.saturating_mul(5),
+            _ => self.count >= Series::FEWEST && longest.saturating_mul(2) < length,
         };
         is_of_many && self.waited >= self.other && !is_rhythm
     }
@@ -197,7 +198,9 @@ impl Finder {
                 series.window.end = waiting.to;
                 series.other += std::mem::take(&mut series.gap);
                 series.waited += length;
-                series.longest = series.longest.max(length);
+                if length > series.longest.duration() {
+                    series.longest = waiting.wait;
+                }
                 series.count += 1;
             }
             _ => {
@@ -207,7 +210,7 @@ impl Finder {
                     kind,
                     window,
                     waited: length,
-                    longest: length,
+                    longest: waiting.wait,
                     count: 1,
                     other: 0,
                     gap: 0,
@@ -224,12 +227,14 @@ impl Finder {
         // No call has such a number: all series of a kind are one site.
         let site = (i16::MIN + series.kind as i16, 0);
         self.count_length(site, length);
+        // What is owed to one of them alone is owed to all.
+        let is_noted = series.longest.duration() >= NOTED_NS;
         if length >= SHORTEST_NS {
             self.candidates.push(Candidate {
                 window: series.window,
                 doing: Doing::Waiting(series.kind),
                 site: Some(site),
-                wait: None,
+                wait: (series.kind == WaitKind::Disk && is_noted).then_some(series.longest),
                 looks: false,
                 timed_out: false,
                 starved: 0,

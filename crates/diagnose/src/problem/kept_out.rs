@@ -1,9 +1,11 @@
 //! Threads that were kept from a file's lock: refused it again and again, or made to wait for it.
 
-use hangdog_graph::Evidence;
+use hangdog_graph::{Evidence, Wait, WaitKind};
+use hangdog_timeline::State;
 use hangdog_trace::ids::{NONE, Utid};
 use hangdog_trace::words::{HandoffKind, HandoffStep};
 use std::collections::HashMap;
+use std::ops::Range;
 
 use super::family::Family;
 use super::{Problem, ProblemKind, worth};
@@ -34,12 +36,44 @@ impl Stretch {
     }
 }
 
+/// From when to when a thread was kept out, with the naps between two tries that the recording cut off.
+fn whole(evidence: &Evidence<'_>, thread: Utid, stretch: &Stretch) -> Range<u64> {
+    /// Between a refusal and a nap it ran, was interrupted and wanted a CPU.
+    const NEAR: usize = 8;
+    let intervals = evidence.timeline.intervals(thread);
+    let nap = |at: usize| {
+        let interval = intervals.get(at)?;
+        let is_blocked = interval.state == State::Blocked;
+        let wait = is_blocked.then(|| Wait::new(evidence, thread, &interval))?;
+        Some((wait.kind == WaitKind::Sleep).then_some(wait))
+    };
+    let place = |wait: &Wait| evidence.same_frames(wait.user_stack(evidence));
+    let after = |ts: u64| {
+        let at = intervals.index_at(ts)?;
+        (at..intervals.len()).take(NEAR).find_map(nap)?
+    };
+    let before = || {
+        let at = intervals.index_at(stretch.from)?;
+        (0..at).rev().take(NEAR).find_map(nap)?
+    };
+    let is_first = |nap: &Wait| {
+        nap.start == 0 && after(stretch.from).is_some_and(|next| place(&next) == place(nap))
+    };
+    let lasts = |nap: &Wait| nap.end >= evidence.timeline.end();
+    let begin = before().filter(is_first).map_or(stretch.from, |nap| nap.start);
+    let end = stretch.taken.unwrap_or_else(|| {
+        let last = after(stretch.refused).filter(lasts);
+        last.map_or(stretch.refused, |nap| nap.end)
+    });
+    begin..end
+}
+
 pub(super) fn find(evidence: &Evidence<'_>, family: &Family) -> Vec<Problem> {
     let handoffs = evidence.handoffs;
     let mut kept_out: HashMap<(Utid, u64), Stretch> = HashMap::new();
     let mut problems = Vec::new();
     let mut end = |thread: Utid, stretch: &Stretch| {
-        let window = stretch.from..stretch.taken.unwrap_or(stretch.refused);
+        let window = whole(evidence, thread, stretch);
         let length = window.end.saturating_sub(window.start);
         if length >= SHORTEST_NS {
             let felt = family.share(evidence, thread);

@@ -80,11 +80,8 @@ pub(super) fn merge(
             .iter_mut()
             .find(|old| old.is_felt && old.waits_for(&new))
         {
-            // A program's own wait says more than that somebody started it.
-            if new.is_felt && old.only_started(&new) && new.waits_itself() {
-                let score = old.problem.score;
-                *old = new;
-                old.problem.score = score;
+            if old.only_started(&new) && new.says_more_than(old) {
+                old.replace(new);
             }
             continue;
         }
@@ -92,14 +89,18 @@ pub(super) fn merge(
             let is_head = new.is_felt_like(old) || new.is_felt && new.only_asked(old);
             let is_long = new.problem.duration() as f64 >= AS_MUCH * old.problem.duration() as f64;
             if is_head && is_long && (!new.only_started(old) || new.is_as_long_as(evidence, old)) {
-                let score = old.problem.score;
-                *old = new;
-                old.problem.score = score;
+                old.replace(new);
             }
             continue;
         }
-        if !kept.iter().any(|old| old.ends_alike(&new)) {
-            kept.push(new);
+        match kept.iter_mut().find(|old| old.ends_alike(&new)) {
+            Some(old) if old.links.iter().all(|link| link.is_started) => {
+                if new.says_more_than(old) {
+                    old.replace(new);
+                }
+            }
+            Some(_) => {}
+            None => kept.push(new),
         }
     }
     let mut merged: Vec<Problem> = Vec::new();
@@ -137,6 +138,20 @@ impl Chained {
             links,
             is_felt,
         }
+    }
+
+    /// Puts another in the place of this one.
+    fn replace(&mut self, other: Chained) {
+        let score = self.problem.score;
+        *self = other;
+        self.problem.score = score;
+    }
+
+    /// Whether it is a program's own wait for most of the time of another problem, that of whoever only
+    /// started the program.
+    fn says_more_than(&self, starter: &Chained) -> bool {
+        let is_long = self.problem.duration() as f64 >= AS_MUCH * starter.problem.duration() as f64;
+        self.is_felt && self.waits_itself() && is_long
     }
 
     fn is_same(&self, other: &Chained) -> bool {

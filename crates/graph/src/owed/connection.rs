@@ -34,7 +34,14 @@ pub(super) fn peer(evidence: &Evidence<'_>, wait: &Wait, object: Object) -> Opti
         .map(|thread| evidence.threads.thread(thread).upid)
         .or_else(|| holder(end?))
         .or_else(|| sockets.listeners(object).find_map(holder))
-        .or_else(|| sockets.peer_process(object))?;
+        .or_else(|| sockets.peer_process(object));
+    let Some(process) = process else {
+        let asks = sockets.is_elsewhere(object) && sockets.role(object) == Some(Role::Client);
+        let (_, remote) = sockets.addresses(object).filter(|_| asks)?;
+        let reason = format!("it asked {remote}, which is not on this machine");
+        let source = Source::Network;
+        return Some(Edge::new(EdgeKind::Network, Strength::Strong, source, reason));
+    };
     let thread = match user {
         Some(user) if is_there(evidence, user, wait.end) => user,
         _ => thread_of(evidence, process, end.unwrap_or(Object::NONE), wait.end)?,
@@ -194,13 +201,7 @@ pub fn is_open(evidence: &Evidence<'_>, object: Object, until: u64) -> bool {
     if end.is_some_and(|end| end.unread > 0) {
         return true;
     }
-    let sent = match last_transfer(evidence, object, until) {
-        Some(row) => evidence.transfers.sent[row],
-        None => {
-            let own = evidence.sockets.holders(object).first();
-            own.is_some_and(|own| own.last == LastTransfer::Sent)
-        }
-    };
+    let sent = has_sent(evidence, object, until);
     match end {
         // Much of what is passed on needs no answer: one that read it and has nothing to do owes none.
         Some(end) if evidence.passes_on(end.process) => {
@@ -212,6 +213,17 @@ pub fn is_open(evidence: &Evidence<'_>, object: Object, until: u64) -> bool {
             })
         }
         _ => sent,
+    }
+}
+
+/// Whether the last bytes of a connection went out.
+pub(super) fn has_sent(evidence: &Evidence<'_>, object: Object, until: u64) -> bool {
+    match last_transfer(evidence, object, until) {
+        Some(row) => evidence.transfers.sent[row],
+        None => {
+            let own = evidence.sockets.holders(object).first();
+            own.is_some_and(|own| matches!(own.last, LastTransfer::Sent | LastTransfer::Lost))
+        }
     }
 }
 

@@ -53,8 +53,14 @@ pub(crate) fn debtor(evidence: &Evidence<'_>, wait: &Wait) -> Option<Edge> {
 }
 
 fn named_debtor(evidence: &Evidence<'_>, wait: &Wait) -> Option<Edge> {
+    let sockets = evidence.sockets;
     if wait.is_for_served_file(evidence) {
-        return server_of_files(evidence, wait);
+        let what = "serves the file system";
+        return server_of_files(evidence, wait, sockets.file_systems(), what);
+    }
+    if evidence.shows(wait.kernel_stack(evidence), Mark::Permission) {
+        let what = "is asked by the kernel before the file is opened";
+        return server_of_files(evidence, wait, sockets.keepers(), what);
     }
     if let Some(edge) = awaited_child(evidence, wait).or_else(|| other_client(evidence, wait)) {
         return Some(edge);
@@ -75,10 +81,14 @@ fn named_debtor(evidence: &Evidence<'_>, wait: &Wait) -> Option<Edge> {
     }
 }
 
-/// The program that serves the file that a thread waits for: the only one that serves any, or one of
-/// them that is stopped, or amid something.
-fn server_of_files(evidence: &Evidence<'_>, wait: &Wait) -> Option<Edge> {
-    let servers = evidence.sockets.file_systems();
+/// The program that serves the file that a thread waits for: the only one of `servers`, or one of them
+/// that is stopped, or amid something.
+fn server_of_files(
+    evidence: &Evidence<'_>,
+    wait: &Wait,
+    servers: &[Upid],
+    what: &str,
+) -> Option<Edge> {
     let is_stopped = |process: Upid| stopped_thread(evidence, process, wait.end).is_some();
     let is_amid = |process: Upid| {
         let threads = evidence.threads.process(process).threads.iter();
@@ -94,7 +104,7 @@ fn server_of_files(evidence: &Evidence<'_>, wait: &Wait) -> Option<Edge> {
         _ => find(&is_stopped).or_else(|| find(&is_amid))?,
     };
     let thread = thread_of(evidence, server, Object::NONE, wait.end)?;
-    let reason = format!("{} serves the file system", evidence.name(thread));
+    let reason = format!("{} {what}", evidence.name(thread));
     Some(owes(thread, Strength::Strong, reason))
 }
 
@@ -221,7 +231,7 @@ fn amid_child(evidence: &Evidence<'_>, wait: &Wait) -> Option<Utid> {
     let children = evidence
         .threads
         .processes()
-        .filter(|child| child.parent == own);
+        .filter(|child| child.parent == own && child.upid != own);
     children
         .filter_map(|child| thread_of(evidence, child.upid, Object::NONE, moment))
         .filter(is_amid)

@@ -119,7 +119,7 @@ fn has_parent_gone(evidence: &Evidence<'_>, wait: &Wait) -> bool {
         return false;
     };
     let end = main_life(evidence, parent).map_or(u64::MAX, |life| life.end);
-    (wait.start..looked.ts).contains(&end)
+    (wait.start..wait.end.min(looked.ts)).contains(&end)
 }
 
 /// Whether nobody but the process itself can write to the pipe that a thread waits for.

@@ -6,7 +6,7 @@ use hangdog_trace::object::Object;
 use hangdog_trace::sockets::Role;
 use std::ops::Range;
 
-use super::connection::is_open;
+use super::connection::has_sent;
 use crate::evidence::Evidence;
 use crate::marks::Mark;
 use crate::wait::{Wait, WaitKind};
@@ -42,7 +42,7 @@ pub(super) fn thread_of(
     let asks = |&thread: &Utid| {
         let object = wait_at(evidence, thread, until).map(|there| there.object(evidence));
         object.is_some_and(|object| {
-            evidence.sockets.role(object) == Some(Role::Client) && is_open(evidence, object, until)
+            evidence.sockets.role(object) == Some(Role::Client) && has_sent(evidence, object, until)
         })
     };
     // Of those that wait for a condition, the one whose stack is deepest is amid some work.
