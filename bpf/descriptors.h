@@ -49,19 +49,19 @@ static __always_inline void read_socket(struct sock *sk, struct open_descriptor 
 		open->kind = DESCRIPTOR_LISTENER;
 }
 
-// Whether it is the descriptor of a program that the kernel asks before others open files (fanotify).
+// Whether it is the descriptor of a program that the kernel asks before others open files
+// (fanotify).
 static __always_inline bool watches_files(struct file *file)
 {
 	u64 name = 0;
 
-	bpf_probe_read_kernel(&name, sizeof(name),
-			      BPF_CORE_READ(file, f_path.dentry, d_name.name));
+	bpf_probe_read_kernel(&name, sizeof(name), BPF_CORE_READ(file, f_path.dentry, d_name.name));
 	return name == WORD('[', 'f', 'a', 'n', 'o', 't', 'i', 'f');
 }
 
-// Whether anybody has a lock of this list; `open` becomes of the kind `held` if this open file or its
-// process has an exclusive one. A lock belongs to an open file (flock, open file description locks,
-// leases) or to a process.
+// Whether anybody has a lock of this list; `open` becomes of the kind `held` if this open file or
+// its process has an exclusive one. A lock belongs to an open file (flock, open file description
+// locks, leases) or to a process.
 static __always_inline bool read_locks(struct list_head *head, u64 file, u64 files, u8 held,
 				       struct open_descriptor *open)
 {

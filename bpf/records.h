@@ -128,8 +128,8 @@ enum last_transfer {
 	LAST_LOST = 3, // sent, and sent again, since nobody acknowledges it
 };
 
-// A pipe, socket or locked file that a process has open; `unread` in bytes (TCP), messages, buffers (pipe) or
-// connections (listener).
+// A pipe, socket or locked file that a process has open; `unread` in bytes (TCP), messages, buffers
+// (pipe) or connections (listener).
 struct open_descriptor {
 	u64 ts;
 	u64 object;

@@ -89,9 +89,9 @@ int BPF_PROG(on_switch, bool preempt, struct task_struct *prev, struct task_stru
 	return 0;
 }
 
-// Whether a wake out of a softirq is the running thread's own doing: it sends over a connection within
-// the machine, and the kernel delivers that at once. Then its call tells as much as the kernel's
-// stack, which is the network's whole path and takes several µs to walk.
+// Whether a wake out of a softirq is the running thread's own doing: it sends over a connection
+// within the machine, and the kernel delivers that at once. Then its call tells as much as the
+// kernel's stack, which is the network's whole path and takes several µs to walk.
 static __always_inline bool delivers_own(const struct cpu_state *state, u8 vector,
 					 struct task_struct *waker, struct call *call)
 {

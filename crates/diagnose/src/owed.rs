@@ -6,8 +6,8 @@
 
 use hangdog_graph::fore::is_nearly_all;
 use hangdog_graph::owed::{
-    asked_own, is_descendant, is_from_outside, is_lost, is_open, is_own_pipe, may_wait_for_jobs, open_request, peer_of,
-    takes_orders_by_pipe,
+    asked_own, is_descendant, is_from_outside, is_lost, is_open, is_own_pipe, may_wait_for_jobs,
+    open_request, peer_of, takes_orders_by_pipe,
 };
 use hangdog_graph::{Evidence, Mark, Strength, Wait, WaitKind};
 use hangdog_trace::calls::Call;

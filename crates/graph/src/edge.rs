@@ -485,12 +485,13 @@ fn child(evidence: &Evidence<'_>, wait: &Wait) -> Option<(Utid, Strength)> {
     if asked != u64::MAX {
         // A pid is used again: the last one that had it.
         let is_asked = |thread: &&Thread| u64::from(thread.pid) == asked;
-        return children.filter(is_asked).last().map(|thread| (thread.utid, Strong));
+        return children
+            .filter(is_asked)
+            .last()
+            .map(|thread| (thread.utid, Strong));
     }
     let alive: Vec<&Thread> = children
-        .filter(|thread| {
-            thread.start <= wait.start && thread.end.is_none_or(|end| end >= wait.end)
-        })
+        .filter(|thread| thread.start <= wait.start && thread.end.is_none_or(|end| end >= wait.end))
         .collect();
     match alive[..] {
         [] => None,

@@ -316,8 +316,7 @@ fn is_own(tables: &Tables<'_>, marks: &Marks, row: usize) -> bool {
             // The recorder names the call only where it is the thread's own doing.
             let is_told = wakes.call[row] >= 0;
             names::NETWORK_SOFTIRQS.contains(&wakes.vector[row])
-                && (is_told
-                    || marks.shows(tables.stacks, wakes.kernel_stack[row], Mark::Sending))
+                && (is_told || marks.shows(tables.stacks, wakes.kernel_stack[row], Mark::Sending))
         }
         _ => false,
     }

@@ -396,7 +396,11 @@ fn children() {
         "the last of two that were started together, as of a pipeline"
     );
     assert_eq!(
-        edge_of("200ms", "210ms cpu1 switch idle -> first\n211ms cpu1 switch first -> idle stopped", "none"),
+        edge_of(
+            "200ms",
+            "210ms cpu1 switch idle -> first\n211ms cpu1 switch first -> idle stopped",
+            "none"
+        ),
         "first",
         "of several one that is stopped"
     );

@@ -401,7 +401,10 @@ mod tests {
         );
         let file = |inode| Object::new(ObjectKind::File, inode);
         assert_eq!(table.lock_holders(file(7)).collect::<Vec<_>>(), [1]);
-        assert_eq!(table.locked_files(2).collect::<Vec<_>>(), [file(7), file(8)]);
+        assert_eq!(
+            table.locked_files(2).collect::<Vec<_>>(),
+            [file(7), file(8)]
+        );
         assert_eq!(table.locked_files(1).next(), None);
         assert_eq!(table.had(2).next(), None);
     }

@@ -4,7 +4,6 @@ use crate::support::{Background, Live, hangdog, json, machine, number, text, wai
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::thread;
 use std::time::{Duration, Instant};
 
 /// Killed in the middle of much work, a recording opens, says so and can be told of with the names

@@ -96,8 +96,8 @@ fn nobody_of_that_name() {
     assert!(output.stdout.is_empty());
 }
 
-/// Of a command that is not done at its limit the chain is printed and the trace saved; then it is ended with all that it started; one
-/// that is done in time is as without a limit.
+/// Of a command that is not done at its limit the chain is printed and the trace saved; then it is
+/// ended with all that it started; one that is done in time is as without a limit.
 #[test]
 fn a_command_at_its_limit() {
     let Some(machine) = machine() else { return };

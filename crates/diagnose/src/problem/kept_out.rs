@@ -60,7 +60,9 @@ fn whole(evidence: &Evidence<'_>, thread: Utid, stretch: &Stretch) -> Range<u64>
         nap.start == 0 && after(stretch.from).is_some_and(|next| place(&next) == place(nap))
     };
     let lasts = |nap: &Wait| nap.end >= evidence.timeline.end();
-    let begin = before().filter(is_first).map_or(stretch.from, |nap| nap.start);
+    let begin = before()
+        .filter(is_first)
+        .map_or(stretch.from, |nap| nap.start);
     let end = stretch.taken.unwrap_or_else(|| {
         let last = after(stretch.refused).filter(lasts);
         last.map_or(stretch.refused, |nap| nap.end)

@@ -138,7 +138,10 @@ fn open_file_lock(evidence: &Evidence<'_>, wait: &Wait, until: u64) -> Option<Ed
         _ => return None,
     };
     let thread = thread_of(evidence, process, Object::NONE, until)?;
-    let reason = format!("{} has the lock of a file that it has open", evidence.name(thread));
+    let reason = format!(
+        "{} has the lock of a file that it has open",
+        evidence.name(thread)
+    );
     let source = Source::Thread(thread);
     Some(Edge::new(EdgeKind::Holder, strength, source, reason))
 }

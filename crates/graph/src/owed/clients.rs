@@ -111,13 +111,16 @@ pub fn may_wait_for_jobs(evidence: &Evidence<'_>, wait: &Wait) -> Option<Strengt
     let place = |wait: &Wait| evidence.same_frames(wait.user_stack(evidence));
     let waits_alike = |other: &Process| {
         at(other.upid, middle).is_some_and(|there| {
-            place(&there) == place(wait) && peer_of(evidence, there.object(evidence)) == Some(broker)
+            place(&there) == place(wait)
+                && peer_of(evidence, there.object(evidence)) == Some(broker)
         })
     };
-    Some(match threads.processes().filter(is_alike).any(waits_alike) {
-        true => Strength::Strong,
-        false => Strength::Weak,
-    })
+    Some(
+        match threads.processes().filter(is_alike).any(waits_alike) {
+            true => Strength::Strong,
+            false => Strength::Weak,
+        },
+    )
 }
 
 fn is_broker(process: &Process) -> bool {

@@ -40,7 +40,12 @@ pub(super) fn peer(evidence: &Evidence<'_>, wait: &Wait, object: Object) -> Opti
         let (_, remote) = sockets.addresses(object).filter(|_| asks)?;
         let reason = format!("it asked {remote}, which is not on this machine");
         let source = Source::Network;
-        return Some(Edge::new(EdgeKind::Network, Strength::Strong, source, reason));
+        return Some(Edge::new(
+            EdgeKind::Network,
+            Strength::Strong,
+            source,
+            reason,
+        ));
     };
     let thread = match user {
         Some(user) if is_there(evidence, user, wait.end) => user,

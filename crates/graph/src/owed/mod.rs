@@ -26,17 +26,17 @@ use crate::marks::Mark;
 use crate::wait::{Wait, WaitKind};
 
 pub use again::asked_again;
-pub use clients::may_wait_for_jobs;
 use again::awaited_child;
+pub use clients::may_wait_for_jobs;
+use clients::other_client;
 pub(crate) use connection::is_undelivered;
 use connection::{asked_process, only_client, peer};
 pub use connection::{is_lost, is_open, open_request};
-use clients::other_client;
 use pipe::other_end;
 pub(crate) use pipe::relative;
 pub use pipe::{is_from_outside, is_own_pipe, takes_orders_by_pipe};
-pub use who::{ancestors, is_descendant, peer_of};
 pub(crate) use who::stopped_thread;
+pub use who::{ancestors, is_descendant, peer_of};
 use who::{is_home, is_there, thread_of, wait_at};
 
 /// The one who owes a thread what it waits for, by what the wait itself is about: who has the other

@@ -89,7 +89,8 @@ fn is_ticker(evidence: &Evidence<'_>, thread: Utid, until: u64) -> bool {
     };
     let sleeps = |at: usize| {
         let interval = intervals.get(at)?;
-        let wait = (interval.state == State::Blocked).then(|| Wait::new(evidence, thread, &interval));
+        let wait =
+            (interval.state == State::Blocked).then(|| Wait::new(evidence, thread, &interval));
         let wait = wait.filter(|wait| wait.kind == WaitKind::Sleep);
         Some(wait.map(|wait| evidence.same_frames(wait.user_stack(evidence))))
     };
@@ -98,7 +99,12 @@ fn is_ticker(evidence: &Evidence<'_>, thread: Utid, until: u64) -> bool {
     };
     // Between two sleeps it ran, and was runnable.
     let mut before = (0..at).rev().take(4 * OFTEN).filter_map(sleeps).flatten();
-    before.by_ref().take(OFTEN).filter(|&site| site == here).count() == OFTEN
+    before
+        .by_ref()
+        .take(OFTEN)
+        .filter(|&site| site == here)
+        .count()
+        == OFTEN
 }
 
 /// The wait that a thread is in right before a moment.
