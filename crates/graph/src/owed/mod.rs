@@ -19,6 +19,7 @@ mod who;
 use hangdog_timeline::{Interval, State};
 use hangdog_trace::ids::{Upid, Utid};
 use hangdog_trace::object::{Object, ObjectKind};
+use hangdog_trace::sockets::Role;
 
 use crate::edge::{Edge, EdgeKind, Source, Strength};
 use crate::evidence::Evidence;
@@ -254,6 +255,9 @@ fn other_thread(evidence: &Evidence<'_>, wait: &Wait, is_lock: bool) -> Option<U
     let moment = wait.start + wait.duration() / 2;
     let process = evidence.threads.thread(wait.thread).upid;
     let threads = evidence.threads.process(process).threads.iter().copied();
+    let asks = |there: &Wait| {
+        evidence.sockets.role(there.object(evidence)) == Some(Role::Client)
+    };
     let amid = |thread: Utid| {
         let Some(there) = wait_at(evidence, thread, moment) else {
             return 5;
@@ -264,6 +268,8 @@ fn other_thread(evidence: &Evidence<'_>, wait: &Wait, is_lock: bool) -> Option<U
             WaitKind::Stopped => 4,
             // Who waits to be connected to is not.
             WaitKind::Message if evidence.sockets.listens(there.object(evidence)) => 0,
+            // For room, or for an answer.
+            WaitKind::Message if there.writes(evidence) || asks(&there) => 4,
             WaitKind::Message | WaitKind::Kernel | WaitKind::Device => 2,
             // Somebody has the lock.
             WaitKind::Condition => usize::from(wait.kind == WaitKind::Lock),

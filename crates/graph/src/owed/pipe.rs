@@ -6,7 +6,7 @@ use hangdog_trace::object::{Object, ObjectKind};
 use hangdog_trace::sockets::Holder;
 
 use super::owes;
-use super::who::{is_descendant, main_life, stopped_thread, thread_of};
+use super::who::{ancestors, is_descendant, main_life, stopped_thread, thread_of};
 use crate::edge::{Edge, Strength};
 use crate::evidence::Evidence;
 use crate::wait::{Wait, WaitKind};
@@ -99,14 +99,15 @@ pub(crate) fn relative(evidence: &Evidence<'_>, wait: &Wait) -> Option<Edge> {
     Some(owes(thread, Strength::Weak, reason))
 }
 
-/// Whether a wait is for what its parent writes to a pipe: orders, which may come at any time.
+/// Whether a wait is for what its parent writes to a pipe, or whoever started that: orders, which may
+/// come at any time.
 pub fn takes_orders_by_pipe(evidence: &Evidence<'_>, wait: &Wait) -> bool {
     let pipe = wait.object(evidence);
     let process = evidence.threads.thread(wait.thread).upid;
-    let parent = evidence.threads.process(process).parent;
     let holders = evidence.sockets.holders(pipe);
     let mut writers = holders.iter().filter(|holder| holder.writes);
-    writers.any(|writer| writer.process == parent) || has_parent_gone(evidence, wait)
+    writers.any(|writer| ancestors(evidence, process).any(|above| above == writer.process))
+        || has_parent_gone(evidence, wait)
 }
 
 /// Whether the parent of the one who waits for a pipe ended meanwhile, before it was looked who has
