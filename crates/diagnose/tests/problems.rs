@@ -342,3 +342,69 @@ fn the_starved_before_the_busy() {
     );
     assert_eq!(found[0].0, "app", "{found:?}");
 }
+
+/// Long waits for a disk, one after the other, are one problem of as much weight as each alone.
+#[test]
+fn long_disk_waits_are_one() {
+    let mut events = String::from("0 cpu0 switch idle -> main\n");
+    for turn in 0..4 {
+        let at = 10 + 310 * turn;
+        events += &format!(
+            "{at}ms cpu0 switch main -> idle uninterruptible read object=file:9 stack=read;load kstack=io_schedule
+            {}ms cpu0 wake idle -> main in=softirq vector=4
+            {}ms cpu0 switch idle -> main\n",
+            at + 300,
+            at + 300
+        );
+    }
+    let problems = found(
+        &format!("{events}1400ms cpu0 switch main -> idle dead"),
+        None,
+    );
+    assert_eq!(problems[0], ("app".to_owned(), 10_000..1_240_000));
+}
+
+/// A program that another one started and awaits computes: that is the problem of the one that waits.
+/// Of a shell it is the program's own.
+#[test]
+fn a_computation_is_its_starter_s() {
+    let recorded = |starter: &str| {
+        let recording = record(&format!(
+            "process {starter} 100
+            thread main {starter} 100 name={starter}
+            process tool 300
+            0 cpu0 switch idle -> main
+            5ms fork main -> child tool 300
+            6ms cpu0 switch main -> idle sleeping wait4 arg=300 stack=wait4;run
+            6ms cpu1 switch idle -> child
+            2s cpu1 wake child -> main exit
+            2s cpu1 switch child -> idle dead
+            2001ms cpu0 switch idle -> main
+            2005ms cpu0 switch main -> idle dead
+            end 2100ms"
+        ));
+        problems(&recording, None)[0].0.clone()
+    };
+    assert_eq!(recorded("editor"), "editor");
+    assert_eq!(recorded("bash"), "child");
+}
+
+/// One that naps between two tries for a file's lock was kept out before the first refusal that was
+/// seen, if the recording began in such a nap, and after the last, if it ends in one.
+#[test]
+fn naps_at_both_ends_count() {
+    let nap = "sleeping clock_nanosleep arg=1s stack=nanosleep;retry";
+    let events = format!(
+        "0 cpu65535 switch main -> idle {nap}
+        900ms cpu0 wake idle -> main in=timer
+        900ms cpu0 switch idle -> main
+        900ms cpu0 handoff main file-lock refused object=file:9 other=other
+        901ms cpu0 switch main -> idle {nap}
+        1901ms cpu0 wake idle -> main in=timer
+        1901ms cpu0 switch idle -> main
+        1901ms cpu0 handoff main file-lock refused object=file:9 other=other
+        1902ms cpu0 switch main -> idle {nap}
+        end 2500ms"
+    );
+    assert_eq!(found(&events, None)[0], ("app".to_owned(), 0..2_500_000));
+}

@@ -589,3 +589,25 @@ fn who_usually_ends_a_wait() {
     let (_, probability) = wakes("futex op=wake stack=pthread_mutex_unlock;look");
     assert!(probability < 0.6, "{probability}");
 }
+
+/// A softirq that delivers what the running thread itself sends: the recorder names that thread's call.
+/// Without a call it came with an interrupt, and says nothing of the thread that it interrupted.
+#[test]
+fn a_softirq_of_the_sender_s_own() {
+    let edge = |call: &str| {
+        let recording = Recording::of(&format!(
+            "{PEOPLE}
+            1ms cpu0 switch main -> idle sleeping recvfrom object=inet:1
+            5ms cpu1 wake other -> main {call} in=softirq vector=3
+            6ms cpu0 switch idle -> main
+            end 10ms"
+        ));
+        let edge = recording.last_edge("main");
+        (
+            edge.kind,
+            edge.source == Source::Thread(recording.t("other")),
+        )
+    };
+    assert_eq!(edge("sendto"), (Kind::Message, true));
+    assert_eq!(edge(""), (Kind::Network, false));
+}

@@ -183,3 +183,78 @@ fn a_child_that_is_looked_after() {
         by("child", EdgeKind::Awaited)
     );
 }
+
+/// A broker waits for what a client of its is to send: the one that took something last and works on
+/// it, and not one that waits at the broker itself.
+#[test]
+fn a_broker_waits_for_whoever_took_the_job() {
+    let people = |name: &str| {
+        format!(
+            "process {name} 200\nthread broker {name} 200 name={name}
+        process taker 300\nthread taker taker 300
+        process idler 400\nthread idler idler 400
+        0 socket {name} object=inet:9 local=127.0.0.1:6379
+        0 open {name} object=inet:9 kind=listener
+        0 socket app object=inet:1 local=127.0.0.1:5001 remote=127.0.0.1:6379
+        0 socket {name} object=inet:2 local=127.0.0.1:6379 remote=127.0.0.1:5001
+        0 socket taker object=inet:3 local=127.0.0.1:5002 remote=127.0.0.1:6379
+        0 socket {name} object=inet:4 local=127.0.0.1:6379 remote=127.0.0.1:5002
+        0 socket idler object=inet:5 local=127.0.0.1:5003 remote=127.0.0.1:6379
+        0 socket {name} object=inet:6 local=127.0.0.1:6379 remote=127.0.0.1:5003
+        0 cpu1 switch idle -> broker
+        0 cpu2 switch idle -> taker
+        0 cpu3 switch idle -> idler
+        1ms cpu3 switch idler -> idle sleeping recvfrom object=inet:5
+        1ms transfer broker sent 8 object=inet:4"
+        )
+    };
+    let who = |name: &str| {
+        let recording = Recording::of(&format!(
+            "process app 100\nthread main app 100 name=app\n{}
+            2ms cpu1 switch broker -> idle sleeping epoll_wait object=epoll:7
+            end 5s",
+            people(name)
+        ));
+        recording.last_edge("broker").source == Source::Thread(recording.t("taker"))
+    };
+    assert!(who("redis-server"));
+    assert!(!who("web-server"), "one that keeps nothing for others");
+}
+
+/// The lock of an open file's description, of which the kernel tells no owner: whoever was seen with
+/// it. A lease, or a program that allows others to open files, is named by the wait inside the kernel.
+#[test]
+fn holders_that_were_seen_with_what_is_waited_for() {
+    let people = "process holder 200\nthread holder holder 200
+        0 cpu1 switch idle -> holder
+        1ms cpu1 switch holder -> idle sleeping clock_nanosleep arg=9s";
+    let lock = "1ms open holder object=file:7 kind=file-lock
+        1ms open app object=file:7 kind=locked-file
+        2ms cpu0 switch main -> idle sleeping fcntl object=file:7";
+    assert_eq!(owed(people, lock), by("holder", EdgeKind::Holder));
+    let nobody = "2ms cpu0 switch main -> idle sleeping fcntl object=file:7";
+    assert_eq!(owed(people, nobody), None);
+    let asked = |kind: &str| {
+        format!(
+            "1ms open holder {kind}
+            2ms cpu0 switch main -> idle uninterruptible openat kstack=schedule;fanotify_handle_event;vfs_open"
+        )
+    };
+    assert_eq!(
+        owed(people, &asked("kind=keeper")),
+        by("holder", EdgeKind::Peer)
+    );
+    assert_eq!(owed(people, &asked("object=pipe:3")), None);
+}
+
+/// Who writes to a full pipe is amid something, and has the lock rather than one that wants it too.
+#[test]
+fn a_lock_is_had_by_whoever_waits_for_room() {
+    let people = "thread writer app 101\nthread waiter app 102
+        0 cpu1 switch idle -> writer
+        0 cpu2 switch idle -> waiter
+        1ms cpu1 switch writer -> idle sleeping write object=pipe:5
+        1ms cpu2 switch waiter -> idle sleeping futex arg=128 object=futex:0x9 stack=PyThread_acquire_lock_timed;emit";
+    let wait = "2ms cpu0 switch main -> idle sleeping futex arg=128 object=futex:0x9 stack=PyThread_acquire_lock_timed;emit";
+    assert_eq!(owed(people, wait), by("writer", EdgeKind::Amid));
+}

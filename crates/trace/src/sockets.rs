@@ -61,6 +61,8 @@ pub struct SocketTable {
     holders: HashMap<u64, Vec<Holder>>,
     /// Addresses at which somebody listens, and by which sockets.
     listeners: HashMap<String, Vec<u64>>,
+    /// Sockets that accept connections.
+    accepting: HashSet<u64>,
     /// What each process was seen with, in order of the objects.
     had: HashMap<Upid, Vec<u64>>,
     /// Processes that serve a file system.
@@ -120,7 +122,6 @@ impl SocketTable {
     }
 
     fn open(&mut self, descriptors: &Descriptors) {
-        let mut listening: HashSet<u64> = HashSet::new();
         for row in 0..descriptors.len() {
             let (object, process) = (descriptors.object[row], descriptors.process[row]);
             match DescriptorKind::from(descriptors.kind[row]) {
@@ -140,7 +141,7 @@ impl SocketTable {
                     continue;
                 }
                 DescriptorKind::Listener => {
-                    listening.insert(object);
+                    self.accepting.insert(object);
                 }
                 DescriptorKind::Stream | DescriptorKind::Unknown => {}
             }
@@ -158,7 +159,7 @@ impl SocketTable {
             let (local, remote) = (&self.sockets.local[row], &self.sockets.remote[row]);
             let is_bound = remote.is_empty() && !local.is_empty();
             // A datagram socket that is connected to nobody takes what anybody sends.
-            if is_bound && (listening.contains(&object) || self.sockets.peer[row] == 0) {
+            if is_bound && (self.accepting.contains(&object) || self.sockets.peer[row] == 0) {
                 let all = self.listeners.entry(local.clone()).or_default();
                 if !all.contains(&object) {
                     all.push(object);
@@ -249,6 +250,11 @@ impl SocketTable {
     pub fn had(&self, process: Upid) -> impl Iterator<Item = Object> + '_ {
         let had = self.had.get(&process).map_or(&[][..], Vec::as_slice);
         had.iter().map(|&object| Object(object))
+    }
+
+    /// Whether a socket accepts connections, of which it may have some that nobody has taken yet.
+    pub fn accepts(&self, object: Object) -> bool {
+        self.accepting.contains(&object.0)
     }
 
     /// Whether somebody is to connect to a socket, or to send to it: it is no end of a connection.

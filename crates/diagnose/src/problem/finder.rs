@@ -80,9 +80,12 @@ impl Series {
     /// From so many on it is a series.
     const FEWEST: usize = 3;
 
-    fn gap_of(kind: WaitKind) -> u64 {
-        match kind {
+    /// What may lie between two of its waits, ns: of what comes from a disk, some of what each took may
+    /// be worked on.
+    fn most_gap(&self) -> u64 {
+        match self.kind {
             WaitKind::Stopped => Series::STOPPED_GAP_NS,
+            WaitKind::Disk => Series::GAP_NS.max(self.longest.duration() / 8),
             _ => Series::GAP_NS,
         }
     }
@@ -194,7 +197,7 @@ impl Finder {
             return;
         }
         match &mut self.series {
-            Some(series) if series.kind == kind && series.gap <= Series::gap_of(kind) => {
+            Some(series) if series.kind == kind && series.gap <= series.most_gap() => {
                 series.window.end = waiting.to;
                 series.other += std::mem::take(&mut series.gap);
                 series.waited += length;

@@ -123,12 +123,16 @@ pub(crate) fn is_undelivered(evidence: &Evidence<'_>, wait: &Wait) -> bool {
         .flat_map(|end| evidence.uses_before(end, wait.start))
         .map(|row| transfers.thread[row])
         .next();
+    // A datagram is for whoever has the socket.
     let holder = || {
-        let mut holders = ends().flat_map(|end| sockets.holders(end).iter());
+        let ends = ends().filter(|&end| !sockets.accepts(end));
+        let mut holders = ends.flat_map(|end| sockets.holders(end).iter());
         let process = holders.next().map(|holder| holder.process)?;
         thread_of(evidence, process, Object::NONE, by_then)
     };
-    let waits = user.or_else(holder).and_then(|user| wait_at(evidence, user, by_then));
+    let waits = user
+        .or_else(holder)
+        .and_then(|user| wait_at(evidence, user, by_then));
     let would_read = |waits: Wait| match waits.kind {
         WaitKind::Poll | WaitKind::Idle => true,
         WaitKind::Message => sockets.peer(object) == Some(waits.object(evidence)),

@@ -255,9 +255,7 @@ fn other_thread(evidence: &Evidence<'_>, wait: &Wait, is_lock: bool) -> Option<U
     let moment = wait.start + wait.duration() / 2;
     let process = evidence.threads.thread(wait.thread).upid;
     let threads = evidence.threads.process(process).threads.iter().copied();
-    let asks = |there: &Wait| {
-        evidence.sockets.role(there.object(evidence)) == Some(Role::Client)
-    };
+    let asks = |there: &Wait| evidence.sockets.role(there.object(evidence)) == Some(Role::Client);
     let amid = |thread: Utid| {
         let Some(there) = wait_at(evidence, thread, moment) else {
             return 5;
