@@ -77,7 +77,9 @@ pub fn beliefs(
         };
         all.push((weight, habit(evidence, &edge, other, ended.times)));
     }
-    for asked in owed::asked(evidence, wait) {
+    // A lock is not asked for.
+    let asks = (wait.kind != WaitKind::Lock).then(|| owed::asked(evidence, wait));
+    for asked in asks.into_iter().flatten() {
         let is_dead = |other: Utid| evidence.timeline.life(other).end <= middle;
         match asked.source {
             Source::Thread(other) if woken_by == Some(other) || is_dead(other) => continue,
@@ -94,8 +96,9 @@ pub fn beliefs(
     // Where nothing is known of such waits, it counts who is there.
     if woken_by.is_none()
         && all.is_empty()
-        && let Some(guess) =
-            owed::amid_something(evidence, wait).or_else(|| owed::relative(evidence, wait))
+        && let Some(guess) = owed::amid_something(evidence, wait)
+            .or_else(|| owed::likely_holder(evidence, wait))
+            .or_else(|| owed::relative(evidence, wait))
     {
         all.push((GUESS, guess));
     }

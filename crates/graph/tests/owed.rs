@@ -4,6 +4,7 @@
 mod common;
 
 use common::Recording;
+use hangdog_graph::owed::asked_again;
 use hangdog_graph::{EdgeKind, Source};
 
 /// A thread sends over a connection that other uses at its other end, and waits for the reply:
@@ -201,6 +202,9 @@ fn a_broker_waits_for_whoever_took_the_job() {
         0 socket {name} object=inet:4 local=127.0.0.1:6379 remote=127.0.0.1:5002
         0 socket idler object=inet:5 local=127.0.0.1:5003 remote=127.0.0.1:6379
         0 socket {name} object=inet:6 local=127.0.0.1:6379 remote=127.0.0.1:5003
+        0 open app object=inet:1
+        0 open taker object=inet:3
+        0 open idler object=inet:5
         0 cpu1 switch idle -> broker
         0 cpu2 switch idle -> taker
         0 cpu3 switch idle -> idler
@@ -231,9 +235,18 @@ fn holders_that_were_seen_with_what_is_waited_for() {
     let lock = "1ms open holder object=file:7 kind=file-lock
         1ms open app object=file:7 kind=locked-file
         2ms cpu0 switch main -> idle sleeping fcntl object=file:7";
-    assert_eq!(owed(people, lock), by("holder", EdgeKind::Holder));
+    let holder = |events: &str| {
+        let recording = Recording::of(&format!(
+            "process app 100\nthread main app 100 name=app\n{people}
+            0 cpu0 switch idle -> main\n{events}\nend 5s"
+        ));
+        let (wait, _) = recording.waits(recording.t("main"))[0];
+        let edge = asked_again(&recording.evidence(), &wait, None, wait.end);
+        edge.map(|edge| edge.source == Source::Thread(recording.t("holder")))
+    };
+    assert_eq!(holder(lock), Some(true));
     let nobody = "2ms cpu0 switch main -> idle sleeping fcntl object=file:7";
-    assert_eq!(owed(people, nobody), None);
+    assert_eq!(holder(nobody), None);
     let asked = |kind: &str| {
         format!(
             "1ms open holder {kind}
