@@ -99,6 +99,7 @@ pub fn beliefs(
         && let Some(guess) = owed::amid_something(evidence, wait)
             .or_else(|| owed::likely_holder(evidence, wait))
             .or_else(|| owed::relative(evidence, wait))
+            .or_else(|| owed::only_other(evidence, wait, dependent))
     {
         all.push((GUESS, guess));
     }

@@ -239,6 +239,31 @@ fn amid_child(evidence: &Evidence<'_>, wait: &Wait) -> Option<Utid> {
         .last()
 }
 
+/// Who alone is left to end a wait for a condition that others wait for: the only other thread of the
+/// process that is not one of those, the `dependent`.
+pub(crate) fn only_other(evidence: &Evidence<'_>, wait: &Wait, dependent: &[Utid]) -> Option<Edge> {
+    let process = |thread: Utid| evidence.threads.thread(thread).upid;
+    let own = process(wait.thread);
+    let is_awaited = dependent
+        .iter()
+        .any(|&other| other != wait.thread && process(other) == own);
+    if !is_awaited || wait.kind != WaitKind::Condition || wait.holder.is_some() {
+        return None;
+    }
+    let threads = evidence.threads.process(own).threads.iter().copied();
+    let mut others = threads.filter(|thread| {
+        *thread != wait.thread
+            && !dependent.contains(thread)
+            && is_there(evidence, *thread, wait.end)
+    });
+    let only = others.next().filter(|_| others.next().is_none())?;
+    let reason = format!(
+        "of its process {} alone is left to end it",
+        evidence.name(only)
+    );
+    Some(amid_edge(only, reason))
+}
+
 fn amid_edge(thread: Utid, reason: String) -> Edge {
     Edge::new(
         EdgeKind::Amid,
