@@ -13,7 +13,7 @@ use hangdog_trace::words::LastTransfer;
 use crate::owed::is_home;
 use crate::stretch::Waiting;
 
-/// What is usual is told by so many waits.
+/// So many earlier waits at the same place tell what is usual.
 const USUAL: usize = 16;
 
 /// Whether the edge leads to a thread that could not act, since it waited itself: either it did not

@@ -132,7 +132,9 @@ impl SocketTable {
                     continue;
                 }
                 DescriptorKind::Keeper => {
-                    self.keepers.push(process);
+                    if !self.keepers.contains(&process) {
+                        self.keepers.push(process);
+                    }
                     continue;
                 }
                 kind @ (DescriptorKind::LockedFile | DescriptorKind::FileLock) => {
@@ -403,8 +405,11 @@ mod tests {
         let table = table(
             "1ms open a object=file:7 kind=file-lock
              1ms open b object=file:7 kind=locked-file
-             1ms open b object=file:8 kind=locked-file",
+             1ms open b object=file:8 kind=locked-file
+             1ms open a kind=keeper
+             2ms open a kind=keeper",
         );
+        assert_eq!(table.keepers(), [1], "seen twice");
         let file = |inode| Object::new(ObjectKind::File, inode);
         assert_eq!(table.lock_holders(file(7)).collect::<Vec<_>>(), [1]);
         assert_eq!(

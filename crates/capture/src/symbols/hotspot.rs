@@ -70,6 +70,8 @@ impl HotSpot {
             .find(|mapping| mapping.path.ends_with("/libjvm.so"))?;
         let within = Path::new(&library.path).strip_prefix("/").ok()?;
         let path = root.join(within);
+        // A pipe in its place would keep us waiting for a writer.
+        path.metadata().ok()?.is_file().then_some(())?;
         let code = Image::open(&path)?.code;
         let segment = code.iter().find_map(|segment| {
             let within = library.file_offset.checked_sub(segment.file_offset)?;

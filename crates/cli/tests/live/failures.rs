@@ -39,6 +39,11 @@ fn a_killed_recording_opens() {
 
     let info = json(&["info"], &trace);
     assert_eq!(info["loss"]["cut_short"], true);
+    assert!(
+        number(&info["event_count"]) > 10_000,
+        "{}",
+        info["event_count"]
+    );
     let output = hangdog().arg("info").arg(&trace).output().expect("a run");
     let said = String::from_utf8_lossy(&output.stdout).into_owned();
     assert!(said.contains("cut short"), "{said}");

@@ -38,7 +38,7 @@ impl Stretch {
 
 /// From when to when a thread was kept out, with the naps between two tries that the recording cut off.
 fn whole(evidence: &Evidence<'_>, thread: Utid, stretch: &Stretch) -> Range<u64> {
-    /// Between a refusal and a nap it ran, was interrupted and wanted a CPU.
+    /// Most intervals between a refusal and the nap beside it, in which the thread is not blocked.
     const NEAR: usize = 8;
     let intervals = evidence.timeline.intervals(thread);
     let nap = |at: usize| {
