@@ -23,13 +23,16 @@ macro_rules! all_tables {
             pub const ALL: &'static [(&'static str, &'static str, &'static [Column])] =
                 &[$(($table::NAME, $table::DOC, $table::COLUMNS)),+];
 
-            /// Takes `visitor` to every table, in order of declaration.
+            /// Takes `visitor` to every table, from the last that is declared to the first: to what
+            /// others refer to before what refers to it. A recording that is killed between two
+            /// files of a part has then no event whose thread or stack nothing describes.
             ///
             /// # Errors
             /// The visitor's first.
-            pub fn each(&mut self, visitor: &mut impl Visitor) -> Result<()> {
-                $(visitor.visit(&mut self.$field)?;)+
-                Ok(())
+            pub fn each<V: Visitor>(&mut self, visitor: &mut V) -> Result<()> {
+                let visits: [fn(&mut Tables, &mut V) -> Result<()>; Tables::ALL.len()] =
+                    [$(|tables, visitor| visitor.visit(&mut tables.$field)),+];
+                visits.iter().rev().try_for_each(|visit| visit(self, visitor))
             }
 
             /// Rows in all tables together.
