@@ -186,7 +186,7 @@ struct cursor {
 
 // A piece of the stack that is being walked. A read of user memory costs 100 ns for 8 bytes and
 // little more for 300: so a walk reads pieces, and words from them.
-#define WINDOW_WORDS 256
+#define WINDOW_WORDS 512
 #define WINDOW_BYTES (WINDOW_WORDS * 8)
 #define WINDOW_FILL 1024
 
