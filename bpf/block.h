@@ -39,31 +39,23 @@ int BPF_PROG(on_block_complete, struct request *request)
 {
 	u64 now = bpf_ktime_get_ns(), key = (u64)request;
 	struct issued *issued = bpf_map_lookup_elem(&issued_requests, &key);
-	struct event *event;
+	u64 *record;
 	u32 device;
-	u16 lap;
 
 	if (!issued)
 		return 0;
 	device = (u32)BPF_CORE_READ(request, q, disk, major) << 20 |
 		 (u32)BPF_CORE_READ(request, q, disk, first_minor);
-	event = reserve(bpf_get_smp_processor_id(), &lap);
-	if (!event)
+	record =
+		reserve(bpf_get_smp_processor_id(), now, (u32)bpf_get_current_pid_tgid(), 5, false);
+	if (!record)
 		return 0;
-	event->ts = issued->ts;
-	event->tid = issued->tid;
-	event->kind = EVENT_IO;
-	event->flags = 0;
-	event->a = device;
-	event->b = issued->bytes;
-	event->c = 0;
-	event->call = CALL_NONE;
+	record[1] = PAIR(issued->tid, device);
+	record[2] = request->__sector;
+	record[3] = issued->bytes;
+	record[4] = now - issued->ts;
 	// The low byte of cmd_flags is the operation (enum req_op).
-	event->x = (u8)request->cmd_flags;
-	event->vector = 0;
-	event->object = request->__sector;
-	event->arg = now - issued->ts;
-	commit(event, lap);
+	commit(record, RECORD(now, EVENT_IO, 0, (u8)request->cmd_flags));
 	bpf_map_delete_elem(&issued_requests, &key);
 	return 0;
 }

@@ -81,9 +81,8 @@ static __always_inline void count(u32 tid, u32 cpu, u64 ts)
 {
 	u64 cycles, instructions, cache_misses, tlb_misses;
 	struct counter_readings *readings;
-	struct event *event;
 	u32 zero = 0;
-	u16 lap;
+	u64 *record;
 
 	if (!counters)
 		return;
@@ -97,20 +96,11 @@ static __always_inline void count(u32 tid, u32 cpu, u64 ts)
 	if (!tid || (cycles & instructions & cache_misses & tlb_misses) == NOT_COUNTED)
 		return;
 
-	event = reserve_undisturbed(cpu, &lap);
-	if (!event)
+	record = reserve(cpu, ts, tid, 4, true);
+	if (!record)
 		return;
-	event->ts = ts;
-	event->tid = tid;
-	event->kind = EVENT_COUNTERS;
-	event->flags = 0;
-	event->a = narrow(cache_misses);
-	event->b = narrow(tlb_misses);
-	event->c = 0;
-	event->call = CALL_NONE;
-	event->x = 0;
-	event->vector = 0;
-	event->object = cycles;
-	event->arg = instructions;
-	commit(event, lap);
+	record[1] = cycles;
+	record[2] = instructions;
+	record[3] = PAIR(narrow(cache_misses), narrow(tlb_misses));
+	commit(record, RECORD(ts, EVENT_COUNTERS, 0, 0));
 }

@@ -20,31 +20,24 @@ static __always_inline void emit_handoff(const struct handoff *handoff)
 	u64 ts = bpf_ktime_get_ns();
 	u32 cpu = bpf_get_smp_processor_id();
 	struct cpu_state *state = this_cpu(cpu);
-	struct event *event;
+	u64 *record;
 	u8 vector;
-	u16 lap;
 
 	if (!state->handoffs_left) {
 		state->handoffs_refused++;
 		return;
 	}
 	state->handoffs_left--;
-	event = reserve(cpu, &lap);
-	if (!event)
+	record = reserve(cpu, ts, (u32)bpf_get_current_pid_tgid(), 5, false);
+	if (!record)
 		return;
-	event->ts = ts;
-	event->tid = (u32)bpf_get_current_pid_tgid();
-	event->kind = EVENT_HANDOFF;
-	event->flags = handoff->step;
-	event->a = handoff->other;
-	event->b = (u32)handoff->detail;
-	event->c = (u32)(handoff->detail >> 32);
-	event->call = CALL_NONE;
-	event->x = handoff->kind;
-	event->vector = context_of(state, &vector);
-	event->object = handoff->object;
-	event->arg = handoff->key;
-	commit(event, lap);
+	record[1] = handoff->other;
+	record[2] = handoff->detail;
+	record[3] = handoff->object;
+	record[4] = handoff->key;
+	commit(record, RECORD(ts, EVENT_HANDOFF, 0,
+			      handoff->step | (u32)handoff->kind << 4 |
+				      (u32)context_of(state, &vector) << 8));
 }
 
 // The system call that the running thread is in, if it is the thread itself that runs here.

@@ -49,28 +49,24 @@ static __always_inline bool came_with_interrupt(const struct cpu_state *state, u
 
 static __always_inline void emit_interrupt(u32 cpu, u64 now, u64 start, u8 kind, u32 vector)
 {
-	struct event *event;
-	u16 lap;
+	u32 tid = (u32)bpf_get_current_pid_tgid();
+	u64 duration = now - start, *record;
 
 	// Attached in the middle of one: its beginning is not known.
 	if (!start)
 		return;
-	event = reserve(cpu, &lap);
-	if (!event)
+	if (duration <= 0xffff && vector <= 0x3f) {
+		record = reserve(cpu, now, tid, 1, false);
+		if (record)
+			commit(record, RECORD(now, EVENT_INTERRUPT, 0,
+					      kind | vector << 2 | (u32)duration << 8));
 		return;
-	event->ts = start;
-	event->tid = (u32)bpf_get_current_pid_tgid();
-	event->kind = EVENT_INTERRUPT;
-	event->flags = 0;
-	event->a = vector;
-	event->b = 0;
-	event->c = 0;
-	event->call = CALL_NONE;
-	event->x = kind;
-	event->vector = 0;
-	event->object = 0;
-	event->arg = now - start;
-	commit(event, lap);
+	}
+	record = reserve(cpu, now, tid, 2, false);
+	if (!record)
+		return;
+	record[1] = duration;
+	commit(record, RECORD(now, EVENT_INTERRUPT, HAS(0), kind | (vector & 0x3fffff) << 2));
 }
 
 SEC("tp_btf/irq_handler_entry")

@@ -17,43 +17,51 @@ enum event_kind {
 	EVENT_SAMPLE = 6,
 	EVENT_COUNTERS = 7,
 	EVENT_HANDOFF = 8,
+	EVENT_RUNS = 9,
+	EVENT_END = 15, // nothing more in this block
 };
 
-// One event, in a slot of its CPU's ring. `lap` is written last and tells a reader that the slot is
-// whole: it is 1 + (position / slots), and 0 while the slot is being written.
+// An event is a record of one to MOST_WORDS words in a block of its CPU's ring (bpf/ring.h). The
+// first word has, from its lowest bit:
 //
-//        switch          wake             interrupt  io         transfer  sample       counters
-// ts     when            when             begin      issue      when      when         when
-// tid    prev            waker            running    issuer     who       running      who ran
-// flags  word Left       new                                    sent
-// a      next tid        wakee tid                   device     bytes     user stack   cache misses
-// b      user stack      user stack                  bytes                kernel stack TLB misses
-// c      kernel stack    kernel stack
-// call   system call     system call
-// x      next's priority context          kind       operation
-// vector                 of the interrupt number
-// object waits on        works on                    sector     this end               cycles
-// arg    by call         by call          duration   duration   peer                   instructions
-// The tid of the futex's or kernel lock's holder is in the upper half of a switch's arg, the vector
-// of a wake in `vector`.
+//     ts    32  lower half of the time at which it was written
+//     kind   4  enum event_kind
+//     has    4  which of the optional words follow
+//     rest  24  by kind
 //
-// Of a handoff: tid who ran there, flags the step, a the other thread's tid, b and c the detail
-// (low and high half; of a work item its function), x the kind, vector the context, object what it
-// works on, arg the key.
-struct event {
-	u64 ts;
-	u32 tid;
-	u16 lap;
-	u8 kind;
-	u8 flags;
-	u32 a;
-	u32 b;
-	u32 c;
-	s16 call;
-	u8 x;
-	u8 vector;
-	u64 object;
-	u64 arg;
+// and then, words in brackets only where `has` says so, in this order from its lowest bit:
+//
+//     switch     left 4, call + 2 12, next's priority 8; next tid, user stack;
+//                [waits on] [argument] [kernel stack]
+//     wake       context 3, new 1, call + 2 12, vector 8; wakee tid, user stack;
+//                [works on] [kernel stack, argument]
+//     interrupt  kind 2, vector 6, duration 16; or [duration], then vector 22
+//     transfer   sent 1, bytes 23; this end; [peer] [bytes]
+//     sample     user stack, kernel stack
+//     counters   cycles; instructions; cache misses, TLB misses
+//     handoff    step 4, kind 4, context 4; other tid; detail; works on; key
+//     io         operation 8; issuer tid, device; sector; bytes; duration
+//     runs       nothing; tid
+//
+// Two numbers of 32 bits in one word have the first in the lower half. A time is the end of what
+// has a duration, so that times ascend. Who ran is not in a record: it is `next` of the last
+// switch, or what the block's header or the last EVENT_RUNS says.
+//
+// The tid of the futex's or kernel lock's holder is in the upper half of a switch's argument. The
+// detail of a handoff of work is its function.
+#define MOST_WORDS 6
+#define HAS(n) (1U << (n))
+#define RECORD(ts, kind, has, rest)                                                                \
+	((u64)(u32)(ts) | (u64)(kind) << 32 | (u64)(has) << 36 | (u64)(rest) << 40)
+#define PAIR(low, high) ((u64)(u32)(low) | (u64)(u32)(high) << 32)
+
+// Blocks are of 4 KB. A header: 1 + the block's number among all of its CPU's, 0 while it is
+// emptied; when it was begun; who ran; and how many records the CPU had before.
+#define BLOCK_WORDS 512
+#define HEADER_WORDS 4
+
+struct block {
+	u64 words[BLOCK_WORDS];
 };
 
 enum definition_kind {
@@ -238,8 +246,15 @@ struct call {
 // What is kept for a CPU. The flags say what runs there now: set at the entry of an interrupt,
 // cleared at its exit, so that an entry or exit that was not seen cannot mislead for long.
 struct cpu_state {
-	u64 head; // records ever reserved in this CPU's ring
+	// Read by user space.
+	u64 head; // words ever taken of this CPU's ring
 	u64 lost_definitions;
+	u64 transfers_refused;
+	u64 handoffs_refused;
+	u64 lost_records; // for which no room could be taken
+
+	u64 records;	 // ever written
+	u64 block_start; // when the last block was begun
 	u64 hard_start;
 	u64 soft_start;
 	u64 local_timer_start;
@@ -252,19 +267,17 @@ struct cpu_state {
 	u8 in_timer;
 	u8 softirq;
 	u16 hardirq;
-	u32 padding;
+	u32 tid; // who runs, by the records so far
 	// Where the scheduler's programs put the call that they look at; interrupts are off.
 	struct call call;
-	u64 copies_left;    // stacks that may be copied until user space allows more
-	u64 transfers_left; // the same of transfers
-	u64 transfers_refused;
-	u64 armed_timer;   // that a thread armed and that fires now
-	u64 handoffs_left; // as for transfers
-	u64 handoffs_refused;
+	u64 copies_left;     // stacks that may be copied until user space allows more
+	u64 transfers_left;  // the same of transfers
+	u64 armed_timer;     // that a thread armed and that fires now
+	u64 handoffs_left;   // as for transfers
 	u64 interrupt_end;   // of the last interrupt
 	u64 soft_end;	     // of the last softirq
 	u64 soft_interrupts; // whether this softirq came with an interrupt
-	u64 more_padding[4];
+	u64 padding;
 };
 
 enum context {
@@ -339,3 +352,5 @@ enum handoff_step {
 
 #define CALL_NONE -1
 #define CALL_KERNEL_THREAD -2
+// As it stands in a record; numbers beyond are no calls.
+#define CALL_BITS(call) ((u32)((call) <= 4093 ? (call) + 2 : CALL_NONE + 2))

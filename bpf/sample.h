@@ -12,8 +12,7 @@ int on_sample(void *ctx)
 	u32 cpu = bpf_get_smp_processor_id();
 	struct task_struct *task = bpf_get_current_task_btf();
 	u32 tid = task->pid, user_stack = 0, kernel_stack = 0;
-	struct event *event;
-	u16 lap;
+	u64 *record;
 
 	if (!tid)
 		return 0;
@@ -22,22 +21,11 @@ int on_sample(void *ctx)
 					   SCRATCH_SAMPLE);
 	// Empty where the clock interrupted user code.
 	kernel_stack = kernel_stack_id(ctx, ts, cpu, SCRATCH_SAMPLE);
-	event = reserve(cpu, &lap);
-	if (!event)
+	record = reserve(cpu, ts, tid, 2, false);
+	if (!record)
 		return 0;
-	event->ts = ts;
-	event->tid = tid;
-	event->kind = EVENT_SAMPLE;
-	event->flags = 0;
-	event->a = user_stack;
-	event->b = kernel_stack;
-	event->c = 0;
-	event->call = CALL_NONE;
-	event->x = 0;
-	event->vector = 0;
-	event->object = 0;
-	event->arg = 0;
-	commit(event, lap);
+	record[1] = PAIR(user_stack, kernel_stack);
+	commit(record, RECORD(ts, EVENT_SAMPLE, 0, 0));
 	count(tid, cpu, ts);
 	return 0;
 }

@@ -38,10 +38,10 @@ int BPF_PROG(on_switch, bool preempt, struct task_struct *prev, struct task_stru
 	u32 tid = prev->pid, user_stack = 0, kernel_stack = 0;
 	struct pt_regs *regs = (struct pt_regs *)bpf_task_pt_regs(prev);
 	struct call *call = &this_cpu(cpu)->call;
-	struct event *event;
 	bool blocks = !preempt && prev_state;
+	u32 has = 0, words = 2;
+	u64 *record;
 	u8 left;
-	u16 lap;
 
 	if (blocks) {
 		read_call(prev, regs, call);
@@ -69,23 +69,28 @@ int BPF_PROG(on_switch, bool preempt, struct task_struct *prev, struct task_stru
 		}
 	}
 
-	event = reserve_undisturbed(cpu, &lap);
-	if (!event)
-		return 0;
-	event->ts = ts;
-	event->tid = tid;
-	event->kind = EVENT_SWITCH;
-	event->flags = left;
-	event->a = next->pid;
-	event->b = user_stack;
-	event->c = kernel_stack;
-	event->call = call->number;
-	event->x = (u8)next->prio;
-	event->vector = 0;
-	event->object = call->object;
-	event->arg = call->arg;
-	commit(event, lap);
+	// Before the record after which another thread runs.
 	count(tid, cpu, ts);
+	if (call->object)
+		has |= HAS(0), words++;
+	if (call->arg)
+		has |= HAS(1), words++;
+	if (kernel_stack)
+		has |= HAS(2), words++;
+	record = reserve(cpu, ts, tid, words, true);
+	if (!record)
+		return 0;
+	record[1] = PAIR(next->pid, user_stack);
+	words = 2;
+	if (has & HAS(0))
+		record[words++] = call->object;
+	if (has & HAS(1))
+		record[words++] = call->arg;
+	if (has & HAS(2))
+		record[words] = kernel_stack;
+	commit(record, RECORD(ts, EVENT_SWITCH, has,
+			      left | CALL_BITS(call->number) << 4 | (u32)(u8)next->prio << 16));
+	this_cpu(cpu)->tid = next->pid;
 	return 0;
 }
 
@@ -111,9 +116,9 @@ static __always_inline int wake(void *ctx, struct task_struct *wakee, bool is_ne
 	struct task_struct *waker = bpf_get_current_task_btf();
 	u32 tid = waker->pid, user_stack = 0, kernel_stack = 0;
 	struct call *call = &this_cpu(cpu)->call;
-	struct event *event;
+	u32 has = 0, words = 2;
 	u8 kind, vector;
-	u16 lap;
+	u64 *record;
 
 	kind = context_of(this_cpu(cpu), &vector);
 	if (kind == CONTEXT_TASK) {
@@ -135,24 +140,27 @@ static __always_inline int wake(void *ctx, struct task_struct *wakee, bool is_ne
 			kernel_stack = kernel_stack_id(ctx, ts, cpu, SCRATCH_SCHED);
 	}
 
+	if (call->object)
+		has |= HAS(0), words++;
+	if (kernel_stack || (u32)call->arg)
+		has |= HAS(1), words++;
 	// A thread that wakes itself does so with interrupts on; every other wake holds a lock that
 	// needs them off.
-	event = wakee == waker ? reserve(cpu, &lap) : reserve_undisturbed(cpu, &lap);
-	if (!event)
+	if (wakee == waker)
+		record = reserve(cpu, ts, tid, words, false);
+	else
+		record = reserve(cpu, ts, tid, words, true);
+	if (!record)
 		return 0;
-	event->ts = ts;
-	event->tid = tid;
-	event->kind = EVENT_WAKE;
-	event->flags = is_new;
-	event->a = wakee->pid;
-	event->b = user_stack;
-	event->c = kernel_stack;
-	event->call = call->number;
-	event->x = kind;
-	event->vector = vector;
-	event->object = call->object;
-	event->arg = (u32)call->arg;
-	commit(event, lap);
+	record[1] = PAIR(wakee->pid, user_stack);
+	words = 2;
+	if (has & HAS(0))
+		record[words++] = call->object;
+	if (has & HAS(1))
+		record[words] = PAIR(kernel_stack, call->arg);
+	commit(record,
+	       RECORD(ts, EVENT_WAKE, has,
+		      kind | (u32)is_new << 3 | CALL_BITS(call->number) << 4 | (u32)vector << 16));
 	return 0;
 }
 

@@ -25,26 +25,24 @@ static __always_inline bool may_transfer(void)
 
 static __always_inline void emit_transfer(u64 object, u64 peer, bool sent, u32 bytes)
 {
-	u64 ts = bpf_ktime_get_ns();
-	struct event *event;
-	u16 lap;
+	u64 ts = bpf_ktime_get_ns(), *record;
+	u32 has = 0, words = 2;
 
-	event = reserve(bpf_get_smp_processor_id(), &lap);
-	if (!event)
+	if (peer)
+		has |= HAS(0), words++;
+	if (bytes > 0x7fffff)
+		has |= HAS(1), words++;
+	record = reserve(bpf_get_smp_processor_id(), ts, (u32)bpf_get_current_pid_tgid(), words,
+			 false);
+	if (!record)
 		return;
-	event->ts = ts;
-	event->tid = (u32)bpf_get_current_pid_tgid();
-	event->kind = EVENT_TRANSFER;
-	event->flags = sent;
-	event->a = bytes;
-	event->b = 0;
-	event->c = 0;
-	event->call = CALL_NONE;
-	event->x = 0;
-	event->vector = 0;
-	event->object = object;
-	event->arg = peer;
-	commit(event, lap);
+	record[1] = object;
+	words = 2;
+	if (has & HAS(0))
+		record[words++] = peer;
+	if (has & HAS(1))
+		record[words] = bytes;
+	commit(record, RECORD(ts, EVENT_TRANSFER, has, sent | (bytes & 0x7fffff) << 1));
 }
 
 static __always_inline int socket_transfer(struct sock *sk, int bytes, bool sent)

@@ -23,11 +23,12 @@ use hangdog_trace::meta::{Mode, RecordingState};
 use hangdog_trace::words::StackEnd;
 
 use crate::error::{Error, Result};
+use crate::event::Event;
 use crate::owner::hand_over;
 use crate::population::Population;
 use crate::procfs;
 use crate::record::{Losses, describe};
-use crate::records::{CpuEvent, Definition, What};
+use crate::records::{Definition, What};
 use crate::save::finish;
 use crate::session::{Options, Session};
 use crate::symbols::Namer;
@@ -220,7 +221,7 @@ struct Flight {
     /// Definitions that went missing: said in every snapshot from then on.
     losses: Losses,
     /// Who waited when it began.
-    waiting: Vec<CpuEvent>,
+    waiting: Vec<Event>,
     /// What was open then, and when the last snapshot was made.
     open: Vec<Definition>,
     /// When that first look was over.
@@ -382,7 +383,7 @@ impl Flight {
                 .events
                 .iter()
                 .filter(|e| e.cpu == cpu)
-                .map(|e| e.event.ts)
+                .map(|e| e.ts)
                 .min()
         };
         let is_full = self.session.rings.horizon().is_some();
@@ -391,7 +392,7 @@ impl Flight {
             false => None,
         }
         .unwrap_or(self.started);
-        pending.events.retain(|event| event.event.ts >= start);
+        pending.events.retain(|event| event.ts >= start);
 
         let mut meta = describe(&self.session, &self.options, start, Mode::Flight);
         meta.duration_ns = end.saturating_sub(start);

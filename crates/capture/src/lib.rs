@@ -19,6 +19,7 @@ mod command;
 mod counters;
 pub mod doctor;
 pub mod error;
+mod event;
 pub mod flight;
 pub mod live;
 mod memory;

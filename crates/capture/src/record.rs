@@ -113,6 +113,7 @@ pub(crate) fn describe(session: &Session, options: &Options, start: u64, mode: M
 /// Counts what is lost, and writes a row whenever there is something new.
 #[derive(Default)]
 pub(crate) struct Losses {
+    records: Vec<u64>,
     definitions: Vec<u64>,
     transfers: Vec<u64>,
     handoffs: Vec<u64>,
@@ -146,6 +147,11 @@ impl Losses {
 
     /// Compares the counters of the session with what was noted before.
     pub(crate) fn look(&mut self, session: &Session, world: &mut World, ts: u64) {
+        self.records.resize(session.cpus, 0);
+        for (cpu, now) in session.rings.lost_records().enumerate() {
+            let new = now - std::mem::replace(&mut self.records[cpu], now);
+            self.note(world, ts, cpu as u16, LossKind::Events, new);
+        }
         self.definitions.resize(session.cpus, 0);
         for (cpu, now) in session.rings.lost_definitions().enumerate() {
             let new = now - std::mem::replace(&mut self.definitions[cpu], now);
@@ -291,7 +297,7 @@ impl<'a> Recording<'a> {
         let command_tid = command.as_ref().map(|command| command.pid);
         pending
             .events
-            .retain(|found| Some(found.event.tid) != command_tid);
+            .retain(|found| Some(found.tid) != command_tid);
         meta.hooks.clone_from(&session.hooks);
         writer.update(meta.clone())?;
         Ok(Recording {

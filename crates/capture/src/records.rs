@@ -9,57 +9,17 @@ use crate::python;
 use crate::sockets::Description;
 use crate::waiting::Open;
 
-/// Kinds of [`Event`].
-pub(crate) mod event_kind {
-    /// A thread was found off its CPU (`waiting.rs`); the fields are those of a switch.
-    pub const WAITING: u8 = 0;
-    pub const SWITCH: u8 = 1;
-    pub const WAKE: u8 = 2;
-    pub const INTERRUPT: u8 = 3;
-    pub const IO: u8 = 4;
-    pub const TRANSFER: u8 = 5;
-    pub const SAMPLE: u8 = 6;
-    pub const COUNTERS: u8 = 7;
-    pub const HANDOFF: u8 = 8;
-}
-
-/// One slot of a CPU's ring; `bpf/records.h` has the meaning of each field by kind.
-#[derive(Clone, Copy, Debug, Default)]
-#[repr(C)]
-pub(crate) struct Event {
-    pub ts: u64,
-    pub tid: u32,
-    pub lap: u16,
-    pub kind: u8,
-    pub flags: u8,
-    pub a: u32,
-    pub b: u32,
-    pub c: u32,
-    pub call: i16,
-    pub x: u8,
-    pub vector: u8,
-    pub object: u64,
-    pub arg: u64,
-}
-
-/// An event and the CPU whose ring it came from.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct CpuEvent {
-    pub cpu: u16,
-    pub event: Event,
-}
-
-/// What the programs keep for a CPU; only what user space reads is named.
-#[derive(Clone, Copy)]
+/// What the programs keep for a CPU, as far as user space reads it.
+#[derive(Clone, Copy, Default)]
 #[repr(C)]
 pub(crate) struct CpuState {
+    /// Words ever taken of the ring.
     pub head: u64,
     pub lost_definitions: u64,
-    rest: [u64; 11],
     pub transfers_refused: u64,
-    more: [u64; 2],
     pub handoffs_refused: u64,
-    padding: [u64; 7],
+    pub lost_records: u64,
+    rest: [u64; 19],
 }
 
 /// Something that events refer to, or a step in a thread's life, at a time of CLOCK_MONOTONIC.
@@ -305,11 +265,23 @@ mod tests {
     use super::*;
     use crate::session::skeleton::types;
 
-    /// Sizes of the mirrors are those that the C compiler chose.
+    /// The mirror has the size and the fields that the C compiler chose.
     #[test]
-    fn mirrors_have_the_size_of_the_originals() {
-        assert_eq!(size_of::<Event>(), 48);
+    fn the_mirror_is_like_the_original() {
+        use std::mem::offset_of;
         assert_eq!(size_of::<CpuState>(), size_of::<types::cpu_state>());
+        for (ours, theirs) in [
+            (
+                offset_of!(CpuState, head),
+                offset_of!(types::cpu_state, head),
+            ),
+            (
+                offset_of!(CpuState, lost_records),
+                offset_of!(types::cpu_state, lost_records),
+            ),
+        ] {
+            assert_eq!(ours, theirs);
+        }
     }
 
     /// A fork record is read field by field from where records.h puts them.

@@ -17,11 +17,12 @@ use libbpf_rs::{Iter, Link, MapCore, OpenObject, ProgramMut, RingBuffer, RingBuf
 use crate::bounded::BoundedHooks;
 use crate::counters::{self, Counters, KINDS};
 use crate::error::{Error, Result};
+use crate::event::Event;
 use crate::perf::{MappingEvents, sampling_clock};
 use crate::population::Population;
 use crate::python::chain::Runtime;
-use crate::records::{CpuEvent, CpuState, Definition, Event, What};
-use crate::ring::Rings;
+use crate::records::{CpuState, Definition, What};
+use crate::ring::{Block, Rings};
 use crate::system::monotonic_ns;
 use crate::unwind::{Arrays, Unwinder};
 use crate::waiting::{Found, Stacks, parse_descriptors};
@@ -223,13 +224,13 @@ impl Session {
         let storage: &'static mut MaybeUninit<OpenObject> =
             Box::leak(Box::new(MaybeUninit::uninit()));
         let mut open = open(storage)?;
-        let shift = slots_shift(options.memory, cpus);
+        let shift = blocks_shift(options.memory, cpus);
         let rodata = open
             .maps
             .rodata_data
             .as_deref_mut()
             .expect("the programs have constants");
-        rodata.slots_shift = shift;
+        rodata.blocks_shift = shift;
         rodata.take_stacks = options.stacks;
         rodata.prove = trial.prove;
         rodata.counters = counters.mask();
@@ -325,7 +326,7 @@ impl Session {
             .cast();
         assert_eq!(
             skeleton.maps.events.value_size() as usize,
-            size_of::<Event>()
+            size_of::<Block>()
         );
         let rings = Rings::map(
             skeleton.maps.events.as_fd().as_raw_fd(),
@@ -444,7 +445,7 @@ impl Session {
     /// What cannot be seen begin: the threads that are off their CPUs now, as events. What these
     /// refer to, and what processes have open, comes with the next definitions. Stops nobody. What
     /// the kernel does not tell is said among the hooks.
-    pub(crate) fn look_around(&mut self) -> Vec<CpuEvent> {
+    pub(crate) fn look_around(&mut self) -> Vec<Event> {
         self.look_at_descriptors();
         let bytes = self.pass(WAITING_PASS);
         let found = Found::parse(&bytes, self.stacks.then(|| StackNumbers::of(self)));
@@ -676,11 +677,11 @@ fn definitions_size(cpus: usize) -> u32 {
         .next_power_of_two()
 }
 
-/// The largest ring whose CPUs together stay within `memory`, at least 1024 slots.
-fn slots_shift(memory: u64, cpus: usize) -> u32 {
-    let slots = memory / size_of::<Event>() as u64 / cpus as u64;
-    // 2^24 slots a CPU are 800 MB; the array's index is 32 bits wide over all CPUs.
-    slots.max(1).ilog2().clamp(10, 24)
+/// The largest ring whose CPUs together stay within `memory`, at least 4 blocks.
+fn blocks_shift(memory: u64, cpus: usize) -> u32 {
+    let blocks = memory / size_of::<Block>() as u64 / cpus as u64;
+    // 2^18 blocks a CPU are 1 GB; the array's index is 32 bits wide over all CPUs.
+    blocks.max(1).ilog2().clamp(2, 18)
 }
 
 /// Gives numbers to stacks beside the kernel side, which counts on.
@@ -742,7 +743,7 @@ mod tests {
     fn rings_fill_their_memory() {
         for cpus in [1, 2, 7, 64] {
             for memory in [32u64 << 20, 128 << 20, 100_000_000] {
-                let used = (cpus as u64 * 48) << slots_shift(memory, cpus);
+                let used = (cpus as u64 * 4096) << blocks_shift(memory, cpus);
                 assert!(
                     used <= memory && used * 2 > memory,
                     "{cpus} CPUs, {memory}: {used}"

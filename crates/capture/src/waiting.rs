@@ -14,10 +14,11 @@ use hangdog_trace::ids::NO_CPU;
 use hangdog_trace::object::{Object, ObjectKind};
 use hangdog_trace::words::{Left, StackEnd};
 
+use crate::event::{Event, Happening, Switch};
 use crate::memory::{Memory, ProcessMemory, copy_from};
 use crate::procfs;
 use crate::python::chain::{self, Numbers, Runtime};
-use crate::records::{CpuEvent, Definition, Event, StackCopy, What, event_kind};
+use crate::records::{Definition, StackCopy, What};
 use crate::sockets::{self, Description};
 use crate::sysv;
 
@@ -123,7 +124,7 @@ fn is_stopped(left: u8) -> bool {
 /// What was found: an event for each thread, and what these refer to.
 #[derive(Default)]
 pub(crate) struct Found {
-    pub events: Vec<CpuEvent>,
+    pub events: Vec<Event>,
     pub definitions: Vec<Definition>,
     /// By process, the numbers of its Python functions.
     python: HashMap<u32, Numbers>,
@@ -164,24 +165,23 @@ impl Found {
                     .holder_for(raw.pid),
                 call => sysv::last_user(raw.tid, call),
             };
-            found.events.push(CpuEvent {
+            found.events.push(Event {
+                ts: raw.ts,
+                tid: raw.tid,
                 cpu: NO_CPU,
-                event: Event {
-                    ts: raw.ts,
-                    tid: raw.tid,
-                    kind: event_kind::WAITING,
-                    flags: raw.left,
-                    a: 0,
-                    b: user_stack,
-                    c: kernel_stack,
+                what: Happening::Waiting(Switch {
+                    next: 0,
+                    left: raw.left,
+                    next_priority: 0,
                     call: raw.call,
                     object: raw.object,
                     arg: match names_other(raw.call.into(), raw.left) {
                         true => u64::from(other) << 32 | raw.arg & 0xffff_ffff,
                         false => raw.arg,
                     },
-                    ..Event::default()
-                },
+                    user_stack,
+                    kernel_stack,
+                }),
             });
         }
         found

@@ -15,8 +15,9 @@ use hangdog_trace::words::{IoOperation, LifecycleKind};
 use std::collections::HashMap;
 
 use crate::code::{AddressSpace, Code};
+use crate::event::{Event, Happening};
 use crate::population::Population;
-use crate::records::{CpuEvent, Definition, Event, What, event_kind};
+use crate::records::{Definition, What};
 use crate::symbols::{Namer, Origin, Process};
 use crate::system::unix_ns;
 
@@ -39,7 +40,7 @@ struct ProcessState {
 /// What is not yet old enough to be read.
 #[derive(Default)]
 pub(crate) struct Pending {
-    pub events: Vec<CpuEvent>,
+    pub events: Vec<Event>,
     pub definitions: Vec<Definition>,
 }
 
@@ -107,11 +108,9 @@ impl World {
     /// Reads everything in `pending` that is older than `cutoff`.
     pub(crate) fn advance(&mut self, pending: &mut Pending, cutoff: u64) {
         // Both are runs of sorted records, one run a CPU, which the stable sort makes use of.
-        pending.events.sort_by_key(|event| event.event.ts);
+        pending.events.sort_by_key(|event| event.ts);
         pending.definitions.sort_by_key(|definition| definition.ts);
-        let ready = pending
-            .events
-            .partition_point(|event| event.event.ts < cutoff);
+        let ready = pending.events.partition_point(|event| event.ts < cutoff);
         let defined = pending
             .definitions
             .partition_point(|definition| definition.ts < cutoff);
@@ -123,11 +122,11 @@ impl World {
             }
         }
         let mut definitions = pending.definitions.drain(..defined).peekable();
-        for CpuEvent { cpu, event } in pending.events.drain(..ready) {
+        for event in pending.events.drain(..ready) {
             while let Some(definition) = definitions.next_if(|d| d.ts <= event.ts) {
                 self.define(definition);
             }
-            self.happen(cpu, &event);
+            self.happen(&event);
         }
         definitions.for_each(|definition| self.define(definition));
     }
@@ -405,88 +404,117 @@ impl World {
             .unwrap_or(NONE)
     }
 
-    fn happen(&mut self, cpu: u16, event: &Event) {
-        let ts = self.since_start(event.ts);
+    fn happen(&mut self, event: &Event) {
+        let (ts, cpu) = (self.since_start(event.ts), event.cpu);
+        // What began before the trace is cut there.
+        let began = |duration: u64| ts.saturating_sub(duration);
         let thread = self.thread(event.ts, event.tid);
-        match event.kind {
-            event_kind::SWITCH | event_kind::WAITING => {
-                let next = self.thread(event.ts, event.a);
-                let (arg, holder) = self.what_is_waited_for(thread, event);
+        match event.what {
+            Happening::Switch(ref switch) | Happening::Waiting(ref switch) => {
+                let next = self.thread(event.ts, switch.next);
+                let was_found = matches!(event.what, Happening::Waiting(_));
+                let (arg, holder) = self.what_is_waited_for(thread, switch, was_found);
                 self.tables.switches.push(Switch {
                     ts,
                     cpu,
                     prev: thread,
                     next,
-                    left: event.flags,
-                    next_priority: event.x,
-                    call: event.call,
-                    object: event.object,
+                    left: switch.left,
+                    next_priority: switch.next_priority,
+                    call: switch.call,
+                    object: switch.object,
                     arg,
                     holder,
-                    user_stack: self.stack(event.b),
-                    kernel_stack: self.stack(event.c),
+                    user_stack: self.stack(switch.user_stack),
+                    kernel_stack: self.stack(switch.kernel_stack),
                 });
             }
-            event_kind::WAKE => {
-                let wakee = self.thread(event.ts, event.a);
+            Happening::Wake(wake) => {
+                let wakee = self.thread(event.ts, wake.wakee);
                 self.tables.wakes.push(Wake {
                     ts,
                     cpu,
                     waker: thread,
                     wakee,
-                    context: event.x,
-                    vector: event.vector.into(),
-                    new: event.flags != 0,
-                    call: event.call,
-                    object: event.object,
-                    arg: event.arg,
-                    user_stack: self.stack(event.b),
-                    kernel_stack: self.stack(event.c),
+                    context: wake.context,
+                    vector: wake.vector.into(),
+                    new: wake.is_new,
+                    call: wake.call,
+                    object: wake.object,
+                    arg: wake.arg.into(),
+                    user_stack: self.stack(wake.user_stack),
+                    kernel_stack: self.stack(wake.kernel_stack),
                 });
             }
-            event_kind::HANDOFF => self.hand_over(cpu, thread, event),
-            event_kind::INTERRUPT => self.tables.interrupts.push(Interrupt {
-                ts,
-                duration: event.arg,
+            Happening::Handoff(ref handoff) => self.hand_over(event, thread, handoff),
+            Happening::Interrupt {
+                kind,
+                vector,
+                duration,
+            } => self.tables.interrupts.push(Interrupt {
+                ts: began(duration),
+                duration: ts - began(duration),
                 cpu,
-                kind: event.x,
-                vector: event.a as u16,
+                kind,
+                vector: vector as u16,
                 thread,
             }),
-            event_kind::IO => self.tables.ios.push(Io {
+            Happening::Io {
+                issuer,
+                device,
+                sector,
+                bytes,
+                operation,
+                duration,
+            } => {
+                let thread = self.thread(event.ts, issuer);
+                self.tables.ios.push(Io {
+                    ts: began(duration),
+                    duration: ts - began(duration),
+                    thread,
+                    device,
+                    sector,
+                    bytes,
+                    operation: io_operation(operation).into(),
+                });
+            }
+            Happening::Transfer {
+                object,
+                peer,
+                sent,
+                bytes,
+            } => self.tables.transfers.push(Transfer {
                 ts,
-                duration: event.arg,
                 thread,
-                device: event.a,
-                sector: event.object,
-                bytes: event.b,
-                operation: io_operation(event.x).into(),
+                object,
+                peer,
+                sent,
+                bytes,
             }),
-            event_kind::TRANSFER => self.tables.transfers.push(Transfer {
-                ts,
-                thread,
-                object: event.object,
-                peer: event.arg,
-                sent: event.flags != 0,
-                bytes: event.a,
-            }),
-            event_kind::SAMPLE => self.tables.samples.push(Sample {
+            Happening::Sample {
+                user_stack,
+                kernel_stack,
+            } => self.tables.samples.push(Sample {
                 ts,
                 cpu,
                 thread,
-                user_stack: self.stack(event.a),
-                kernel_stack: self.stack(event.b),
+                user_stack: self.stack(user_stack),
+                kernel_stack: self.stack(kernel_stack),
             }),
-            event_kind::COUNTERS => self.tables.counters.push(Count {
+            Happening::Counters {
+                cycles,
+                instructions,
+                cache_misses,
+                tlb_misses,
+            } => self.tables.counters.push(Count {
                 ts,
                 cpu,
                 thread,
-                cycles: event.object,
-                instructions: event.arg,
-                cache_misses: event.a,
-                tlb_misses: event.b,
+                cycles,
+                instructions,
+                cache_misses,
+                tlb_misses,
             }),
-            _ => {}
         }
     }
 }

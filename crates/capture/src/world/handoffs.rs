@@ -9,7 +9,7 @@ use hangdog_trace::tables::Handoff;
 use hangdog_trace::words::{HandoffKind, HandoffStep};
 
 use super::World;
-use crate::records::{Event, event_kind};
+use crate::event::{self, Event, Switch};
 use crate::waiting::names_other;
 
 /// Of a futex call's operation: no other process uses the futex.
@@ -17,43 +17,47 @@ const FUTEX_PRIVATE: u64 = 128;
 
 impl World {
     /// The argument of a switch, and who holds what the thread waits for.
-    pub(super) fn what_is_waited_for(&self, thread: Utid, event: &Event) -> (u64, Utid) {
-        let (low, high) = (event.arg & 0xffff_ffff, (event.arg >> 32) as u32);
-        let call = i64::from(event.call);
-        if Object(event.object).kind() == ObjectKind::KernelLock {
+    pub(super) fn what_is_waited_for(
+        &self,
+        thread: Utid,
+        switch: &Switch,
+        was_found: bool,
+    ) -> (u64, Utid) {
+        let (low, high) = (switch.arg & 0xffff_ffff, (switch.arg >> 32) as u32);
+        let call = i64::from(switch.call);
+        if Object(switch.object).kind() == ObjectKind::KernelLock {
             let holder = self.known(high).filter(|&utid| utid != thread && high != 0);
             return (low, holder.unwrap_or(NONE));
         }
         match call {
-            _ if event.kind == event_kind::WAITING && names_other(call, event.flags) => {
+            _ if was_found && names_other(call, switch.left) => {
                 let holder = self.known(high).filter(|&utid| utid != thread && high != 0);
                 (low, holder.unwrap_or(NONE))
             }
             libc::SYS_futex => (low, self.holder(thread, high, low & FUTEX_PRIVATE == 0)),
             libc::SYS_fcntl | libc::SYS_flock => {
                 let holder = self.file_locks.get(&thread);
-                (event.arg, holder.copied().unwrap_or(NONE))
+                (switch.arg, holder.copied().unwrap_or(NONE))
             }
-            _ => (event.arg, NONE),
+            _ => (switch.arg, NONE),
         }
     }
 
     /// A handoff becomes a row.
-    pub(super) fn hand_over(&mut self, cpu: u16, thread: Utid, event: &Event) {
-        let (kind, step) = (HandoffKind::from(event.x), HandoffStep::from(event.flags));
-        let detail = u64::from(event.c) << 32 | u64::from(event.b);
-        let other = match kind {
-            HandoffKind::Signal => self.thread(event.ts, event.a),
-            _ if event.a == 0 => NONE,
-            _ => self.known(event.a).unwrap_or(NONE),
+    pub(super) fn hand_over(&mut self, event: &Event, thread: Utid, handoff: &event::Handoff) {
+        let kind = HandoffKind::from(handoff.kind);
+        let other = match (kind, handoff.other) {
+            (HandoffKind::Signal, tid) => self.thread(event.ts, tid),
+            (_, 0) => NONE,
+            (_, tid) => self.known(tid).unwrap_or(NONE),
         };
         if kind == HandoffKind::FileLock {
-            match step {
+            match HandoffStep::from(handoff.step) {
                 HandoffStep::Waiting => self.file_locks.insert(thread, other),
                 _ => self.file_locks.remove(&thread),
             };
         }
-        let (frame, detail) = match (kind, detail) {
+        let (frame, detail) = match (kind, handoff.detail) {
             (HandoffKind::Work, 0) => (NONE, 0),
             (HandoffKind::Work, function) => {
                 (self.code.kernel_function(function, &mut self.tables), 0)
@@ -62,13 +66,13 @@ impl World {
         };
         self.tables.handoffs.push(Handoff {
             ts: self.since_start(event.ts),
-            cpu,
+            cpu: event.cpu,
             thread,
-            context: event.vector,
-            kind: event.x,
-            step: event.flags,
-            key: event.arg,
-            object: event.object,
+            context: handoff.context,
+            kind: handoff.kind,
+            step: handoff.step,
+            key: handoff.key,
+            object: handoff.object,
             other,
             frame,
             detail,

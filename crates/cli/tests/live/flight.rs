@@ -113,9 +113,9 @@ fn a_ring_that_has_come_round() {
     });
     let info = snapped(&machine, "round.hang");
     assert_eq!(info["loss"]["total"], 0);
-    // 2 MiB of 48 bytes an event, of which the busier CPU has at most half.
+    // 2 MiB of at least 12 bytes an event, of which the busier CPU has at most half.
     assert!(
-        (1_000..44_000).contains(&number(&info["event_count"])),
+        (1_000..175_000).contains(&number(&info["event_count"])),
         "{info}"
     );
     let pid = load.0.id().to_string();
