@@ -22,6 +22,7 @@ import desktop
 import graph
 import numbers_compare
 import recorders
+import servers
 import workloads
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
@@ -151,9 +152,9 @@ def parse_arguments():
     parser.add_argument("--peers", action="store_true", help="perf record beside hangdog")
     parser.add_argument(
         "--only",
-        choices=("cost", "why", "graph", "save", "numbers"),
-        help="only what recording costs, the answer, the graph, the saving of a desktop's trace, or"
-        " `hangdog numbers` beside other tools",
+        choices=("cost", "servers", "why", "graph", "save", "numbers"),
+        help="only what recording costs (`servers`: those under load), the answer, the graph, the"
+        " saving of a desktop's trace, or `hangdog numbers` beside other tools",
     )
     parser.add_argument("--workload", default="", metavar="TEXT", help="only those named so")
     parser.add_argument("--recorder", default="", metavar="TEXT", help="only none and those")
@@ -184,6 +185,14 @@ def main():
                 )
                 result["summary"] = summarise(result["runs"])
                 print_summary(result["summary"])
+            if args.only in (None, "servers"):
+                # A server that runs as another user must come in.
+                directory.chmod(0o755)
+                result["servers"] = servers.measure(
+                    hangdog, directory, args.rounds, args.peers, args.workload
+                )
+                servers.show(result["servers"])
+                result["failures"] += result["servers"]["failures"]
             if args.only in (None, "why"):
                 result["why"] = answer.measure(hangdog, directory, events)
                 answer.show(result["why"])

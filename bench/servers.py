@@ -1,5 +1,9 @@
 """What recording costs servers under load over loopback TCP: throughput and tail latency with a
-recorder beside those without, in the same round; and what each of the recorder's hooks takes."""
+recorder beside those without; and what each of the recorder's hooks takes.
+
+The same load's throughput wanders by 20 % within a minute on a virtual machine. So each run with a
+recorder is compared with the mean of the two without that come right before and after it.
+"""
 
 import contextlib
 import csv
@@ -18,8 +22,9 @@ import typing
 
 import recorders
 
-SECONDS = 5
+SECONDS = 3
 PATIENCE_S = 30
+SETTLE_S = 4
 POSTGRES = next(iter(sorted(pathlib.Path("/usr/lib/postgresql").glob("*/bin"), reverse=True)), None)
 STATS = pathlib.Path("/proc/sys/kernel/bpf_stats_enabled")
 
@@ -177,16 +182,6 @@ def memcached(_directory):
 SERVERS = {"pgbench": postgres, "redis": redis, "nginx": nginx, "memcached": memcached}
 
 
-class Nobody:
-    """No recorder."""
-
-    name = "none"
-
-    @contextlib.contextmanager
-    def beside(self, _directory):
-        yield
-
-
 class Beside:
     """A program that records the whole system while a load runs."""
 
@@ -206,8 +201,8 @@ class Beside:
                 if recorder.poll() is not None or time.monotonic() > deadline:
                     raise recorders.Failure(f"{self.name}: {log.read_text().strip()[-300:]}")
                 time.sleep(0.05)
-            # Tables are built, caches filled.
-            time.sleep(2)
+            # Until unwind tables are built.
+            time.sleep(SETTLE_S)
             yield
         finally:
             recorder.send_signal(signal.SIGINT)
@@ -222,11 +217,10 @@ class Beside:
 
 
 def forms(hangdog, peers):
-    """Nobody, hangdog in its forms, and its peers."""
+    """hangdog in its forms, and its peers."""
     record = [hangdog, "record", "-o", "DIR/trace.hang"]
     flight = {"HANGDOG_SOCKET": "DIR/socket"}
     found = [
-        Nobody(),
         Beside("flight", [hangdog, "flight"], "flying", flight),
         Beside("record", record),
         Beside("record, no stacks", [*record, "--no-stacks"]),
@@ -245,8 +239,7 @@ def forms(hangdog, peers):
 
 def run(form, load, directory):
     with recorders.empty(directory / "beside") as place, form.beside(place):
-        rate, tail = load.run()
-    return {"load": load.name, "recorder": form.name, "rate": rate, "p99_ms": tail}
+        return load.run()
 
 
 def hooks(pid):
@@ -298,6 +291,15 @@ def measure_hooks(hangdog, load, directory, *options):
     return {"load": load.name, "hooks": sorted(rows, key=lambda row: -row["cpu_share"])}
 
 
+def compared(load, form, before, recorded, after):
+    """A row: the run with a recorder beside its neighbours without."""
+    rate, tail = recorded
+    row = {"load": load.name, "recorder": form.name, "rate": rate, "p99_ms": tail}
+    row["bare_rate"] = (before[0] + after[0]) / 2
+    row["bare_p99_ms"] = None if tail is None else (before[1] + after[1]) / 2
+    return row
+
+
 def measure(hangdog, directory, rounds, peers, only=""):
     """All loads under all recorders in turn, and the hooks' table of each load."""
     rows, tables, failures = [], [], []
@@ -308,14 +310,18 @@ def measure(hangdog, directory, rounds, peers, only=""):
             with recorders.empty(directory / name) as place, server(place) as loads:
                 for load in loads:
                     load.run()
-                    turns = forms(hangdog, peers)
+                    turns, before = forms(hangdog, peers), load.run()
                     for number in range(rounds):
                         at = number % len(turns)
                         for form in turns[at:] + turns[:at]:
                             try:
-                                rows.append({"round": number} | run(form, load, place))
+                                recorded = run(form, load, place)
                             except recorders.Failure as failure:
                                 failures.append(f"round {number + 1}: {load.name}: {failure}")
+                                continue
+                            after = load.run()
+                            rows.append(compared(load, form, before, recorded, after))
+                            before = after
                     tables.append(measure_hooks(hangdog, load, place))
         except recorders.Failure as failure:
             failures.append(f"{name}: {failure}")
@@ -330,23 +336,20 @@ def spread(values):
 
 
 def show(found):
-    """Prints what came of it: ratios within rounds, the median with the least and the greatest."""
+    """Prints what came of it: medians, with the least and the greatest."""
     groups = {}
     for row in found["runs"]:
-        groups.setdefault(row["load"], {}).setdefault(row["recorder"], {})[row["round"]] = row
+        groups.setdefault(row["load"], {}).setdefault(row["recorder"], []).append(row)
     print(f"\n{'load':<28} {'recorder':<20} {'throughput without / with':<28} p99 with / without")
     for load, by in groups.items():
-        bare = by.get(Nobody.name, {})
-        rates = [row["rate"] for row in bare.values()]
-        tails = [row["p99_ms"] for row in bare.values() if row["p99_ms"]]
-        print(f"{load:<28} {'none':<20} {spread(rates) + ' /s':<28} {spread(tails)} ms")
+        every = [row for rows in by.values() for row in rows]
+        rates = spread(row["bare_rate"] for row in every)
+        tails = spread(row["bare_p99_ms"] for row in every if row["bare_p99_ms"])
+        print(f"{load:<28} {'none':<20} {rates + ' /s':<28} {tails} ms")
         for name, rows in by.items():
-            both = [(bare[n], row) for n, row in rows.items() if n in bare and name != Nobody.name]
-            if both:
-                rate = spread(without["rate"] / row["rate"] for without, row in both)
-                both = [pair for pair in both if all(row["p99_ms"] for row in pair)]
-                tail = spread(row["p99_ms"] / without["p99_ms"] for without, row in both)
-                print(f"{load:<28} {name:<20} {rate:<28} {tail}")
+            rate = spread(row["bare_rate"] / row["rate"] for row in rows)
+            tail = spread(row["p99_ms"] / row["bare_p99_ms"] for row in rows if row["p99_ms"])
+            print(f"{load:<28} {name:<20} {rate:<28} {tail}")
     for table in found["hooks"]:
         print(f"\nflight beside {table['load']}: {'hook':<24} {'calls/s':>9} {'ns':>6} {'CPU':>6}")
         for row in table["hooks"][:12]:

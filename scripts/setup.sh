@@ -40,11 +40,20 @@ need xz-utils has xz
 need zenity has zenity
 need zlib1g-dev library zlib
 if [[ ${1-} == bench ]]; then
+    need bpftool has bpftool
     need chromium has chromium
+    need libmemcached-tools has memcaslap
     need linux-perf has perf
+    need memcached has memcached
     need mousepad has mousepad
+    need nginx-light has nginx
+    need postgresql matches '/usr/lib/postgresql/*/bin/pgbench'
+    need redis-server has redis-server
+    need redis-tools has redis-benchmark
     need stress-ng has stress-ng
     need sysbench has sysbench
+    need trace-cmd has trace-cmd
+    need wrk has wrk
 fi
 if [[ ${1-} == lab-real ]]; then
     # The programs that lab/real makes freeze, hang or work, and the witnesses.

@@ -24,6 +24,7 @@ pub mod flight;
 pub mod live;
 mod memory;
 mod owner;
+mod pace;
 mod perf;
 mod population;
 mod procfs;

@@ -100,7 +100,9 @@ pub(crate) fn counter(cpu: usize, class: u32, config: u64) -> std::io::Result<Ow
     open(&attributes, cpu)
 }
 
-/// Data pages of a mapping ring: 256 KiB a CPU, some 2,000 mappings.
+/// Mappings that a CPU's ring has room for, about.
+pub(crate) const MAPPINGS: u32 = 2000;
+/// Data pages of a mapping ring: 256 KiB a CPU.
 const DATA_PAGES: usize = 64;
 const HEAD: usize = 1024;
 const TAIL: usize = 1032;

@@ -13,11 +13,12 @@ use crate::clock;
 use crate::command::Command;
 use crate::error::{Error, Result};
 use crate::owner::hand_over;
+use crate::pace::Guard;
 use crate::procfs;
 use crate::save::{Saver, finish};
 use crate::session::{Options, Session};
 use crate::symbols::Namer;
-use crate::system::{machine, monotonic_ns, run_first, stop_asked, stop_on_signals, unix_ns};
+use crate::system::{machine, monotonic_ns, stop_asked, stop_on_signals, unix_ns};
 use crate::world::{Pending, World};
 
 /// What to record, and until when.
@@ -73,6 +74,9 @@ pub const HUNG: i32 = 124;
 /// How often the rings are read. At 200,000 switches a second on one CPU half a million records
 /// a second arrive there: the default ring holds half a second of that.
 const PERIOD: Duration = Duration::from_millis(20);
+/// How late a round may be at most. It is less where what came since the last one would fill a
+/// quarter of its room sooner.
+const LATEST: Duration = Duration::from_secs(1);
 /// How often rows are handed to the disk: what a killed recording may lose.
 const PART: Duration = Duration::from_secs(1);
 /// A record may be this late: its writer was interrupted between clock and commit.
@@ -264,6 +268,7 @@ struct Recording<'a> {
     cursor: crate::ring::Cursor,
     losses: Losses,
     meta: Meta,
+    guard: Guard,
     saver: Saver,
     start: u64,
     events: u64,
@@ -300,6 +305,7 @@ impl<'a> Recording<'a> {
             .retain(|found| Some(found.tid) != command_tid);
         meta.hooks.clone_from(&session.hooks);
         writer.update(meta.clone())?;
+        let guard = Guard::start();
         Ok(Recording {
             request,
             session,
@@ -309,7 +315,8 @@ impl<'a> Recording<'a> {
             cursor,
             losses: Losses::default(),
             meta,
-            saver: Saver::new(writer),
+            saver: Saver::new(writer, guard.handle()),
+            guard,
             start,
             events: 0,
         })
@@ -317,12 +324,13 @@ impl<'a> Recording<'a> {
 
     /// Reads the rings until something says stop.
     fn run(&mut self, progress: &mut impl FnMut(Progress)) -> Result<End> {
-        run_first();
         if let Some(command) = &mut self.command {
             command.go()?;
         }
+        let pace = self.guard.handle().join();
         let began = Instant::now();
         let mut part = Instant::now();
+        let mut round = Instant::now();
         let mut end = self.request.duration.map(|duration| began + duration);
         let mut failed = false;
         let mut terminating = false;
@@ -331,7 +339,10 @@ impl<'a> Recording<'a> {
             // First whether the command has ended, then one more look at what it left.
             let exit_code = self.command.as_mut().and_then(Command::exit_code);
             let now = monotonic_ns();
-            self.read(now.saturating_sub(LATENESS_NS))?;
+            let filled = self.read(now.saturating_sub(LATENESS_NS))?;
+            let took = std::mem::replace(&mut round, Instant::now()).elapsed();
+            let room = took.div_f64(filled.max(1e-6) * 4.0);
+            pace.again_within(room.clamp(PERIOD, LATEST));
             if part.elapsed() >= PART {
                 part = Instant::now();
                 self.losses
@@ -366,15 +377,18 @@ impl<'a> Recording<'a> {
         }
     }
 
-    fn read(&mut self, cutoff: u64) -> Result<()> {
+    /// Returns which share of its room what has come since the last time takes, where it is most.
+    fn read(&mut self, cutoff: u64) -> Result<f64> {
         let before = self.pending.events.len();
+        let filled = self.session.rings.filled(&self.cursor);
         let lost = self
             .session
             .rings
             .read(&mut self.cursor, &mut self.pending.events);
         self.events += (self.pending.events.len() - before) as u64;
         // After the events: whatever they refer to was defined before they were written.
-        self.session
+        let filled_too = self
+            .session
             .drain_definitions(&mut self.pending.definitions, cutoff == u64::MAX)?;
         let cutoff = cutoff.min(self.session.unsettled_since());
         let ts = monotonic_ns() - self.start;
@@ -383,7 +397,7 @@ impl<'a> Recording<'a> {
                 .note(&mut self.world, ts, cpu as u16, LossKind::Events, count);
         }
         self.world.advance(&mut self.pending, cutoff);
-        Ok(())
+        Ok(filled.max(filled_too))
     }
 
     fn finish(mut self, progress: &mut impl FnMut(Progress)) -> Result<Outcome> {
@@ -396,6 +410,7 @@ impl<'a> Recording<'a> {
         let tables = self.world.into_named(&mut Namer::default(), |done, of| {
             progress(Progress::Naming { done, of });
         });
+        self.guard.end();
         let writer = self.saver.join()?;
         self.meta.state = RecordingState::Complete;
         self.meta.duration_ns = end - self.start;

@@ -193,6 +193,17 @@ impl Rings {
         }
     }
 
+    /// Which share of its ring what is new since `cursor` takes, on the CPU where it is most.
+    pub(crate) fn filled(&self, cursor: &Cursor) -> f64 {
+        let new = |(state, position): (CpuState, &Position)| {
+            let read = position.block * BLOCK_WORDS as u64 + position.offset as u64;
+            state.head.saturating_sub(read)
+        };
+        let most = self.states().zip(&cursor.0).map(new).max();
+        let size = self.blocks() * BLOCK_WORDS as u64;
+        most.unwrap_or(0) as f64 / size as f64
+    }
+
     /// Copies what is new since `cursor` and moves it. Returns the records lost by CPU. A record
     /// that is being written is left for the next time.
     pub(crate) fn read(&self, cursor: &mut Cursor, into: &mut Vec<Event>) -> Vec<u64> {
@@ -342,7 +353,7 @@ mod tests {
         fn open(&mut self) {
             let number = self.state.head.div_ceil(BLOCK);
             let begin = number * BLOCK;
-            if self.state.head % BLOCK != 0 {
+            if !self.state.head.is_multiple_of(BLOCK) {
                 self.store(self.state.head, 15 << 32);
             }
             self.state.head = begin + HEADER_WORDS as u64;

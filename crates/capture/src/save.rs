@@ -3,15 +3,19 @@
 
 use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
 use std::thread::JoinHandle;
+use std::time::Duration;
 
 use hangdog_trace::Tables;
 use hangdog_trace::TraceWriter;
 use hangdog_trace::meta::Meta;
 
 use crate::error::{Error, Result};
+use crate::pace::Handle;
 
 /// Parts that may wait for the disk: at one a second, so many seconds.
 const WAITING_PARTS: usize = 16;
+/// How long a part may take: before as many wait as may.
+const PATIENCE: Duration = Duration::from_secs(2);
 
 /// Writes parts of one trace on a thread of its own.
 pub(crate) struct Saver {
@@ -20,9 +24,9 @@ pub(crate) struct Saver {
 }
 
 impl Saver {
-    pub(crate) fn new(writer: TraceWriter) -> Saver {
+    pub(crate) fn new(writer: TraceWriter, handle: Handle) -> Saver {
         let (parts, incoming) = sync_channel(WAITING_PARTS);
-        let writer = std::thread::spawn(move || write_parts(writer, incoming));
+        let writer = std::thread::spawn(move || write_parts(writer, incoming, &handle));
         Saver { parts, writer }
     }
 
@@ -51,10 +55,17 @@ impl Saver {
     }
 }
 
-fn write_parts(mut writer: TraceWriter, incoming: Receiver<Tables>) -> Result<TraceWriter> {
+fn write_parts(
+    mut writer: TraceWriter,
+    incoming: Receiver<Tables>,
+    handle: &Handle,
+) -> Result<TraceWriter> {
+    let pace = handle.join();
     for tables in incoming {
+        pace.again_within(PATIENCE);
         writer.tables = tables;
         writer.write_part().map_err(Error::from)?;
+        pace.rest();
     }
     Ok(writer)
 }

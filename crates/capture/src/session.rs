@@ -18,7 +18,7 @@ use crate::bounded::BoundedHooks;
 use crate::counters::{self, Counters, KINDS};
 use crate::error::{Error, Result};
 use crate::event::Event;
-use crate::perf::{MappingEvents, sampling_clock};
+use crate::perf::{MAPPINGS, MappingEvents, sampling_clock};
 use crate::population::Population;
 use crate::python::chain::Runtime;
 use crate::records::{CpuState, Definition, What};
@@ -500,21 +500,37 @@ impl Session {
     }
 
     /// Takes the definitions that have come since the last time. With `last`, what still waits for
-    /// unwind tables is waited for.
+    /// unwind tables is waited for. Returns which share of the room for them they took, about.
     pub(crate) fn drain_definitions(
         &mut self,
         into: &mut Vec<Definition>,
         last: bool,
-    ) -> Result<()> {
+    ) -> Result<f64> {
         let now = monotonic_ns();
         let from = into.len();
         self.collect_definitions(into)?;
+        let filled = self.filled_by(&into[from..]);
         self.rest();
         self.allow_more();
         let mut new = into.split_off(from);
         self.unwind(&mut new, now, last);
         into.append(&mut new);
-        Ok(())
+        Ok(filled)
+    }
+
+    /// Of what comes in numbers, and has to be taken away in time, how much of the room it took.
+    fn filled_by(&self, definitions: &[Definition]) -> f64 {
+        let (mut copies, mut mappings) = (0, 0);
+        for definition in definitions {
+            match definition.what {
+                What::StackCopy(_) => copies += 1,
+                What::Map { .. } => mappings += 1,
+                _ => {}
+            }
+        }
+        let share = |count: u32, room: u32| f64::from(count) / f64::from(room);
+        let cpus = self.cpus as u32;
+        share(copies, copies_allowed(self.cpus) * cpus).max(share(mappings, MAPPINGS * cpus))
     }
 
     /// Takes the definitions that have come since the last time, copies of stacks as they are.
@@ -574,8 +590,7 @@ impl Session {
 
     /// The kernel side may copy stacks and record what is bounded again.
     fn allow_more(&mut self) {
-        // Half of the ring is for them.
-        let copies = definitions_size(self.cpus) / 2 / COPY_SIZE / self.cpus as u32;
+        let copies = copies_allowed(self.cpus);
         let (cpus, transfers) = (self.cpus, self.transfers.allowed());
         let handoffs = self.handoffs.allowed();
         for cpu in &mut self.state().cpus[..cpus] {
@@ -675,6 +690,11 @@ fn definitions_size(cpus: usize) -> u32 {
     wanted
         .clamp(DEFINITIONS_LEAST, DEFINITIONS_MOST)
         .next_power_of_two()
+}
+
+/// How many stacks each CPU may copy until the next time: half of the ring is for them.
+fn copies_allowed(cpus: usize) -> u32 {
+    definitions_size(cpus) / 2 / COPY_SIZE / cpus as u32
 }
 
 /// The largest ring whose CPUs together stay within `memory`, at least 4 blocks.

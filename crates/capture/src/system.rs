@@ -47,14 +47,6 @@ pub fn is_this_boot(host: &str, kernel: &str, started_unix_ns: u64) -> bool {
     here == host && release == kernel && unix_ns(0) <= started_unix_ns
 }
 
-/// Lets the calling thread run before others, and no thread or process that it made already. The
-/// rings are overwritten while their reader waits for a CPU, which among hundreds of busy threads
-/// takes seconds. Without CAP_SYS_NICE nothing changes; what is lost then is counted.
-pub(crate) fn run_first() {
-    // SAFETY: setpriority takes plain numbers; 0 is the calling thread.
-    unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, -20) };
-}
-
 static STOP: AtomicBool = AtomicBool::new(false);
 
 extern "C" fn on_signal(_: libc::c_int) {

@@ -100,7 +100,7 @@ pub struct RecordArgs {
     #[arg(long)]
     pub no_stacks: bool,
     /// Samples a second of what each CPU runs; 0 turns that and hardware counters off
-    #[arg(long, value_name = "HZ", default_value_t = 1000, value_parser = clap::value_parser!(u32).range(..=20_000))]
+    #[arg(long, value_name = "HZ", default_value_t = 250, value_parser = clap::value_parser!(u32).range(..=20_000))]
     pub sample: u32,
     /// Memory for the rings of all CPUs together
     #[arg(long, value_name = "SIZE", default_value = "64M")]
@@ -564,7 +564,7 @@ mod tests {
         };
         assert_eq!(args.command, ["ls", "-l"]);
         assert_eq!(args.output, Some("a.hang".into()));
-        assert_eq!((args.sample, args.memory.bytes()), (1000, 64 << 20));
+        assert_eq!((args.sample, args.memory.bytes()), (250, 64 << 20));
     }
 
     /// A duration without a unit is refused.

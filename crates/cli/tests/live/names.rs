@@ -9,7 +9,8 @@ use hangdog_trace::tables::{Samples, Switches};
 fn samples_name_the_function() {
     let Some(machine) = machine() else { return };
     let spin = machine.program("spin");
-    let live = machine.recorded(&[], &[spin.to_str().expect("plain text"), "300"]);
+    let options = ["--sample", "1000"];
+    let live = machine.recorded(&options, &[spin.to_str().expect("plain text"), "300"]);
     let fact = &live.facts[0];
     let thread = live.utid(&fact["tid"]);
     let stacks = StackTable::load(&live.trace).expect("stacks");

@@ -194,7 +194,8 @@ fn python_functions_are_named_in_a_snapshot() {
 fn python_functions_are_named_in_samples() {
     let Some(machine) = machine() else { return };
     let Some(python) = python() else { return };
-    let live = machine.recorded(&[], &[&python, &program(&machine, FILE, PROGRAM), START]);
+    let program = program(&machine, FILE, PROGRAM);
+    let live = machine.recorded(&["--sample", "1000"], &[&python, &program, START]);
     let stacks = StackTable::load(&live.trace).expect("stacks");
     let [thread] = threads_of(&live, "crush")[..] else {
         panic!("one thread: {:?}", live.facts)

@@ -141,7 +141,8 @@ console.log(JSON.stringify({ pid: process.pid, sum }));
 ";
     fs::write(&script, source).expect("a script");
     for option in ["--perf-basic-prof", "--perf-prof"] {
-        let live = machine.recorded(&[], &["node", option, plain(&script)]);
+        let command = ["node", option, plain(&script)];
+        let live = machine.recorded(&["--sample", "1000"], &command);
         let pid = &live.facts[0]["pid"];
         let ground = count(&live, pid, |frame| {
             frame.function == Some("grindHere") && frame.source.ends_with("mill.js:1")

@@ -1,0 +1,242 @@
+//! How much of a hurry the threads are in that read what was recorded and write it down.
+//!
+//! It is work for idle moments: done under SCHED_IDLE, it gives way to whoever else wakes up. On a
+//! machine that has no idle moments it would never be done, and the rings are overwritten. So such a
+//! thread says by when it must have come round again. A guard, which does next to nothing and runs
+//! first, looks whether it has; if not, the thread runs first too, until it has come round.
+//!
+//! Where sessions have scheduling groups of their own (autogroup), both hold among the threads of the
+//! session only.
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::mpsc::sync_channel;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use crate::system::monotonic_ns;
+
+/// How often the guard looks.
+const PERIOD: Duration = Duration::from_millis(20);
+const NEVER: u64 = u64::MAX;
+
+struct Worker {
+    tid: libc::pid_t,
+    /// When it must have come round, ns of CLOCK_MONOTONIC.
+    due: AtomicU64,
+    hurries: AtomicBool,
+}
+
+#[derive(Default)]
+struct Shared {
+    workers: Mutex<Vec<Arc<Worker>>>,
+    over: AtomicBool,
+}
+
+impl Shared {
+    fn workers(&self) -> Vec<Arc<Worker>> {
+        let workers = self.workers.lock().unwrap_or_else(PoisonError::into_inner);
+        workers.clone()
+    }
+}
+
+/// Looks after the threads that work at their own pace.
+pub(crate) struct Guard {
+    shared: Arc<Shared>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Guard {
+    /// Starts it. Without CAP_SYS_NICE nobody could be hurried: then all run as others do, and what
+    /// is lost is counted.
+    pub(crate) fn start() -> Guard {
+        let shared = Arc::new(Shared::default());
+        let (ready, is_ready) = sync_channel(1);
+        let looks_at = Arc::clone(&shared);
+        let thread = std::thread::spawn(move || {
+            let may = nice(0, -20);
+            let _ = ready.send(may);
+            while may && !looks_at.over.load(Ordering::Acquire) {
+                let now = monotonic_ns();
+                for worker in looks_at.workers() {
+                    let is_late = worker.due.load(Ordering::Acquire) < now;
+                    if is_late && !worker.hurries.swap(true, Ordering::AcqRel) {
+                        hurry(worker.tid);
+                    }
+                }
+                std::thread::sleep(PERIOD);
+            }
+        });
+        let may = is_ready.recv().unwrap_or(false);
+        shared.over.store(!may, Ordering::Release);
+        Guard {
+            shared,
+            thread: Some(thread),
+        }
+    }
+
+    /// Lets threads join in, from wherever they are.
+    pub(crate) fn handle(&self) -> Handle {
+        Handle(Arc::clone(&self.shared))
+    }
+
+    /// From now on all run as others do.
+    pub(crate) fn end(mut self) {
+        self.stop();
+    }
+
+    fn stop(&mut self) {
+        let was_over = self.shared.over.swap(true, Ordering::AcqRel);
+        let Some(thread) = self.thread.take() else {
+            return;
+        };
+        let _ = thread.join();
+        if !was_over {
+            for worker in self.shared.workers() {
+                normal(worker.tid);
+            }
+        }
+    }
+}
+
+impl Drop for Guard {
+    fn drop(&mut self) {
+        self.stop();
+    }
+}
+
+/// Where threads join in.
+#[derive(Clone)]
+pub(crate) struct Handle(Arc<Shared>);
+
+impl Handle {
+    /// The calling thread works at its own pace from now on.
+    pub(crate) fn join(&self) -> Pace {
+        // SAFETY: gettid has no preconditions.
+        let tid = unsafe { libc::gettid() };
+        let worker = Arc::new(Worker {
+            tid,
+            due: NEVER.into(),
+            hurries: false.into(),
+        });
+        let shared = Arc::clone(&self.0);
+        {
+            let workers = shared.workers.lock();
+            let mut workers = workers.unwrap_or_else(PoisonError::into_inner);
+            workers.push(Arc::clone(&worker));
+        }
+        let pace = Pace { worker, shared };
+        pace.relax();
+        pace
+    }
+}
+
+/// The pace of the calling thread.
+pub(crate) struct Pace {
+    worker: Arc<Worker>,
+    shared: Arc<Shared>,
+}
+
+impl Pace {
+    /// It has come round, and must have again within `time`.
+    pub(crate) fn again_within(&self, time: Duration) {
+        let due = monotonic_ns().saturating_add(time.as_nanos() as u64);
+        self.set(due);
+    }
+
+    /// There is nothing to do for now.
+    pub(crate) fn rest(&self) {
+        self.set(NEVER);
+    }
+
+    fn set(&self, due: u64) {
+        self.worker.due.store(due, Ordering::Release);
+        if self.worker.hurries.swap(false, Ordering::AcqRel) {
+            self.relax();
+        }
+    }
+
+    fn relax(&self) {
+        if !self.shared.over.load(Ordering::Acquire) {
+            policy(self.worker.tid, libc::SCHED_IDLE);
+        }
+    }
+}
+
+impl Drop for Pace {
+    fn drop(&mut self) {
+        let workers = self.shared.workers.lock();
+        let mut workers = workers.unwrap_or_else(PoisonError::into_inner);
+        workers.retain(|worker| !Arc::ptr_eq(worker, &self.worker));
+        drop(workers);
+        if !self.shared.over.load(Ordering::Acquire) {
+            normal(self.worker.tid);
+        }
+    }
+}
+
+fn hurry(tid: libc::pid_t) {
+    policy(tid, libc::SCHED_OTHER);
+    nice(tid, -20);
+}
+
+fn normal(tid: libc::pid_t) {
+    policy(tid, libc::SCHED_OTHER);
+    nice(tid, 0);
+}
+
+fn policy(tid: libc::pid_t, policy: libc::c_int) {
+    // SAFETY: a zeroed parameter is what these policies want, and outlives the call. A thread that
+    // has ended is an error that changes nothing.
+    unsafe {
+        let parameter: libc::sched_param = std::mem::zeroed();
+        libc::sched_setscheduler(tid, policy, &parameter);
+    }
+}
+
+/// Whether a thread (0: the calling one) has that nice value now.
+fn nice(tid: libc::pid_t, value: libc::c_int) -> bool {
+    // SAFETY: setpriority takes plain numbers.
+    unsafe { libc::setpriority(libc::PRIO_PROCESS, tid as libc::id_t, value) == 0 }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Instant;
+
+    use super::*;
+
+    fn policy_of_this_thread() -> libc::c_int {
+        // SAFETY: a plain call; 0 is the calling thread.
+        unsafe { libc::sched_getscheduler(0) }
+    }
+
+    fn wait_for(wanted: libc::c_int) {
+        let begin = Instant::now();
+        while policy_of_this_thread() != wanted {
+            assert!(begin.elapsed() < Duration::from_secs(60), "{wanted}");
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    }
+
+    /// A thread runs in idle moments, is hurried when it is late, has leisure again when it has come
+    /// round, and is like any other at the end.
+    #[test]
+    fn who_is_late_is_hurried() {
+        let guard = Guard::start();
+        if guard.shared.over.load(Ordering::Acquire) {
+            eprintln!("NOT RUN: pace: no right to run first (CAP_SYS_NICE)");
+            return;
+        }
+        let pace = guard.handle().join();
+        assert_eq!(policy_of_this_thread(), libc::SCHED_IDLE);
+        pace.again_within(Duration::from_millis(1));
+        wait_for(libc::SCHED_OTHER);
+        pace.rest();
+        assert_eq!(policy_of_this_thread(), libc::SCHED_IDLE);
+        guard.end();
+        assert_eq!(policy_of_this_thread(), libc::SCHED_OTHER);
+        pace.again_within(Duration::ZERO);
+        assert_eq!(policy_of_this_thread(), libc::SCHED_OTHER);
+    }
+}
