@@ -3,6 +3,7 @@ PREFIX ?= /usr/local
 SEEDS ?= 5
 ROUNDS ?= 5
 FUZZ ?= 60
+HOURS ?= 2
 COUNT ?= 150
 FRESH ?= 50
 
@@ -54,10 +55,16 @@ fuzz: ## feed damaged files to what reads files (FUZZ=60 seconds)
 	@scripts/setup.sh
 	@scripts/fuzz.sh $(FUZZ)
 
-bench: ## measure what recording costs, and numbers beside other tools (ROUNDS=5; about 25 minutes)
+bench: ## measure what recording costs, and numbers beside other tools (ROUNDS=5; about an hour)
 	@scripts/setup.sh bench
 	cargo build --locked --release --bin hangdog
 	$(AS_ROOT) python3 bench/run.py --hangdog $(RELEASE) --rounds $(ROUNDS)
+	$(AS_ROOT) python3 bench/soak.py --hangdog $(RELEASE) --hours 0.17
+
+soak: ## fly for hours beside all that makes a recorder grow, and print its memory (HOURS=2)
+	@scripts/setup.sh bench
+	cargo build --locked --release --bin hangdog
+	$(AS_ROOT) python3 bench/soak.py --hangdog $(RELEASE) --hours $(HOURS)
 
 install: ## install command, man pages and completions (PREFIX=/usr/local, DESTDIR)
 	@scripts/setup.sh
@@ -69,4 +76,4 @@ clean: ## remove what was built
 	$(MAKE) -C lab clean
 
 .DEFAULT_GOAL := help
-.PHONY: help setup build demo test lint lab lab-real accuracy fuzz bench install clean
+.PHONY: help setup build demo test lint lab lab-real accuracy fuzz bench soak install clean

@@ -330,7 +330,11 @@ impl Flight {
             self.forgotten_at = monotonic_ns();
             self.session.forget();
         }
+        let saving = self.savers.len();
         self.savers.retain(|saver| !saver.is_finished());
+        if self.savers.len() < saving {
+            give_back();
+        }
         Ok(())
     }
 
@@ -435,6 +439,15 @@ impl Flight {
                 duration_ns,
             })
         })
+    }
+}
+
+/// Returns to the system what a snapshot took: the allocator would keep it for the next one.
+fn give_back() {
+    #[cfg(target_env = "gnu")]
+    // SAFETY: malloc_trim may be called at any time.
+    unsafe {
+        libc::malloc_trim(0);
     }
 }
 

@@ -29,9 +29,32 @@ pub(crate) struct Company {
 pub(crate) struct Population {
     pub threads: HashMap<u32, Member>,
     pub processes: HashMap<u32, Company>,
+    /// How many threads of a process live.
+    living: HashMap<u32, usize>,
 }
 
 impl Population {
+    /// A thread lives.
+    pub(crate) fn add(&mut self, tid: u32, member: Member) {
+        *self.living.entry(member.pid).or_default() += 1;
+        if let Some(before) = self.threads.insert(tid, member) {
+            self.leave(before.pid);
+        }
+    }
+
+    /// One thread less. Returns whether it was the process's last.
+    fn leave(&mut self, pid: u32) -> bool {
+        let Some(living) = self.living.get_mut(&pid) else {
+            return true;
+        };
+        *living -= 1;
+        let was_last = *living == 0;
+        if was_last {
+            self.living.remove(&pid);
+        }
+        was_last
+    }
+
     /// The process, made if it is new.
     pub(crate) fn process(&mut self, pid: u32) -> &mut Company {
         self.processes.entry(pid).or_default()
@@ -62,7 +85,7 @@ impl Population {
                         .cloned();
                     self.processes.insert(*pid, company.unwrap_or_default());
                 }
-                self.threads.insert(*tid, member);
+                self.add(*tid, member);
             }
             What::Exec {
                 old_tid,
@@ -72,8 +95,9 @@ impl Population {
                 ..
             } => {
                 if let Some(mut member) = self.threads.remove(old_tid) {
+                    self.leave(member.pid);
                     member.name = name.clone();
-                    self.threads.insert(*pid, member);
+                    self.add(*pid, member);
                 }
                 self.process(*pid).command = command.clone();
             }
@@ -85,8 +109,7 @@ impl Population {
             What::Exit { tid, .. } => {
                 let member = self.threads.remove(tid)?;
                 // A process lives as long as any of its threads; the first may exit before others.
-                let ended = !self.threads.values().any(|other| other.pid == member.pid);
-                if ended {
+                if self.leave(member.pid) {
                     self.processes.remove(&member.pid);
                     return Some(member.pid);
                 }
@@ -179,6 +202,32 @@ mod tests {
             Some(1)
         );
         assert!(population.processes.is_empty());
+    }
+
+    /// A thread that takes its process's number at exec is still one thread, and so is one whose
+    /// number is used anew without an exit that was seen.
+    #[test]
+    fn threads_are_counted_once() {
+        let mut population = Population::default();
+        for what in [fork(0, 1, 1), fork(1, 2, 1), fork(0, 2, 1)] {
+            population.apply(&what);
+        }
+        population.apply(&What::Exec {
+            old_tid: 2,
+            pid: 1,
+            name: "x".into(),
+            command: String::new(),
+            vdso: 0,
+            epoch: 0,
+        });
+        assert_eq!(population.living, [(1, 1)].into());
+        let exit = What::Exit {
+            tid: 1,
+            pid: 1,
+            status: 0,
+        };
+        assert_eq!(population.apply(&exit), Some(1));
+        assert!(population.living.is_empty());
     }
 
     /// A process ends with the last of its threads, also where its first one exited before.

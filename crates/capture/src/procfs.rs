@@ -29,7 +29,7 @@ pub(crate) fn population() -> Population {
                 continue;
             };
             let name = text(&name).trim_end_matches('\n').to_owned();
-            population.threads.insert(
+            population.add(
                 tid,
                 Member {
                     pid,
