@@ -30,9 +30,9 @@ class Servers(unittest.TestCase):
 
 
 class Soak(unittest.TestCase):
-    def judged(self, resident, named):
+    def judged(self, resident, names):
         curve = [{"s": 600 + 30 * n, "resident": value} for n, value in enumerate(resident)]
-        found = {"curve": curve, "snapshots": [{"named": n} for n in named], "wrong": []}
+        found = {"curve": curve, "snapshots": [{"names": n} for n in names], "wrong": []}
         soak.judge(found)
         return found["wrong"]
 

@@ -122,6 +122,33 @@ fn kept_out_though_it_got_a_part() {
     );
 }
 
+/// A lock of the whole file, as flock has it, is not got in part: who got it, gave it back and wants it
+/// again at once is kept out anew.
+#[test]
+fn kept_out_anew_by_flock() {
+    let flock = 1 << 8;
+    let mut events = String::new();
+    for (refused, taken) in [(100_000, 160_000), (160_700, 700_000)] {
+        for (at, step) in [
+            (refused, "refused"),
+            (taken, "taken"),
+            (taken + 300, "released"),
+        ] {
+            events += &format!(
+                "{at}us cpu0 handoff main file-lock {step} object=file:9 other=first detail={flock}\n"
+            );
+        }
+    }
+    let found = problems(&locks(&events), None);
+    let kept_out: Vec<_> = found.iter().filter(|(name, _)| name == "app").collect();
+    assert!(
+        kept_out
+            .iter()
+            .any(|(_, window)| *window == (160_700..700_000)),
+        "{kept_out:?}"
+    );
+}
+
 fn step_of_main(at: u64, step: &str) -> String {
     format!("{at}ms cpu0 handoff main file-lock {step} object=file:9\n")
 }

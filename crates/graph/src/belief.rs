@@ -93,8 +93,9 @@ pub fn beliefs(
             None => all.push((ASKED, asked)),
         }
     }
-    // Where nothing is known of such waits, it counts who is there.
-    if woken_by.is_none()
+    // Where nothing is known of such waits, it counts who is there: also where it went on with one more
+    // wake by whoever had woken it in vain all the time.
+    if (woken_by.is_none() || in_vain.by_last >= OFTEN)
         && all.is_empty()
         && let Some(guess) = owed::amid_something(evidence, wait)
             .or_else(|| owed::likely_holder(evidence, wait))

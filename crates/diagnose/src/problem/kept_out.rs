@@ -15,8 +15,11 @@ const GIVES_UP_NS: u64 = 2_000_000_000;
 /// Shorter ones are how locks work.
 const SHORTEST_NS: u64 = 50_000_000;
 
-/// What is taken is not what was wanted, if more is refused so soon after: some locks have parts.
+/// What is taken is not what was wanted, if more is refused so soon after: locks by fcntl have parts.
 const SOON_NS: u64 = 1_000_000;
+/// How the detail of a handoff tells a lock by flock, which has none.
+const FORM: Range<u32> = 8..16;
+const FLOCK: u64 = 1;
 
 /// A time in which a thread was kept out.
 struct Stretch {
@@ -25,12 +28,14 @@ struct Stretch {
     refused: u64,
     /// When it got a lock of the file.
     taken: Option<u64>,
+    /// It may have got a part of what it wanted.
+    has_parts: bool,
 }
 
 impl Stretch {
     fn is_over(&self, ts: u64) -> bool {
         match self.taken {
-            Some(taken) => ts.saturating_sub(taken) > SOON_NS,
+            Some(taken) => !self.has_parts || ts.saturating_sub(taken) > SOON_NS,
             None => ts.saturating_sub(self.refused) > GIVES_UP_NS,
         }
     }
@@ -99,10 +104,12 @@ pub(super) fn find(evidence: &Evidence<'_>, family: &Family) -> Vec<Problem> {
             HandoffStep::Refused | HandoffStep::Waiting
                 if !matches!(handoffs.other[row], NONE) && handoffs.other[row] != thread =>
             {
+                let form = handoffs.detail[row] >> FORM.start & ((1 << FORM.len()) - 1);
                 let new = Stretch {
                     from: ts,
                     refused: ts,
                     taken: None,
+                    has_parts: form != FLOCK,
                 };
                 match kept_out.get_mut(&key) {
                     Some(stretch) if stretch.is_over(ts) => {
@@ -121,7 +128,7 @@ pub(super) fn find(evidence: &Evidence<'_>, family: &Family) -> Vec<Problem> {
             HandoffStep::Released => {
                 if let Some(stretch) = kept_out.remove(&key) {
                     match stretch.taken {
-                        Some(taken) if ts.saturating_sub(taken) > SOON_NS => end(thread, &stretch),
+                        Some(_) if stretch.is_over(ts) => end(thread, &stretch),
                         _ => drop(kept_out.insert(key, stretch)),
                     }
                 }
