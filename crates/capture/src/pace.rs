@@ -1,9 +1,9 @@
-//! How much of a hurry the threads are in that read what was recorded and write it down.
+//! The priority of the threads that read what was recorded and write it to disk.
 //!
-//! It is work for idle moments: done under SCHED_IDLE, it gives way to whoever else wakes up. On a
-//! machine that has no idle moments it would never be done, and the rings are overwritten. So such a
-//! thread says by when it must have come round again. A guard, which does next to nothing and runs
-//! first, looks whether it has; if not, the thread runs first too, until it has come round.
+//! They run under SCHED_IDLE, so that any other thread that wakes up preempts them. On a machine
+//! without idle time they would never run, and the rings are overwritten. So each of them sets a
+//! deadline for its next round. A guard thread of the highest priority checks the deadlines and gives
+//! a thread that missed its own the highest priority too, until that has completed a round.
 //!
 //! Where sessions have scheduling groups of their own (autogroup), both hold among the threads of the
 //! session only.
@@ -22,7 +22,7 @@ const NEVER: u64 = u64::MAX;
 
 struct Worker {
     tid: libc::pid_t,
-    /// When it must have come round, ns of CLOCK_MONOTONIC.
+    /// The deadline of its round, ns of CLOCK_MONOTONIC.
     due: AtomicU64,
     hurries: AtomicBool,
 }
@@ -138,13 +138,13 @@ pub(crate) struct Pace {
 }
 
 impl Pace {
-    /// It has come round, and must have again within `time`.
+    /// It has completed a round; the next one is due within `time`.
     pub(crate) fn again_within(&self, time: Duration) {
         let due = monotonic_ns().saturating_add(time.as_nanos() as u64);
         self.set(due);
     }
 
-    /// There is nothing to do for now.
+    /// It has no work, and no deadline.
     pub(crate) fn rest(&self) {
         self.set(NEVER);
     }
@@ -219,8 +219,8 @@ mod tests {
         }
     }
 
-    /// A thread runs in idle moments, is hurried when it is late, has leisure again when it has come
-    /// round, and is like any other at the end.
+    /// A thread runs at idle priority, at a high one when it missed its deadline, at idle priority again
+    /// after its round, and at the usual one at the end.
     #[test]
     fn who_is_late_is_hurried() {
         let guard = Guard::start();

@@ -3,9 +3,9 @@
 //! Each CPU has a ring of blocks in one mapped array, and a head that counts the words ever taken.
 //! Nobody tells the writer how far the reader is: it overwrites. So a reader keeps its own position
 //! and copies from a block what it has not read. The block's first word is 1 + the number that the
-//! block has among all of its CPU's, and another one as soon as the writer has come round: if it is
-//! the right one after the copying too, the copy is whole. Where a record is taken but not written,
-//! there is a 0, and the reader comes back later.
+//! block has among all of its CPU's, and changes as soon as the writer overwrites the block: if it is
+//! the right one after the copying too, the copy is whole. A record that was reserved and is not
+//! written yet begins with a 0; the reader stops there until its next round.
 
 use std::os::fd::RawFd;
 use std::ptr;
@@ -50,8 +50,7 @@ const AT_BEGIN: u64 = u64::MAX;
 #[derive(Clone, Debug)]
 pub(crate) struct Cursor(Vec<Position>);
 
-/// How many blocks a reader stays behind the writer's full lap, at least: the one that is filled,
-/// and the one that is emptied for later.
+/// Blocks of a ring that hold nothing old: the one that is being filled and the empty one after it.
 const MARGIN: u64 = 2;
 /// How often a snapshot looks again for a record that is not written yet.
 const PATIENCE: u32 = 1000;

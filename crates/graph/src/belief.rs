@@ -93,8 +93,8 @@ pub fn beliefs(
             None => all.push((ASKED, asked)),
         }
     }
-    // Where nothing is known of such waits, it counts who is there: also where it went on with one more
-    // wake by whoever had woken it in vain all the time.
+    // Where nothing is known of such waits, it counts who is there: also where the last wake came from
+    // a thread whose wakes had all been spurious.
     if (woken_by.is_none() || in_vain.by_last >= OFTEN)
         && all.is_empty()
         && let Some(guess) = owed::amid_something(evidence, wait)
