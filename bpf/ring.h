@@ -134,8 +134,12 @@ static __noinline void note_runs(u32 cpu, u64 ts, u32 tid)
 // Takes room for a record of what thread `tid` does.
 static __always_inline u64 *reserve(u32 cpu, u64 ts, u32 tid, u32 words, const bool undisturbed)
 {
-	if (this_cpu(cpu)->tid != tid)
+	if (this_cpu(cpu)->tid != tid) {
 		note_runs(cpu, ts, tid);
+		// Rather no record than another thread's.
+		if (*(volatile u32 *)&this_cpu(cpu)->tid != tid)
+			return 0;
+	}
 	return take(cpu, ts, words, undisturbed);
 }
 

@@ -157,14 +157,21 @@ impl Pace {
     }
 
     fn relax(&self) {
-        if !self.shared.over.load(Ordering::Acquire) {
-            policy(self.worker.tid, libc::SCHED_IDLE);
+        let is_over = || self.shared.over.load(Ordering::Acquire);
+        if is_over() {
+            return;
+        }
+        policy(self.worker.tid, libc::SCHED_IDLE);
+        // The guard may have ended, and given back the usual priority, right before.
+        if is_over() {
+            normal(self.worker.tid);
         }
     }
 }
 
 impl Drop for Pace {
     fn drop(&mut self) {
+        self.worker.due.store(NEVER, Ordering::Release);
         let workers = self.shared.workers.lock();
         let mut workers = workers.unwrap_or_else(PoisonError::into_inner);
         workers.retain(|worker| !Arc::ptr_eq(worker, &self.worker));

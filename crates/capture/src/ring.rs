@@ -40,11 +40,11 @@ struct Position {
     /// Of the next record in it; 0 if nothing of it has been read.
     offset: usize,
     place: Place,
-    /// Records before it; [`AT_BEGIN`] where what lies before is none of the reader's.
+    /// Records before it.
     records: u64,
+    /// Records before the block were not read, and are counted when its header tells how many.
+    is_behind_gap: bool,
 }
-
-const AT_BEGIN: u64 = u64::MAX;
 
 /// Where a reader is.
 #[derive(Clone, Debug)]
@@ -151,7 +151,8 @@ impl Rings {
             block,
             offset: 0,
             place: Place::default(),
-            records: AT_BEGIN,
+            records: 0,
+            is_behind_gap: false,
         }
     }
 
@@ -245,6 +246,7 @@ impl Rings {
                 *position = self.beginning(&state);
                 // How many are lost is known from the header of the block to go on with.
                 position.records = records;
+                position.is_behind_gap = true;
                 outcome.unbroken_from = into.len();
             }
             let newest = self.newest(state.head);
@@ -265,7 +267,9 @@ impl Rings {
                     near: words[1],
                     tid: words[2] as u32,
                 };
-                if position.records != AT_BEGIN {
+                // Without a gap the two may differ by what an interrupt wrote while the counter was
+                // being raised.
+                if std::mem::take(&mut position.is_behind_gap) {
                     outcome.lost += words[3].saturating_sub(position.records);
                 }
                 position.records = words[3];
@@ -277,9 +281,13 @@ impl Rings {
                     Record::Event(event) => into.push(event),
                     Record::Runs => {}
                     Record::Unwritten => return outcome,
+                    Record::End => break,
                     // Of what is unknown the length is too: the rest of the block is lost, and the
                     // next block's header tells how much it was.
-                    Record::End | Record::Unknown => break,
+                    Record::Unknown => {
+                        position.is_behind_gap = true;
+                        break;
+                    }
                 }
                 position.offset += length;
                 position.records += 1;

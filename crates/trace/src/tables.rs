@@ -265,7 +265,7 @@ tables! {
 
     /// An interrupt or softirq ran.
     Interrupts of Interrupt as "interrupts" {
-        /// When it began, ns since the trace's start; ascending.
+        /// When it began, ns since the trace's start. A part has its rows in the order in which they ended.
         ts: u64,
         /// How long it took, ns.
         duration: u64,
@@ -281,7 +281,7 @@ tables! {
 
     /// A block device did some work, from issue to completion.
     Ios of Io as "ios" {
-        /// When it was issued to the driver, ns since the trace's start; ascending.
+        /// When it was issued to the driver, ns since the trace's start. A part has its rows in the order in which they ended.
         ts: u64,
         /// Until completion, ns.
         duration: u64,
