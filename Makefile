@@ -1,8 +1,9 @@
-# What one does with the tree; `make` alone lists it. Recording needs root.
+# Targets of the tree; `make` alone lists them. Recording needs root.
 PREFIX ?= /usr/local
 SEEDS ?= 5
 ROUNDS ?= 5
 FUZZ ?= 60
+TORTURE ?= 900
 HOURS ?= 2
 COUNT ?= 150
 FRESH ?= 50
@@ -22,11 +23,12 @@ setup: ## install what is missing to build and test (apt packages; into target/,
 	@scripts/setup.sh
 	@scripts/readers.sh
 
-build: ## compile the command: $(TARGET)/debug/hangdog
+build: ## compile the page and the command: $(TARGET)/debug/hangdog
 	@scripts/setup.sh
+	@scripts/ui.sh build || echo "ui: the page could not be built, and hangdog open will say so" >&2
 	cargo build --locked --bin hangdog
 
-demo: build ## make a program hang, record it, say why
+demo: build ## record a program that hangs, and explain the hang
 	@scripts/demo.sh $(HANGDOG)
 
 test: ## set up, lint, run every test, and the lab with one seed
@@ -43,7 +45,7 @@ accuracy: build ## compose hangs, record them, count right verdicts (COUNT=150 F
 	-@$(MAKE) -s -C lab build/venv
 	$(AS_ROOT) python3 lab/accuracy.py --hangdog $(HANGDOG) --count $(COUNT) --fresh $(FRESH)
 
-lab-real: ## judge `why` by real programs (PART= GROUP= SETTING= NAME= SET= RESUME=1)
+lab-real: ## score `why` on real programs (PART= GROUP= SETTING= NAME= SET= RESUME=1)
 	@scripts/setup.sh lab-real
 	cargo build --locked --release --bin hangdog
 	@$(MAKE) -s -C lab build/venv
@@ -51,23 +53,36 @@ lab-real: ## judge `why` by real programs (PART= GROUP= SETTING= NAME= SET= RESU
 		$(PART:%=--part %) $(GROUP:%=--group %) $(SETTING:%=--setting %) $(NAME:%=--name %) \
 		$(SET:%=--set %) $(if $(RESUME),--resume)
 
-fuzz: ## feed damaged files to what reads files (FUZZ=60 seconds)
+fuzz: ## fuzz the ELF readers with damaged files (FUZZ=60 seconds)
 	@scripts/setup.sh
 	@scripts/fuzz.sh $(FUZZ)
+
+torture: ## run every command on damaged traces: no panic, no hang, no wrong answer (TORTURE=900 seconds)
+	@scripts/setup.sh
+	HANGDOG_TORTURE_SECONDS=$(TORTURE) cargo test --locked -p hangdog --test torture -- --nocapture
 
 bench: ## measure what recording costs, and numbers beside other tools (ROUNDS=5; about an hour)
 	@scripts/setup.sh bench
 	cargo build --locked --release --bin hangdog
 	$(AS_ROOT) python3 bench/run.py --hangdog $(RELEASE) --rounds $(ROUNDS)
+	$(AS_ROOT) python3 bench/storm.py --hangdog $(RELEASE)
 	$(AS_ROOT) python3 bench/soak.py --hangdog $(RELEASE) --hours 0.17
 
-soak: ## fly for hours beside all that makes a recorder grow, and print its memory (HOURS=2)
+soak: ## run the flight recorder for hours under load that makes it grow, and print its memory (HOURS=2)
 	@scripts/setup.sh bench
 	cargo build --locked --release --bin hangdog
 	$(AS_ROOT) python3 bench/soak.py --hangdog $(RELEASE) --hours $(HOURS)
 
+bench-ui: ## measure the page on large traces (TRACE="A.hang B.hang")
+	@scripts/ui.sh bench $(TRACE)
+
+screenshots: build ## make the screenshots of the docs from a program that hangs on purpose
+	@scripts/demo.sh $(HANGDOG) >/dev/null
+	@scripts/ui.sh screenshots $(TARGET)/debug/demo.hang
+
 install: ## install command, man pages and completions (PREFIX=/usr/local, DESTDIR)
 	@scripts/setup.sh
+	@scripts/ui.sh build || echo "ui: the page could not be built, and hangdog open will say so" >&2
 	cargo build --locked --release --bin hangdog
 	@scripts/install.sh $(RELEASE) "$(DESTDIR)$(PREFIX)"
 
@@ -76,4 +91,4 @@ clean: ## remove what was built
 	$(MAKE) -C lab clean
 
 .DEFAULT_GOAL := help
-.PHONY: help setup build demo test lint lab lab-real accuracy fuzz bench soak install clean
+.PHONY: help setup bench-ui screenshots build demo test lint lab lab-real accuracy fuzz torture bench soak install clean

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 // Interrupts, softirqs and timers: how long the first two took, and in all of them what the CPU is
-// running, so that a wake from there is not laid to the thread that was interrupted.
+// running, so that a wake from there is not attributed to the thread that was interrupted.
 #pragma once
 
 #include <bpf/bpf_tracing.h>

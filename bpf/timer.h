@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 // Timers that threads arm: who armed it, when it fires, and that it was disarmed. Those of sleeps
-// and time-outs are the waiting thread's own and are left aside, and so is what the kernel arms for
+// and timeouts are the waiting thread's own and are left aside, and so is what the kernel arms for
 // itself: a timer counts once it is armed by one of the calls that arm timers.
 #pragma once
 

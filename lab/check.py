@@ -52,7 +52,7 @@ def check_claim(truth, accounts, victim):
         case "Circular":
             for name in truth.knot:
                 if name not in accounts or accounts[name].blocked < 0.9:
-                    yield f"{name} of the knot was not blocked throughout"
+                    yield f"{name} of the wait cycle was not blocked throughout"
 
 
 def check_run(program, seed):

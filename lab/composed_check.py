@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Tries out the truth of composed hangs without a recorder.
 
-The witness is /proc (sampler.py): each root ran, slept, or wanted a CPU as the truth says, the
+The witness is /proc (sampler.py): each root ran, slept, or was runnable as the truth says, the
 victim did not, and whoever stands between the two waited.
 """
 
@@ -72,7 +72,7 @@ def check_root(case, root, account):
                 )
         case "Circular":
             if account.blocked < 0.8 or account.running > 0.05:
-                yield f"{name} of the knot was blocked for {account.blocked:.0%} of the hang only"
+                yield f"{name} of the wait cycle was blocked for {account.blocked:.0%} of the hang only"
 
 
 def check_waiter(pair, account):

@@ -9,7 +9,7 @@ walk stands; who is charged with most is the root.
             was on the CPU, whatever the context of the wake; where the CPU was idle, the time
             stays with the one that was blocked).
   perfetto  Perfetto's critical path: the same, but no wake from an interrupt explains anything; and
-            the time in which a thread wanted a CPU is charged, as that, to the one that had it.
+            the time in which a thread was runnable is charged, as that, to the one that had it.
 
 Needs pyarrow. Knows docs/TRACE.md, nothing of hangdog's code.
 """
@@ -23,7 +23,7 @@ import pathlib
 IDLE = 0
 RUNNING, RUNNABLE, BLOCKED = "running", "runnable", "blocked"
 CLASS_OF = {RUNNING: "LongRunning", RUNNABLE: "Starved", BLOCKED: "LongWait"}
-# docs/TRACE.md, Left: preempted, yielded, throttled still want a CPU.
+# docs/TRACE.md, Left: preempted, yielded, throttled are still runnable.
 STILL_RUNNABLE = {0, 1, 7}
 CONTEXT_THREAD = 0
 RULES = ("recent", "perfetto")

@@ -22,7 +22,7 @@ class Score:
     first: bool
     among_three: bool
     victim: bool
-    # None where the truth names no function, or no knot.
+    # None where the truth names no function, or no wait cycle.
     function: bool | None
     knot: bool | None
     questions: int
@@ -148,7 +148,7 @@ def row(name, results):
 FOOT = """\
 first, of three: root thread and class right, first or among the first three suspects, of a problem
   that covers the hang; victim: and the problem is the victim's own, not that of one between
-function, knot: right where the truth names one; questions: in the median case, at most
+function, wait cycle: right where the truth names one; questions: in the median case, at most
 recent wake, Perfetto's: thread and class right (thread alone), by following the most recent wake,
   and by Perfetto's rule. They have no words for RepeatedYield, Circular and Paging: there only
   the thread can be right."""

@@ -90,7 +90,7 @@ def compare(truth, run, verdict, trace_start_ns):
         knot = {member["thread"] for member in verdict["knot"] or ()}
         demand(
             knot == set(truth.knot),
-            f"the knot is {', '.join(truth.knot)}, not {', '.join(sorted(knot)) or 'none'}",
+            f"the wait cycle is {', '.join(truth.knot)}, not {', '.join(sorted(knot)) or 'none'}",
         )
     blamed = sum(part["ns"] for part in blame)
     demand(

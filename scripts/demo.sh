@@ -35,7 +35,9 @@ show "${as_root[@]}" "$hangdog" why "$trace"
 
 cat <<EOF
 
-demo: the trace stays in $trace; look around:
+demo: the trace stays in $trace; see it in the browser:
+  ${as_root[*]:+sudo }$hangdog open $trace
+or look around at the terminal:
   ${as_root[*]:+sudo }$hangdog info $trace
   ${as_root[*]:+sudo }$hangdog threads $trace --process queue
   ${as_root[*]:+sudo }$hangdog story $trace --thread queue/queue --limit 40

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Installs what this machine lacks to build and test hangdog; `setup.sh bench` adds what only the
-# measurements need, `setup.sh lab-real` the programs that lab/real makes freeze. Quiet when all is
+# Installs what this machine lacks to build hangdog; `setup.sh test` adds what only the tests need,
+# `setup.sh bench` what only the measurements need, `setup.sh lab-real` the programs that lab/real makes freeze. Quiet when all is
 # there. Looks for the tools themselves, not for packages, so that a compiler from elsewhere will
 # do; only apt is asked to install.
 set -euo pipefail
@@ -39,9 +39,14 @@ need xvfb has Xvfb
 need xz-utils has xz
 need zenity has zenity
 need zlib1g-dev library zlib
+if [[ ${1-} == test ]]; then
+    need chromium has chromium
+fi
 if [[ ${1-} == bench ]]; then
+    need bonnie++ has bonnie++
     need bpftool has bpftool
     need chromium has chromium
+    need fio has fio
     need libmemcached-tools has memcaslap
     need linux-perf has perf
     need memcached has memcached

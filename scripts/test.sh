@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Every test: sets up, lints, runs the crates' tests, 20 s of fuzzing, the lab's own tests, the lab
+# Every test: sets up, lints, runs the page's tests in a browser, the crates' tests, 20 s of fuzzing, the lab's own tests, the lab
 # with one seed, and ten freezes of real programs. One that fails does not keep the others from
 # running. The end repeats each runner's closing lines, and what was not run: what a machine does not
 # allow never counts as passed.
@@ -9,7 +9,7 @@ target=${CARGO_TARGET_DIR:-target}
 logs=$target/test-logs
 hangdog=$target/debug/hangdog
 
-scripts/setup.sh || exit 1
+scripts/setup.sh test || exit 1
 # Without them the exports' tests say that they were not run.
 scripts/readers.sh || echo "readers: they could not be fetched"
 rm -rf "$logs"
@@ -36,6 +36,7 @@ lab_real() {
 }
 
 stage lint scripts/lint.sh
+stage ui scripts/ui.sh test
 stage crates cargo test --workspace --locked --no-fail-fast
 stage fuzz scripts/fuzz.sh 20
 stage lab-tests lab_tests
@@ -51,7 +52,7 @@ fi
 
 # A live test that cannot run here says so and ends well; the lab marks such a row.
 mapfile -t -O "${#not_run[@]}" not_run < <(
-    grep -hoE 'NOT RUN: .*' "$logs/crates.log" | cut -d' ' -f3- | sort -u
+    grep -hoE 'NOT RUN: .*' "$logs/crates.log" "$logs/ui.log" | cut -d' ' -f3- | sort -u
     grep -hE -A1 'not run$' "$logs/lab.log" 2>/dev/null | grep -vE '^--$' | paste -d: - - |
         sed -E 's/^([^ ]+).*not run: */lab: \1: /'
     sed -nE 's/^cannot run: /lab-real: /p' "$logs/lab-real.log" 2>/dev/null
@@ -59,6 +60,7 @@ mapfile -t -O "${#not_run[@]}" not_run < <(
 
 printf '\n=== closing lines\n'
 grep -hE '^test result' "$logs/crates.log" | grep -v ' 0 passed; 0 failed; 0 ignored;'
+grep -hE '^ℹ (pass|fail|skipped) |^ +Tests ' "$logs/ui.log"
 grep -hE '^stat::number_of_executed_units|^SUMMARY' "$logs/fuzz.log"
 grep -hE '^(Ran [0-9]+ tests|OK|FAILED|lab(-real)?: )' "$logs"/{lab*,bench-tests}.log
 if ((${#not_run[@]})); then

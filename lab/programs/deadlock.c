@@ -1,7 +1,7 @@
 /*
  * A deadlock: the main thread and `other` take two mutexes in opposite order. One of the two gives
- * up after a time-out, lets go of what it has, and the knot is undone. In ordinary turns both take
- * them in the same order.
+ * up after a timeout, lets go of what it has, and the wait cycle is undone. In ordinary turns both
+ * take them in the same order.
  */
 #include "lab.h"
 #include <semaphore.h>

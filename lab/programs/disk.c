@@ -29,7 +29,7 @@ LAB_NAMED void transfer_chunk(void)
 }
 
 /* Between two turns nobody wants anything: without that, the one that hangs would be no more than
- * a part of one long stretch of disk work, and nothing could tell where it begins. */
+ * a part of one long interval of disk work, and nothing could tell where it begins. */
 #define PAUSE_US 8000
 
 static void turn(int ms)

@@ -51,7 +51,7 @@ def verdict(**changes):
 
 class Parse(unittest.TestCase):
     def test_all_roots_and_the_knot_are_read(self):
-        """Each line `truth root` is one that is right; the knot is a list of threads."""
+        """Each line `truth root` is one that is right; the wait cycle is a list of threads."""
         case = composed.parse(
             "param family=Circular\nparam hang_ms=5\ntruth victim=compose\ntruth class=Circular\n"
             "truth root=node2/node2\ntruth root=node2/knot1\ntruth knot=node2,knot1\nhang 1 2\n"

@@ -58,7 +58,7 @@ class TheWalk(unittest.TestCase):
         self.assertEqual(recent.root(), (WORKER, "LongRunning"))
 
     def test_the_walk_stays_with_whom_it_has_come_to(self):
-        """A decoy woke the one between in vain at 40: that was before the worker, which ended its
+        """A decoy woke the one between spuriously at 40: that was before the worker, which ended its
         wait at 85, is left, and so nothing is charged to the decoy."""
         between, decoy = 4, 5
         switches = [

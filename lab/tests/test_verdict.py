@@ -63,7 +63,7 @@ class Compare(unittest.TestCase):
             "waits in take_lock": lambda v: v["path"][0].update(stack=["main"]),
             "count is on 89%": lambda v: v["ran"]["functions"][0].update(total=0.89),
             "count is on 0%": lambda v: v.update(ran=None),
-            "knot": lambda v: v.update(knot=None),
+            "wait cycle": lambda v: v.update(knot=None),
             "adds up": lambda v: v["blame"].append({"kind": "disk", "ns": 1}),
             "lock has": lambda v: v.update(
                 blame=[{"kind": "lock", "ns": 790}, {"kind": "run", "ns": 210}]

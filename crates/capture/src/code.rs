@@ -6,6 +6,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 
+use hangdog_symbols::place::Place;
 use hangdog_trace::Tables;
 use hangdog_trace::ids::{FrameId, KERNEL_PROCESS, ModuleId, NO_STACK, NONE, StackId, Upid};
 use hangdog_trace::tables::{Frame, Frames, Mapping, Module, Modules, Stack, Symbol};
@@ -99,7 +100,10 @@ impl Code {
     fn build_id(&mut self, path: &str) -> String {
         self.build_ids
             .entry(path.to_owned())
-            .or_insert_with(|| procfs::build_id(path.as_ref()))
+            .or_insert_with(|| {
+                let file = (path.to_owned(), Place::Path(path.into()));
+                procfs::build_ids(&[file]).pop().unwrap_or_default()
+            })
             .clone()
     }
 

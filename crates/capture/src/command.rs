@@ -16,6 +16,8 @@ use crate::error::{Error, Result};
 
 /// How often it is looked whether it has ended.
 const LOOK: Duration = Duration::from_millis(5);
+/// How long the end of one that was killed is waited for.
+const KILLED_PATIENCE: Duration = Duration::from_secs(1);
 
 /// A child that was made and not yet let go, or runs, or has ended.
 pub(crate) struct Command {
@@ -49,7 +51,7 @@ impl Command {
             .collect::<std::result::Result<Vec<_>, _>>()
             .map_err(|_| Error::Command {
                 command: name.clone(),
-                source: io::Error::new(io::ErrorKind::InvalidInput, "a NUL in an argument"),
+                cause: io::Error::new(io::ErrorKind::InvalidInput, "a NUL in an argument"),
             })?;
         let mut pointers: Vec<_> = words.iter().map(|word| word.as_ptr()).collect();
         pointers.push(ptr::null());
@@ -115,10 +117,10 @@ impl Command {
             }
         };
         if read == code.len() as isize {
-            let source = io::Error::from_raw_os_error(i32::from_ne_bytes(code));
+            let cause = io::Error::from_raw_os_error(i32::from_ne_bytes(code));
             return Err(Error::Command {
                 command: self.name.clone(),
-                source,
+                cause,
             });
         }
         Ok(())
@@ -158,7 +160,9 @@ impl Command {
             thread::sleep(LOOK);
         }
         self.send(libc::SIGKILL);
-        while self.exit_code().is_none() {
+        // One that waits for a dead server or disk ends when that lets it.
+        let end = Instant::now() + KILLED_PATIENCE;
+        while self.exit_code().is_none() && Instant::now() < end {
             thread::sleep(LOOK);
         }
     }

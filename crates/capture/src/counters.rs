@@ -124,9 +124,9 @@ impl Counters {
                     &event.as_raw_fd().to_ne_bytes(),
                     MapFlags::ANY,
                 )
-                .map_err(|source| Error::Bpf {
+                .map_err(|cause| Error::Bpf {
                     doing: "hand the counters to the programs",
-                    source,
+                    cause,
                 })?;
             }
         }
@@ -166,7 +166,7 @@ fn reason(why: SystemError, nothing: bool) -> String {
 mod tests {
     use super::*;
 
-    /// A machine without a PMU, a PMU without one kind, and any other error are told apart.
+    /// A machine without a PMU, a PMU without one kind, and any other error are distinguished.
     #[test]
     fn reasons() {
         let said = |errno, nothing| reason(SystemError::from_raw_os_error(errno), nothing);

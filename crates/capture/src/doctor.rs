@@ -6,6 +6,7 @@ use std::path::Path;
 use hangdog_trace::meta::Hook;
 
 use crate::counters::{Counters, HARDWARE};
+use crate::privileges::counts_as_the_kernel;
 use crate::session;
 use crate::system::{effective_capabilities, machine};
 
@@ -35,7 +36,14 @@ pub struct Check {
 
 /// Looks at everything that recording depends on. Changes nothing.
 pub fn examine() -> Vec<Check> {
-    let mut checks = vec![kernel(), types(), privileges(), lockdown(), kernel_names()];
+    let mut checks = vec![
+        kernel(),
+        types(),
+        privileges(),
+        namespace(),
+        lockdown(),
+        kernel_names(),
+    ];
     checks.extend(tracepoints());
     checks.push(sampling());
     checks.push(counters());
@@ -76,26 +84,52 @@ fn types() -> Check {
 }
 
 /// Capabilities by number, and what each is for.
-const NEEDED: [(u32, &str, &str); 3] = [
+const NEEDED: [(u32, &str, &str); 2] = [
     (39, "CAP_BPF", "to load programs"),
     (38, "CAP_PERFMON", "to attach them and to sample"),
+];
+/// The same of those without which something cannot be seen.
+const WANTED: [(u32, &str, &str); 4] = [
     (
         19,
         "CAP_SYS_PTRACE",
-        "to see where other users' programs are mapped",
+        "to read the memory maps of other users' programs",
     ),
+    (
+        40,
+        "CAP_CHECKPOINT_RESTORE",
+        "to read programs whose file was replaced",
+    ),
+    (
+        2,
+        "CAP_DAC_READ_SEARCH",
+        "to read programs that only other users may read",
+    ),
+    (34, "CAP_SYSLOG", "to read the kernel's function names"),
 ];
 const CAP_SYS_ADMIN: u32 = 21;
 
 fn privileges() -> Check {
     let held = effective_capabilities();
-    let has = |bit: u32| held >> bit & 1 == 1 || held >> CAP_SYS_ADMIN & 1 == 1;
-    let missing: Vec<_> = NEEDED
-        .iter()
-        .filter(|(bit, ..)| !has(*bit))
-        .map(|(_, name, why)| format!("{name} ({why})"))
-        .collect();
-    if missing.is_empty() {
+    let has = |bit: u32| held >> bit & 1 == 1;
+    let is_admin = has(CAP_SYS_ADMIN);
+    let missing = |capabilities: &[(u32, &str, &str)], stands_for_them: bool| {
+        let missing = capabilities.iter().filter(|(bit, ..)| !has(*bit));
+        let missing = missing.filter(|_| !stands_for_them);
+        let missing = missing.map(|(_, name, why)| format!("{name} ({why})"));
+        missing.collect::<Vec<_>>()
+    };
+    let (needed, wanted) = (missing(&NEEDED, is_admin), missing(&WANTED, false));
+    if needed.is_empty() && !wanted.is_empty() {
+        let detail = format!("may load and attach programs; lacks {}", wanted.join(", "));
+        return check(
+            "privileges",
+            Finding::Limited,
+            detail,
+            "run hangdog with sudo",
+        );
+    }
+    if needed.is_empty() {
         return check(
             "privileges",
             Finding::Good,
@@ -103,8 +137,18 @@ fn privileges() -> Check {
             "",
         );
     }
-    let detail = format!("lacks {}", missing.join(", "));
+    let detail = format!("lacks {}", [needed, wanted].concat().join(", "));
     check("privileges", Finding::Bad, detail, "run hangdog with sudo")
+}
+
+fn namespace() -> Check {
+    let name = "pid namespace";
+    if counts_as_the_kernel() {
+        return check(name, Finding::Good, "the machine's own", "");
+    }
+    let detail = "a container's own: host pids name other processes here";
+    let fix = "run it on the host, or with docker run --pid=host (Kubernetes: hostPID: true)";
+    check(name, Finding::Bad, detail, fix)
 }
 
 fn lockdown() -> Check {
@@ -137,19 +181,19 @@ fn kernel_names() -> Check {
 
 /// What is not seen without a tracepoint.
 const LOST_WITHOUT: [(&str, &str); 8] = [
-    ("sched_", "threads cannot be followed"),
+    ("sched_", "threads cannot be tracked"),
     ("task_", "new threads and names are not seen"),
     (
         "irq_",
-        "wakes by devices look like wakes by the interrupted thread",
+        "wakeups by devices are attributed to the interrupted thread",
     ),
     (
         "softirq_",
-        "wakes by softirqs look like wakes by the interrupted thread",
+        "wakeups by softirqs are attributed to the interrupted thread",
     ),
-    ("hrtimer_", "time-outs look like other interrupts"),
+    ("hrtimer_", "timeouts look like other interrupts"),
     ("block_", "disk requests are not seen"),
-    ("sock_", "sends are not tied to receives"),
+    ("sock_", "sends are not matched to receives"),
     ("", "some detail is not seen"),
 ];
 

@@ -9,12 +9,12 @@ pub type Result<T> = std::result::Result<T, Error>;
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The kernel does not let us load or attach the programs.
-    #[error("cannot {doing}: {source}; `hangdog doctor` says what this machine lacks")]
+    #[error("cannot {doing}: {cause}; `hangdog doctor` says what this machine lacks")]
     Bpf {
         /// What was tried.
         doing: &'static str,
         /// What libbpf said.
-        source: libbpf_rs::Error,
+        cause: libbpf_rs::Error,
     },
     /// A hook without which there is nothing to record is missing.
     #[error(
@@ -33,30 +33,43 @@ pub enum Error {
         /// The most.
         most: usize,
     },
+    /// The kernel counts processes otherwise than we do.
+    #[error(
+        "hangdog runs in a pid namespace of its own (a container): the kernel reports host pids, \
+         which name other processes here; run it on the host, or share the host's namespace: \
+         docker run --pid=host, or in Kubernetes hostPID: true"
+    )]
+    PidNamespace,
     /// A system call failed.
-    #[error("cannot {doing}: {source}")]
+    #[error("cannot {doing}: {cause}")]
     System {
         /// What was tried.
         doing: String,
         /// What the system said.
-        source: std::io::Error,
+        cause: std::io::Error,
     },
     /// The command to record could not be started.
-    #[error("cannot run {command:?}: {source}")]
+    #[error("cannot run {command:?}: {cause}")]
     Command {
         /// The command.
         command: String,
         /// What the system said.
-        source: std::io::Error,
+        cause: std::io::Error,
     },
     /// There is no flight recorder to take a snapshot of.
-    #[error("no flight recorder answers at {}; start one with: sudo hangdog flight", path.display())]
+    #[error("no flight recorder is running at {}; start one with: sudo hangdog flight", path.display())]
     NoFlight {
         /// Its socket.
         path: PathBuf,
     },
+    /// The flight recorder answers somebody else.
+    #[error("only the user who started the flight recorder, usually root, can use {}: try sudo", path.display())]
+    NotAllowed {
+        /// Its socket.
+        path: PathBuf,
+    },
     /// A flight recorder runs already.
-    #[error("a flight recorder runs already and answers at {}", path.display())]
+    #[error("a flight recorder is already running at {}", path.display())]
     FlightRuns {
         /// Its socket.
         path: PathBuf,
@@ -74,15 +87,15 @@ impl Error {
     pub(crate) fn last_os(doing: impl Into<String>) -> Error {
         Error::System {
             doing: doing.into(),
-            source: std::io::Error::last_os_error(),
+            cause: std::io::Error::last_os_error(),
         }
     }
 
     /// A failed system call.
-    pub(crate) fn system(doing: impl Into<String>, source: std::io::Error) -> Error {
+    pub(crate) fn system(doing: impl Into<String>, cause: std::io::Error) -> Error {
         Error::System {
             doing: doing.into(),
-            source,
+            cause,
         }
     }
 }

@@ -1,12 +1,14 @@
-//! The flight recorder: always on, overwriting, asked now and then for what it holds.
+//! The flight recorder: records continuously into overwritten rings, and saves them on request.
 //!
 //! Events stay in the kernel's rings; only definitions are read. Those that the rings have
 //! outlived are folded into a [`Population`], so that memory does not grow with time: what is kept
 //! is who lives now, and what happened since the rings begin. A snapshot copies the rings while
-//! they are written, and is put on disk by a thread of its own: the recorder flies on.
+//! they are written, and is put on disk by a thread of its own: recording continues.
 //!
 //! A snapshot is asked for over a unix socket that only its owner can open: the client writes one
-//! line, the path of the trace to make, and reads one line, `ok ...` or `error ...`.
+//! line, the path of the trace to make, and reads one line, `ok ...` or `error ...`. Before the path
+//! may stand the ids of the user and group that it is for, as `1000 1000 /home/ann/slow.hang`: sudo
+//! told them to the client.
 
 use std::collections::HashMap;
 use std::fs;
@@ -14,24 +16,26 @@ use std::io::{BufRead, BufReader, ErrorKind, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use hangdog_trace::TraceWriter;
+use hangdog_symbols::{Namer, helper};
 use hangdog_trace::meta::{Mode, RecordingState};
 use hangdog_trace::words::StackEnd;
+use hangdog_trace::{Owner, TraceWriter};
 
 use crate::error::{Error, Result};
 use crate::event::Event;
-use crate::owner::hand_over;
+use crate::owner::asked_by;
 use crate::population::Population;
+use crate::privileges::{self, Recorder};
 use crate::procfs;
-use crate::record::{Losses, describe};
+use crate::record::{Losses, describe, unread_files};
 use crate::records::{Definition, What};
 use crate::save::finish;
 use crate::session::{Options, Session};
-use crate::symbols::Namer;
 use crate::system::{monotonic_ns, stop_asked, stop_on_signals};
 use crate::world::{Pending, World};
 
@@ -40,7 +44,7 @@ use crate::world::{Pending, World};
 pub struct Status {
     /// How far back the rings reach on every CPU.
     pub holds: Duration,
-    /// Whether the rings have come round: before that, they hold all since the start.
+    /// Whether the rings have wrapped around: before that, they hold all since the start.
     pub full: bool,
     /// Snapshots taken so far.
     pub snapshots: u64,
@@ -83,14 +87,25 @@ pub fn socket_path() -> PathBuf {
     folder.join("flight.sock")
 }
 
-/// Records until a signal asks to stop.
+/// Records until a signal asks to stop. `begun` is called once privileges have been given up: threads
+/// that the caller starts there have no more than the recorder.
 ///
 /// # Errors
 /// If the kernel does not let us record, or a flight recorder listens at `socket` already.
-pub fn fly(options: &Options, socket: &Path, mut status: impl FnMut(Status)) -> Result<()> {
-    stop_on_signals().map_err(|source| Error::system("handle signals", source))?;
+pub fn fly(
+    options: &Options,
+    socket: &Path,
+    begun: impl FnOnce() -> std::io::Result<()>,
+    mut status: impl FnMut(Status),
+) -> Result<()> {
+    stop_on_signals().map_err(|cause| Error::system("handle signals", cause))?;
+    privileges::check_namespace()?;
+    // Those who read files come from a process that still has all privileges; without it names are
+    // missing, and traces say so.
+    let _ = helper::start();
     let listener = Listener::bind(socket)?;
     let mut flight = Flight::start(options)?;
+    begun().map_err(|cause| Error::system("start a thread", cause))?;
     while !stop_asked() {
         std::thread::sleep(PERIOD);
         flight.keep_up(false)?;
@@ -111,15 +126,24 @@ pub fn fly(options: &Options, socket: &Path, mut status: impl FnMut(Status)) -> 
 /// # Errors
 /// If none answers, or it could not save.
 pub fn snap(socket: &Path, output: &Path) -> Result<Snapshot> {
-    let absent = |_| Error::NoFlight {
-        path: socket.to_owned(),
+    let absent = |cause: std::io::Error| match cause.kind() {
+        ErrorKind::PermissionDenied => Error::NotAllowed {
+            path: socket.to_owned(),
+        },
+        _ => Error::NoFlight {
+            path: socket.to_owned(),
+        },
     };
     let output = std::path::absolute(output)
-        .map_err(|source| Error::system("find the current folder", source))?;
+        .map_err(|cause| Error::system("find the current folder", cause))?;
     let path = output.to_str().filter(|path| !path.contains('\n'));
     let path = path.ok_or_else(|| Error::Snapshot("the path is not plain text".into()))?;
     let mut stream = UnixStream::connect(socket).map_err(absent)?;
-    writeln!(stream, "{path}").map_err(absent)?;
+    let request = Order {
+        path,
+        owner: asked_by(),
+    };
+    writeln!(stream, "{request}").map_err(absent)?;
     let mut answer = String::new();
     BufReader::new(stream)
         .read_line(&mut answer)
@@ -128,8 +152,6 @@ pub fn snap(socket: &Path, output: &Path) -> Result<Snapshot> {
     if let Some(numbers) = answer.strip_prefix("ok ") {
         let mut numbers = numbers.split(' ').filter_map(|number| number.parse().ok());
         if let (Some(events), Some(duration_ns)) = (numbers.next(), numbers.next()) {
-            hand_over(&output)
-                .map_err(|source| Error::system("give the trace to its user", source))?;
             return Ok(Snapshot {
                 events,
                 duration_ns,
@@ -140,6 +162,39 @@ pub fn snap(socket: &Path, output: &Path) -> Result<Snapshot> {
         .strip_prefix("error ")
         .unwrap_or("it ended in the middle");
     Err(Error::Snapshot(reason.to_owned()))
+}
+
+/// What a client asks for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Order<'a> {
+    path: &'a str,
+    owner: Option<Owner>,
+}
+
+impl std::fmt::Display for Order<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        if let Some(Owner { user, group }) = self.owner {
+            write!(f, "{user} {group} ")?;
+        }
+        f.write_str(self.path)
+    }
+}
+
+impl<'a> Order<'a> {
+    /// Reads a client's line; none if it is no order.
+    fn parse(line: &'a str) -> Option<Order<'a>> {
+        let path = line.find('/').and_then(|at| line.get(at..))?;
+        let mut ids = line.strip_suffix(path)?.split_terminator(' ');
+        let owner = match (ids.next(), ids.next(), ids.next()) {
+            (None, ..) => None,
+            (Some(user), Some(group), None) => Some(Owner {
+                user: user.parse().ok()?,
+                group: group.parse().ok()?,
+            }),
+            _ => return None,
+        };
+        Some(Order { path, owner })
+    }
 }
 
 struct Listener {
@@ -158,10 +213,10 @@ impl Listener {
         if let Some(folder) = path.parent()
             && !folder.exists()
         {
-            fs::create_dir_all(folder).map_err(|source| Error::system(doing(), source))?;
+            fs::create_dir_all(folder).map_err(|cause| Error::system(doing(), cause))?;
             let owner_only = fs::Permissions::from_mode(0o700);
             fs::set_permissions(folder, owner_only)
-                .map_err(|source| Error::system(doing(), source))?;
+                .map_err(|cause| Error::system(doing(), cause))?;
         }
         // Nobody answers at it: what is left of one that was killed.
         let _ = fs::remove_file(path);
@@ -170,10 +225,10 @@ impl Listener {
         let socket = UnixListener::bind(path);
         // SAFETY: as above.
         unsafe { libc::umask(before) };
-        let socket = socket.map_err(|source| Error::system(doing(), source))?;
+        let socket = socket.map_err(|cause| Error::system(doing(), cause))?;
         socket
             .set_nonblocking(true)
-            .map_err(|source| Error::system(doing(), source))?;
+            .map_err(|cause| Error::system(doing(), cause))?;
         Ok(Listener {
             socket,
             path: path.to_owned(),
@@ -226,7 +281,8 @@ struct Flight {
     open: Vec<Definition>,
     /// When that first look was over.
     looked: u64,
-    snapshots: u64,
+    /// Snapshots that are on disk.
+    snapshots: Arc<AtomicU64>,
     savers: Vec<JoinHandle<()>>,
     namer: Arc<Mutex<Namer>>,
 }
@@ -235,6 +291,7 @@ impl Flight {
     fn start(options: &Options) -> Result<Flight> {
         let started = monotonic_ns();
         let mut session = Session::start(options)?;
+        privileges::give_up(Recorder::Flight)?;
         let population = procfs::population();
         session.adopt(&population, Duration::ZERO);
         let waiting = session.look_around();
@@ -252,7 +309,7 @@ impl Flight {
             waiting,
             open: Vec::new(),
             looked: monotonic_ns(),
-            snapshots: 0,
+            snapshots: Arc::default(),
             savers: Vec::new(),
             namer: Arc::default(),
         })
@@ -264,7 +321,7 @@ impl Flight {
         Status {
             holds: Duration::from_nanos(monotonic_ns().saturating_sub(since)),
             full: horizon.is_some(),
-            snapshots: self.snapshots,
+            snapshots: self.snapshots.load(Relaxed),
         }
     }
 
@@ -342,22 +399,26 @@ impl Flight {
     fn serve(&mut self, mut client: UnixStream) {
         let mut line = String::new();
         let read = BufReader::new(&client).read_line(&mut line);
-        let path = PathBuf::from(line.trim_end_matches('\n'));
-        let refused = match read {
+        let order = match read {
             Err(why) if why.kind() == ErrorKind::WouldBlock => return,
-            Err(why) => Some(why.to_string()),
-            Ok(_) if !path.is_absolute() => Some("the path must be absolute".to_owned()),
-            Ok(_) => None,
+            Err(why) => Err(why.to_string()),
+            Ok(_) => Order::parse(line.trim_end_matches('\n'))
+                .ok_or_else(|| "the path must be absolute".to_owned()),
         };
-        let begun = match refused {
-            Some(why) => Err(Error::Snapshot(why)),
-            None => self.snapshot(&path),
+        let begun = match order {
+            Err(why) => Err(Error::Snapshot(why)),
+            Ok(order) => self.snapshot(order),
         };
         match begun {
             Ok(save) => {
-                self.snapshots += 1;
-                self.savers
-                    .push(std::thread::spawn(move || answer(&mut client, save())));
+                let snapshots = Arc::clone(&self.snapshots);
+                self.savers.push(std::thread::spawn(move || {
+                    let saved = save();
+                    if saved.is_ok() {
+                        snapshots.fetch_add(1, Relaxed);
+                    }
+                    answer(&mut client, saved);
+                }));
             }
             Err(why) => answer(&mut client, Err(why)),
         }
@@ -366,8 +427,8 @@ impl Flight {
     /// Copies the rings. What is left, to write it all, is given back to be done elsewhere.
     fn snapshot(
         &mut self,
-        output: &Path,
-    ) -> Result<impl FnOnce() -> Result<Snapshot> + Send + 'static> {
+        order: Order<'_>,
+    ) -> Result<impl FnOnce() -> Result<Snapshot> + Send + use<>> {
         // Before the rings are copied: whoever waits now and has no event in them has waited since
         // they begin.
         let looked = self.looked;
@@ -401,7 +462,7 @@ impl Flight {
         let mut meta = describe(&self.session, &self.options, start, Mode::Flight);
         meta.duration_ns = end.saturating_sub(start);
         meta.unwinding = self.session.unwinding();
-        let writer = TraceWriter::create(output, meta.clone())?;
+        let writer = TraceWriter::create_for(order.path, meta.clone(), order.owner)?;
         meta.state = RecordingState::Complete;
 
         let mut world = World::new(start, &self.population);
@@ -433,6 +494,7 @@ impl Flight {
             let mut namer = namer.lock().unwrap_or_else(PoisonError::into_inner);
             let tables = world.into_named(&mut namer, |_, _| ());
             drop(namer);
+            meta.unread = unread_files();
             finish(writer, tables, meta)?;
             Ok(Snapshot {
                 events,
@@ -458,4 +520,31 @@ fn answer(client: &mut UnixStream, saved: Result<Snapshot>) {
     };
     // A client that has gone does not need the answer.
     let _ = writeln!(client, "{line}");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What a client writes is what the recorder reads, and anything else is no order.
+    #[test]
+    fn orders() {
+        let owner = Owner {
+            user: 1000,
+            group: 7,
+        };
+        for (path, owner) in [
+            ("/a b/c.hang", None),
+            ("/a b/1 2 /c.hang", Some(owner)),
+            ("/", Some(owner)),
+        ] {
+            let order = Order { path, owner };
+            assert_eq!(Order::parse(&order.to_string()), Some(order));
+        }
+        for line in [
+            "", "t.hang", "1 /t", "1 x /t", "1 2 3 /t", "-1 2 /t", "t/x", " /t",
+        ] {
+            assert_eq!(Order::parse(line), None, "{line:?}");
+        }
+    }
 }

@@ -1,4 +1,4 @@
-//! The eyes of hangdog: loads the programs of `bpf/`, reads what they write, names what they saw,
+//! Recording: loads the programs of `bpf/`, reads what they write, names what they saw,
 //! and writes a trace.
 //!
 //! ```text
@@ -10,7 +10,8 @@
 //!
 //! [`record`](record::record) makes a trace of everything from start to end;
 //! [`fly`](flight::fly) keeps the last seconds in memory and [`snap`](flight::snap) has them
-//! saved; [`look`](live::look) makes one of a single moment. [`doctor`] tells what this machine allows.
+//! saved; [`look`](live::look) makes one of a single moment. [`doctor`] checks what this machine
+//! supports.
 
 mod bounded;
 pub mod clock;
@@ -22,11 +23,11 @@ pub mod error;
 mod event;
 pub mod flight;
 pub mod live;
-mod memory;
 mod owner;
 mod pace;
 mod perf;
 mod population;
+mod privileges;
 mod procfs;
 mod python;
 pub mod record;
@@ -35,7 +36,6 @@ mod ring;
 mod save;
 mod session;
 mod sockets;
-pub mod symbols;
 pub mod system;
 mod sysv;
 mod unwind;

@@ -10,18 +10,19 @@ use std::collections::{HashMap, HashSet};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
+use hangdog_symbols::{Namer, helper};
 use hangdog_trace::meta::{Meta, Mode, RecordingState};
 use hangdog_trace::{Threads, TraceWriter};
 
-use crate::error::{Error, Result};
-use crate::owner::hand_over;
+use crate::error::Result;
+use crate::owner::asked_by;
 use crate::population::Population;
+use crate::privileges;
 use crate::procfs;
-use crate::record::describe;
+use crate::record::{describe, unread_files};
 use crate::records::{Definition, What};
 use crate::save::finish;
 use crate::session::{Options, Session};
-use crate::symbols::Namer;
 use crate::system::monotonic_ns;
 use crate::world::{Pending, World};
 
@@ -41,7 +42,10 @@ pub fn look(options: &Options, process: &str, output: &Path) -> Result<()> {
         state: RecordingState::Recording,
         ..Meta::default()
     };
-    let writer = TraceWriter::create(output, begin)?;
+    privileges::check_namespace()?;
+    // Without it names are missing, and the trace says so.
+    let _ = helper::start();
+    let writer = TraceWriter::create_for(output, begin, asked_by())?;
     let mut session = Session::for_a_look(options)?;
     let population = procfs::population();
     session.adopt(&population, PATIENCE);
@@ -63,10 +67,10 @@ pub fn look(options: &Options, process: &str, output: &Path) -> Result<()> {
         state: RecordingState::Complete,
         duration_ns: NOMINAL.as_nanos() as u64,
         unwinding: session.unwinding(),
+        unread: unread_files(),
         ..describe(&session, options, start, Mode::Instant)
     };
-    finish(writer, tables, meta)?;
-    hand_over(output).map_err(|source| Error::system("give the trace to its user", source))
+    finish(writer, tables, meta)
 }
 
 /// Walks the copies of stacks among `definitions`, process by process in this `order`; of those for

@@ -187,6 +187,12 @@ fn hurry(tid: libc::pid_t) {
     nice(tid, -20);
 }
 
+/// Has this thread run like any other: one that was started by a thread at idle priority inherits that.
+pub(crate) fn like_any_other() {
+    // SAFETY: gettid has no preconditions.
+    normal(unsafe { libc::gettid() });
+}
+
 fn normal(tid: libc::pid_t) {
     policy(tid, libc::SCHED_OTHER);
     nice(tid, 0);

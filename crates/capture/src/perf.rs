@@ -1,4 +1,4 @@
-//! perf events: the sampling clock, counters, and the kernel's word on mappings.
+//! perf events: the sampling clock, counters, and mapping events.
 //!
 //! A mapping cannot be had from a typed tracepoint, and polling /proc misses programs that live
 //! for milliseconds. A dummy event per CPU with `mmap2` and `comm_exec` tells of every executable
@@ -7,6 +7,8 @@
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::ptr;
 use std::sync::atomic::{AtomicU64, Ordering};
+
+use hangdog_symbols::text::hexadecimal;
 
 use crate::error::{Error, Result};
 use crate::records::{Definition, RawMapping, What, text};
@@ -86,7 +88,7 @@ pub(crate) fn sampling_clock(cpu: usize, hz: u32) -> Result<OwnedFd> {
         flags: FLAG_FREQUENCY | FLAG_DISABLED,
         ..Attributes::default()
     };
-    open(&attributes, cpu).map_err(|source| Error::system("open the sampling clock", source))
+    open(&attributes, cpu).map_err(|cause| Error::system("open the sampling clock", cause))
 }
 
 /// An event that counts all that one CPU does; `class` and `config` say what.
@@ -145,7 +147,7 @@ impl MappingEvents {
                 attributes.flags &= !FLAG_BUILD_ID;
                 open(&attributes, cpu)
             })
-            .map_err(|source| Error::system(doing, source))?;
+            .map_err(|cause| Error::system(doing, cause))?;
         // SAFETY: sysconf has no preconditions.
         let page = unsafe { libc::sysconf(libc::_SC_PAGESIZE) } as usize;
         // SAFETY: a fresh mapping of a descriptor that we own; the result is checked.
@@ -277,11 +279,6 @@ fn parse(kind: u32, misc: u16, body: &[u8]) -> Option<Parsed> {
         }
         _ => None,
     }
-}
-
-/// Lower-case hexadecimal digits.
-pub(crate) fn hexadecimal(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 #[cfg(test)]

@@ -1,25 +1,21 @@
-//! What /proc tells of threads that nobody saw start.
+//! What /proc says of threads whose start was not recorded.
 
 use std::collections::HashMap;
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
 
-use crate::perf::hexadecimal;
+use hangdog_symbols::place::Place;
+use hangdog_symbols::text::text;
+use hangdog_symbols::{Reader, maps};
+
 use crate::population::{Member, Population};
-use crate::records::{RawMapping, text};
+use crate::records::RawMapping;
 
 /// Every thread and its process's executable mappings. What disappears while we look is left out.
 pub(crate) fn population() -> Population {
     let mut population = Population::default();
-    let mut build_ids = HashMap::new();
     for pid in numbers("/proc") {
-        let mut mappings = mappings(pid);
-        for mapping in mappings.iter_mut().filter(|mapping| mapping.is_file()) {
-            mapping.build_id = build_ids
-                .entry(mapping.path.clone())
-                .or_insert_with(|| build_id(&mapped_file(pid, mapping.start, mapping.end)))
-                .clone();
-        }
+        let mappings = mappings(pid);
         let is_kernel = mappings.is_empty() && is_kernel_thread(pid);
         let parent = stat_field(pid, 1)
             .and_then(|text| text.parse().ok())
@@ -43,18 +39,46 @@ pub(crate) fn population() -> Population {
         process.command = command_line(pid).unwrap_or_default();
         process.mappings = mappings;
     }
+    identify(&mut population);
     population
 }
 
-/// The build-id of a file, in hexadecimal; empty if it has none.
-pub(crate) fn build_id(path: &Path) -> String {
-    blazesym::helper::read_elf_build_id(path)
-        .ok()
-        .flatten()
-        // A note of another kind with the same number may be taken for one; those are longer.
-        .filter(|id| id.len() <= 20)
-        .map(|id| hexadecimal(&id))
-        .unwrap_or_default()
+/// Finds the build-ids of all that is mapped; each file is asked once.
+fn identify(population: &mut Population) {
+    let mut files: HashMap<&str, Place> = HashMap::new();
+    for (&pid, company) in &population.processes {
+        for mapping in company.mappings.iter().filter(|mapping| mapping.is_file()) {
+            files
+                .entry(&mapping.path)
+                .or_insert_with(|| mapped_file(pid, mapping));
+        }
+    }
+    let files: Vec<_> = (files.into_iter())
+        .map(|(path, place)| (path.to_owned(), place))
+        .collect();
+    let ids = build_ids(&files);
+    let ids: HashMap<&str, String> = files
+        .iter()
+        .map(|(path, _)| path.as_str())
+        .zip(ids)
+        .collect();
+    let companies = population.processes.values_mut();
+    for mapping in companies.flat_map(|company| &mut company.mappings) {
+        if let Some(id) = ids.get(mapping.path.as_str()) {
+            mapping.build_id.clone_from(id);
+        }
+    }
+}
+
+/// The build-ids of files, in hexadecimal; empty for one that has none, or that cannot be read in time.
+/// With each place stands the path that the file has.
+pub(crate) fn build_ids(files: &[(String, Place)]) -> Vec<String> {
+    static READER: Mutex<Option<Reader>> = Mutex::new(None);
+    let mut reader = READER.lock().unwrap_or_else(PoisonError::into_inner);
+    let ids = reader.get_or_insert_default().build_ids(files).into_iter();
+    // A note of another kind with the same number may be taken for one; those are longer.
+    let id = |id: String| if id.len() <= 40 { id } else { String::new() };
+    ids.map(id).collect()
 }
 
 /// The command line of a process, its arguments divided by blanks; `None` if it has none or is gone.
@@ -73,16 +97,20 @@ pub(crate) const VDSO: &str = "[vdso]";
 
 /// The kernel's own code that every process has, as it lies in this one; `None` if there is none.
 pub(crate) fn vdso() -> Option<Vec<u8>> {
-    let maps = fs::read_to_string("/proc/self/maps").ok()?;
-    let vdso = maps.lines().filter_map(mapping).find(|m| m.path == VDSO)?;
+    let maps = maps::executable(std::process::id());
+    let vdso = maps.iter().find(|mapping| mapping.path == VDSO)?;
     let length = usize::try_from(vdso.end - vdso.start).ok()?;
     // SAFETY: the kernel mapped it readable into this process, where it stays for good.
     Some(unsafe { std::slice::from_raw_parts(vdso.start as *const u8, length) }.to_vec())
 }
 
 /// The file that process `pid` has mapped there, whatever became of its path.
-pub(crate) fn mapped_file(pid: u32, start: u64, end: u64) -> PathBuf {
-    format!("/proc/{pid}/map_files/{start:x}-{end:x}").into()
+pub(crate) fn mapped_file(pid: u32, mapping: &RawMapping) -> Place {
+    Place::Mapped {
+        pid,
+        start: mapping.start,
+        end: mapping.end,
+    }
 }
 
 fn numbers(folder: &str) -> Vec<u32> {
@@ -131,51 +159,15 @@ fn is_kernel_thread(pid: u32) -> bool {
 }
 
 pub(crate) fn mappings(pid: u32) -> Vec<RawMapping> {
-    let Ok(maps) = fs::read(format!("/proc/{pid}/maps")) else {
-        return Vec::new();
-    };
-    String::from_utf8_lossy(&maps)
-        .lines()
-        .filter_map(mapping)
+    maps::executable(pid)
+        .into_iter()
+        .map(RawMapping::from)
         .collect()
-}
-
-/// One line of /proc/PID/maps, if it is executable.
-fn mapping(line: &str) -> Option<RawMapping> {
-    let mut words = line.splitn(6, ' ');
-    let (start, end) = words.next()?.split_once('-')?;
-    let permissions = words.next()?;
-    let file_offset = words.next()?;
-    let path = words.nth(2).unwrap_or("").trim_start();
-    let number = |text| u64::from_str_radix(text, 16).ok();
-    permissions.contains('x').then_some(())?;
-    Some(RawMapping {
-        start: number(start)?,
-        end: number(end)?,
-        file_offset: number(file_offset)?,
-        path: path.to_owned(),
-        build_id: String::new(),
-    })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    /// A line of maps is read with a path that has blanks; data and nonsense are passed over.
-    #[test]
-    fn maps_lines_are_read() {
-        let line = "7f00-7fff r-xp 00001000 fe:00 77                         /a b/c.so";
-        let read = mapping(line).unwrap();
-        assert_eq!(
-            (read.start, read.end, read.file_offset),
-            (0x7f00, 0x7fff, 0x1000)
-        );
-        assert_eq!(read.path, "/a b/c.so");
-        assert_eq!(mapping("7f00-7fff rw-p 00000000 00:00 0"), None);
-        assert_eq!(mapping("nonsense"), None);
-        assert_eq!(mapping("7f00-7fff r-xp 00000000 00:00 0").unwrap().path, "");
-    }
 
     /// This very process is found with its threads and its own code.
     #[test]

@@ -6,10 +6,9 @@
 //! definition of its own.
 
 pub(crate) mod chain;
-mod interpreter;
 mod text;
 
-pub(crate) use interpreter::{Interpreter, Known};
+pub(crate) use hangdog_symbols::interpreter::{Interpreter, Known};
 
 /// What begins the words that stand for Python functions: no address does.
 const FRAME: u64 = 1 << 62;

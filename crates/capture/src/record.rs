@@ -4,20 +4,21 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
+use hangdog_symbols::{Namer, helper, unread};
 use hangdog_trace::TraceWriter;
-use hangdog_trace::meta::{Clock, Meta, Mode, RecordingState};
+use hangdog_trace::meta::{Clock, Meta, Mode, RecordingState, Unread};
 use hangdog_trace::tables::Loss;
 use hangdog_trace::words::LossKind;
 
 use crate::clock;
 use crate::command::Command;
 use crate::error::{Error, Result};
-use crate::owner::hand_over;
+use crate::owner::asked_by;
 use crate::pace::Guard;
+use crate::privileges::{self, Recorder};
 use crate::procfs;
 use crate::save::{Saver, finish};
 use crate::session::{Options, Session};
-use crate::symbols::Namer;
 use crate::system::{machine, monotonic_ns, stop_asked, stop_on_signals, unix_ns};
 use crate::world::{Pending, World};
 
@@ -85,6 +86,8 @@ const LATENESS_NS: u64 = 2_000_000;
 const TABLES_PATIENCE: Duration = Duration::from_millis(500);
 /// How long a command that was asked to end is waited for.
 const PATIENCE: Duration = Duration::from_secs(5);
+/// The same where a signal asked us to end, which should take 5 s in all.
+const HURRIED_PATIENCE: Duration = Duration::from_millis(1500);
 
 /// What `meta.json` says of a recording that begins at `start` (ns of CLOCK_MONOTONIC).
 pub(crate) fn describe(session: &Session, options: &Options, start: u64, mode: Mode) -> Meta {
@@ -112,6 +115,16 @@ pub(crate) fn describe(session: &Session, options: &Options, start: u64, mode: M
         yardstick: options.yardstick.clone(),
         ..Meta::default()
     }
+}
+
+/// The files of which names or unwind rules are missing because they could not be read.
+pub(crate) fn unread_files() -> Vec<Unread> {
+    let files = unread().into_iter().map(|unread| Unread {
+        reason: unread.reason.text().to_owned(),
+        files: unread.files as u64,
+        example: unread.example,
+    });
+    files.collect()
 }
 
 /// Counts what is lost, and writes a row whenever there is something new.
@@ -211,28 +224,32 @@ pub fn record(
     mut progress: impl FnMut(Progress),
     hung: impl FnOnce(),
 ) -> Result<Outcome> {
-    stop_on_signals().map_err(|source| Error::system("handle signals", source))?;
+    stop_on_signals().map_err(|cause| Error::system("handle signals", cause))?;
+    privileges::check_namespace()?;
+    // Those who read files come from a process that still has all privileges; without it names are
+    // missing, and the trace says so.
+    let _ = helper::start();
     // Before the programs are loaded: a bad path should be told at once.
     let begin = Meta {
         state: RecordingState::Recording,
         ..Meta::default()
     };
-    let writer = TraceWriter::create(&request.output, begin)?;
-    let recorded = Recording::start(request, writer).and_then(|mut recording| {
+    let writer = TraceWriter::create_for(&request.output, begin, asked_by())?;
+    // A recording that never began leaves no empty trace behind: the writer sees to it.
+    Recording::start(request, writer).and_then(|mut recording| {
         let end = recording.run(&mut progress);
         if let Err(why @ Error::Command { .. }) = end {
+            // Its thread has the writer, and may not be left with it.
+            let _ = recording.saver.join();
             return Err(why);
         }
         let command = recording.command.take();
         let finished = recording.finish(&mut progress);
         let hangs = matches!(end, Ok(End::Hung));
         let outcome = end.and_then(|end| {
-            let outcome = finished?;
-            hand_over(&request.output)
-                .map_err(|source| Error::system("give the trace to its user", source))?;
             Ok(Outcome {
                 exit_code: end.exit_code(),
-                ..outcome
+                ..finished?
             })
         });
         if let (true, Some(mut command)) = (hangs, command) {
@@ -242,21 +259,7 @@ pub fn record(
             command.end(PATIENCE);
         }
         outcome
-    });
-    if recorded.is_err() {
-        // A recording that never began leaves no empty trace behind; one with data is kept.
-        remove_if_empty(&request.output);
-    }
-    recorded
-}
-
-fn remove_if_empty(trace: &std::path::Path) {
-    let only_meta = std::fs::read_dir(trace)
-        .is_ok_and(|mut files| files.all(|f| f.is_ok_and(|f| f.file_name() == "meta.json")));
-    if only_meta {
-        // It is ours: `create` refuses a path that exists.
-        let _ = std::fs::remove_dir_all(trace);
-    }
+    })
 }
 
 struct Recording<'a> {
@@ -283,6 +286,9 @@ impl<'a> Recording<'a> {
         };
         let start = monotonic_ns();
         let mut session = Session::start(&request.options)?;
+        privileges::give_up(Recorder::Record {
+            command: command.is_some(),
+        })?;
         let cursor = session.rings.oldest();
         let population = procfs::population();
         session.adopt(&population, TABLES_PATIENCE);
@@ -372,7 +378,11 @@ impl<'a> Recording<'a> {
                 };
                 command.terminate();
                 terminating = true;
-                end = Some(Instant::now() + PATIENCE);
+                let patience = match stop_asked() {
+                    true => HURRIED_PATIENCE,
+                    false => PATIENCE,
+                };
+                end = Some(Instant::now() + patience);
             }
         }
     }
@@ -415,6 +425,7 @@ impl<'a> Recording<'a> {
         self.meta.state = RecordingState::Complete;
         self.meta.duration_ns = end - self.start;
         self.meta.unwinding = self.session.unwinding();
+        self.meta.unread = unread_files();
         finish(writer, tables, self.meta)?;
         Ok(Outcome {
             exit_code: None,

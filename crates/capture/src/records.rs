@@ -143,6 +143,18 @@ impl RawMapping {
     }
 }
 
+impl From<hangdog_symbols::maps::Mapping> for RawMapping {
+    fn from(mapping: hangdog_symbols::maps::Mapping) -> RawMapping {
+        RawMapping {
+            start: mapping.start,
+            end: mapping.end,
+            file_offset: mapping.file_offset,
+            path: mapping.path,
+            build_id: String::new(),
+        }
+    }
+}
+
 const STACK: u32 = 1;
 const FORK: u32 = 2;
 const EXEC: u32 = 3;
@@ -254,11 +266,7 @@ impl Definition {
     }
 }
 
-/// The text before the first NUL.
-pub(crate) fn text(bytes: &[u8]) -> String {
-    let end = bytes.iter().position(|&b| b == 0).unwrap_or(bytes.len());
-    String::from_utf8_lossy(&bytes[..end]).into_owned()
-}
+pub(crate) use hangdog_symbols::text::text;
 
 #[cfg(test)]
 mod tests {

@@ -157,7 +157,7 @@ impl Rings {
     }
 
     /// When the oldest record of the CPU whose ring reaches back least was made, ns of
-    /// CLOCK_MONOTONIC: from then on all CPUs are complete. `None` while no ring has come round.
+    /// CLOCK_MONOTONIC: from then on all CPUs are complete. `None` while no ring has wrapped around.
     pub(crate) fn horizon(&self) -> Option<u64> {
         let Cursor(oldest) = self.oldest();
         oldest
@@ -213,7 +213,7 @@ impl Rings {
             .collect()
     }
 
-    /// Copies all that is there, of each CPU without a gap: where the writer has come round
+    /// Copies all that is there, of each CPU without a gap: where the writer has wrapped around
     /// meanwhile, what lies before is left out.
     pub(crate) fn snapshot(&self, into: &mut Vec<Event>) {
         for cpu in 0..self.cpus {

@@ -148,9 +148,9 @@ fn has_function(btf: &Btf<'_>, name: &str) -> bool {
 }
 
 fn kernel_types() -> Result<Btf<'static>> {
-    Btf::from_vmlinux().map_err(|source| Error::Bpf {
+    Btf::from_vmlinux().map_err(|cause| Error::Bpf {
         doing: "read the kernel's types",
-        source,
+        cause,
     })
 }
 
@@ -159,17 +159,17 @@ fn open(storage: &mut MaybeUninit<OpenObject>) -> Result<skeleton::OpenHangdogSk
     libbpf_rs::set_print(None);
     HangdogSkelBuilder::default()
         .open(storage)
-        .map_err(|source| Error::Bpf {
+        .map_err(|cause| Error::Bpf {
             doing: "open the BPF programs",
-            source,
+            cause,
         })
 }
 
 /// CPUs that records can come from.
 pub(crate) fn cpu_count() -> Result<usize> {
-    let cpus = libbpf_rs::num_possible_cpus().map_err(|source| Error::Bpf {
+    let cpus = libbpf_rs::num_possible_cpus().map_err(|cause| Error::Bpf {
         doing: "count the CPUs",
-        source,
+        cause,
     })?;
     if cpus > MOST_CPUS {
         return Err(Error::TooManyCpus {
@@ -218,7 +218,7 @@ impl Session {
         let online = || (0..cpus).filter(|&cpu| is_online(cpu));
         let mut counters = match options.sample_hz {
             1.. => Counters::probe(trial.counted, first_cpu()),
-            0 => Counters::none(trial.counted, "not asked for (--sample)"),
+            0 => Counters::none(trial.counted, "not requested (--sample)"),
         };
         // The object must outlive everything that borrows from it; one per process, for its life.
         let storage: &'static mut MaybeUninit<OpenObject> =
@@ -237,16 +237,16 @@ impl Session {
         open.maps
             .events
             .set_max_entries((cpus as u32) << shift)
-            .map_err(|source| Error::Bpf {
+            .map_err(|cause| Error::Bpf {
                 doing: "size the event rings",
-                source,
+                cause,
             })?;
         open.maps
             .definitions
             .set_max_entries(definitions_size(cpus))
-            .map_err(|source| Error::Bpf {
+            .map_err(|cause| Error::Bpf {
                 doing: "size the definitions ring",
-                source,
+                cause,
             })?;
         let unwinds = options.stacks && cfg!(target_arch = "x86_64");
         let rows = if unwinds {
@@ -267,9 +267,9 @@ impl Session {
                 (cpus as u32) << STACK_CACHE_SHIFT,
             ),
         ] {
-            map.set_max_entries(entries).map_err(|source| Error::Bpf {
+            map.set_max_entries(entries).map_err(|cause| Error::Bpf {
                 doing: "size the tables",
-                source,
+                cause,
             })?;
         }
 
@@ -290,7 +290,7 @@ impl Session {
                 continue;
             }
             let reason = if name == CALL_HOOK && !options.transfers {
-                "not asked for (--transfers)"
+                "not requested (--transfers)"
             } else if !has_tracepoint(&btf, name) {
                 "this kernel does not have it"
             } else {
@@ -310,9 +310,9 @@ impl Session {
             });
         }
 
-        let mut skeleton = open.load().map_err(|source| Error::Bpf {
+        let mut skeleton = open.load().map_err(|cause| Error::Bpf {
             doing: "load the BPF programs",
-            source,
+            cause,
         })?;
         counters.open(&skeleton.maps.counter_events, online())?;
         hooks.extend(counters.hooks());
@@ -392,10 +392,10 @@ impl Session {
                     Ok(link) if self.transfers.has(name) => self.transfers.add(link),
                     Ok(link) if self.handoffs.has(name) => self.handoffs.add(link),
                     Ok(link) => links.push(link),
-                    Err(source) if REQUIRED.contains(&name) => {
-                        return Err(Error::Bpf { doing, source });
+                    Err(cause) if REQUIRED.contains(&name) => {
+                        return Err(Error::Bpf { doing, cause });
                     }
-                    Err(source) => absent.push((name.to_owned(), source.to_string())),
+                    Err(cause) => absent.push((name.to_owned(), cause.to_string())),
                 }
                 continue;
             }
@@ -409,7 +409,7 @@ impl Session {
                 };
                 let link = program
                     .attach_perf_event(clock.as_raw_fd())
-                    .map_err(|source| Error::Bpf { doing, source })?;
+                    .map_err(|cause| Error::Bpf { doing, cause })?;
                 // The link owns the descriptor from here on, and closes it.
                 let _ = clock.into_raw_fd();
                 links.push(link);
@@ -484,7 +484,7 @@ impl Session {
 
     fn run_pass(&mut self, section: &str) -> Result<Option<Vec<u8>>> {
         let doing = "look at all threads and files";
-        let failed = |source| Error::Bpf { doing, source };
+        let failed = |cause| Error::Bpf { doing, cause };
         let mut programs = self.skeleton.object_mut().progs_mut();
         let is_pass = |program: &ProgramMut<'_>| program.autoload() && program.section() == section;
         let Some(pass) = programs.find(is_pass) else {
@@ -495,7 +495,7 @@ impl Session {
         Iter::new(&link)
             .map_err(failed)?
             .read_to_end(&mut bytes)
-            .map_err(|source| Error::system(doing, source))?;
+            .map_err(|cause| Error::system(doing, cause))?;
         Ok(Some(bytes))
     }
 
@@ -538,9 +538,9 @@ impl Session {
         for mappings in &mut self.mappings {
             self.lost_mappings += mappings.drain(into);
         }
-        self.definitions.consume().map_err(|source| Error::Bpf {
+        self.definitions.consume().map_err(|cause| Error::Bpf {
             doing: "read the definitions ring",
-            source,
+            cause,
         })?;
         into.append(&mut self.defined.lock().unwrap_or_else(PoisonError::into_inner));
         Ok(())
@@ -648,9 +648,9 @@ fn open_definitions(
     map: &impl MapCore,
     into: Arc<Mutex<Vec<Definition>>>,
 ) -> Result<RingBuffer<'static>> {
-    let failed = |source| Error::Bpf {
+    let failed = |cause| Error::Bpf {
         doing: "open the definitions ring",
-        source,
+        cause,
     };
     let mut builder = RingBufferBuilder::new();
     let take = move |bytes: &[u8]| {

@@ -2,68 +2,65 @@
 
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
-/// CLOCK_MONOTONIC, ns: the clock of every record.
-pub(crate) fn monotonic_ns() -> u64 {
-    let mut time = libc::timespec {
-        tv_sec: 0,
-        tv_nsec: 0,
-    };
-    // SAFETY: `time` is a valid place for the result; the clock always exists.
-    unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &mut time) };
-    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
-}
+use hangdog_symbols::end_by;
 
-/// The wall clock at a moment of CLOCK_MONOTONIC, ns since 1970.
-pub(crate) fn unix_ns(monotonic: u64) -> u64 {
-    let now = SystemTime::now()
-        .duration_since(SystemTime::UNIX_EPOCH)
-        .unwrap_or(Duration::ZERO);
-    (now.as_nanos() as u64).saturating_sub(monotonic_ns().saturating_sub(monotonic))
-}
-
-/// Host name, kernel release and machine.
-pub(crate) fn machine() -> (String, String, String) {
-    // SAFETY: utsname is arrays of bytes, for which zero is valid; uname fills them.
-    let mut names: libc::utsname = unsafe { std::mem::zeroed() };
-    // SAFETY: a valid place for the result.
-    unsafe { libc::uname(&mut names) };
-    let text = |field: &[libc::c_char]| {
-        crate::records::text(&field.iter().map(|&c| c as u8).collect::<Vec<_>>())
-    };
-    (
-        text(&names.nodename),
-        text(&names.release),
-        text(&names.machine),
-    )
-}
-
-/// Whether the running kernel, since its start, is the one that recorded `host`, `kernel` at
-/// `started_unix_ns`: only then do its addresses mean the same.
-pub fn is_this_boot(host: &str, kernel: &str, started_unix_ns: u64) -> bool {
-    let (here, release, _) = machine();
-    // CLOCK_MONOTONIC stands still in suspend; CLOCK_BOOTTIME would not, but errs to "no" less.
-    here == host && release == kernel && unix_ns(0) <= started_unix_ns
-}
+pub(crate) use hangdog_symbols::boot::{machine, monotonic_ns, unix_ns};
 
 static STOP: AtomicBool = AtomicBool::new(false);
 
-extern "C" fn on_signal(_: libc::c_int) {
-    STOP.store(true, Ordering::Relaxed);
+/// How long may pass from the first signal to the end, seconds.
+const END_WITHIN: u32 = 5;
+/// How long files are still read then, for names: what is left is for writing them.
+const READ_FOR: Duration = Duration::from_millis(3500);
+/// What ends a process that did not end in time.
+const LATE: &[u8] =
+    b"hangdog: not finished 5 s after the request to stop; what was written is kept\n";
+const LATE_CODE: libc::c_int = 2;
+
+extern "C" fn on_signal(signal: libc::c_int) {
+    let is_second = STOP.swap(true, Ordering::Relaxed);
+    // SAFETY: both may be called in a signal handler, and take plain numbers.
+    unsafe {
+        // A terminal that goes tells so more than once.
+        if is_second && signal != libc::SIGHUP {
+            libc::_exit(128 + signal);
+        }
+        if !is_second {
+            libc::alarm(END_WITHIN);
+        }
+    }
+    end_by(monotonic_ns() + READ_FOR.as_nanos() as u64);
 }
 
-/// From now on SIGINT, SIGTERM and SIGHUP ask to stop instead of ending the process.
+extern "C" fn on_alarm(_: libc::c_int) {
+    // SAFETY: both may be called in a signal handler; the bytes live for ever.
+    unsafe {
+        libc::write(2, LATE.as_ptr().cast(), LATE.len());
+        libc::_exit(LATE_CODE);
+    }
+}
+
+/// From now on SIGINT, SIGTERM and SIGHUP ask to stop instead of ending the process: the first one
+/// within 5 s, whatever is stuck, the second one at once.
 ///
 /// # Errors
 /// If the system does not let signals be handled.
 pub fn stop_on_signals() -> io::Result<()> {
-    for signal in [libc::SIGINT, libc::SIGTERM, libc::SIGHUP] {
-        // SAFETY: a zeroed sigaction is valid; the handler only stores to an atomic, which is
-        // allowed in a signal handler.
+    let asked = on_signal as *const () as usize;
+    let handlers = [
+        (libc::SIGINT, asked),
+        (libc::SIGTERM, asked),
+        (libc::SIGHUP, asked),
+        (libc::SIGALRM, on_alarm as *const () as usize),
+    ];
+    for (signal, handler) in handlers {
+        // SAFETY: a zeroed sigaction is valid; the handlers do what is allowed in one: atomic
+        // stores, the clock, alarm, write and _exit.
         let failed = unsafe {
             let mut action: libc::sigaction = std::mem::zeroed();
-            action.sa_sigaction = on_signal as *const () as usize;
+            action.sa_sigaction = handler;
             libc::sigaction(signal, &action, std::ptr::null_mut())
         };
         if failed != 0 {

@@ -23,6 +23,7 @@ use std::collections::{HashMap, HashSet};
 use std::os::fd::BorrowedFd;
 use std::time::{Duration, Instant};
 
+use hangdog_symbols::time_left;
 use hangdog_trace::meta::Unwinding;
 use hangdog_trace::words::StackEnd;
 use hangdog_unwind::{End, Registers, Rule};
@@ -45,6 +46,9 @@ const LAST_PATIENCE: Duration = Duration::from_secs(5);
 const PATIENCE_NS: u64 = 2_000_000_000;
 /// Deepest walk, as `bpf/records.h` has it.
 const MOST_FRAMES: usize = 127;
+/// What a hung Python program was doing can only be read at the start of a recording, by way of its
+/// interpreter's file: on a busy machine that takes a second.
+const INTERPRETER_PATIENCE: u32 = 4;
 
 /// A copy whose rules are being made, with the code that its process had.
 struct Waiting {
@@ -93,7 +97,8 @@ impl Unwinder {
         })
     }
 
-    /// Takes over who is alive at the start, and waits a little for their tables.
+    /// Takes over who is alive at the start, and waits for their tables as long as `patience`, for
+    /// Pythons [`INTERPRETER_PATIENCE`] times as long.
     pub(crate) fn adopt(&mut self, population: &Population, patience: Duration) {
         let mut threads: HashMap<u32, usize> = HashMap::new();
         for member in population.threads.values() {
@@ -108,9 +113,13 @@ impl Unwinder {
             }
         }
         self.publish();
-        let end = Instant::now() + patience;
+        let start = Instant::now();
         while self.library.is_busy() {
-            let left = end.saturating_duration_since(Instant::now());
+            let patience = match self.library.awaits_interpreter() {
+                true => patience * INTERPRETER_PATIENCE,
+                false => patience,
+            };
+            let left = (start + patience).saturating_duration_since(Instant::now());
             if left.is_zero() {
                 break;
             }
@@ -164,7 +173,8 @@ impl Unwinder {
         }
         self.publish();
         self.load_tables(Duration::ZERO);
-        let end = Instant::now() + LAST_PATIENCE;
+        // Of what is left where the recording was asked to stop, names need their share.
+        let end = Instant::now() + LAST_PATIENCE.min(time_left() / 2);
         loop {
             self.walk_copies(definitions, now.saturating_sub(PATIENCE_NS));
             let left = end.saturating_duration_since(Instant::now());

@@ -15,12 +15,12 @@ use hangdog_trace::object::{Object, ObjectKind};
 use hangdog_trace::words::{Left, StackEnd};
 
 use crate::event::{Event, Happening, Switch};
-use crate::memory::{Memory, ProcessMemory, copy_from};
 use crate::procfs;
 use crate::python::chain::{self, Numbers, Runtime};
 use crate::records::{Definition, StackCopy, What};
 use crate::sockets::{self, Description};
 use crate::sysv;
+use hangdog_symbols::memory::{Memory, ProcessMemory, copy_from};
 
 const KERNEL_FRAMES: usize = 64;
 /// So much of a stack is copied: twice what most programs ever have there.

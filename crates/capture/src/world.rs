@@ -6,6 +6,7 @@
 
 mod handoffs;
 
+use hangdog_symbols::{Namer, Origin, Process};
 use hangdog_trace::Tables;
 use hangdog_trace::ids::{IDLE, KERNEL_PROCESS, NO_STACK, NONE, StackId, Upid, Utid};
 use hangdog_trace::tables::{
@@ -18,7 +19,6 @@ use crate::code::{AddressSpace, Code};
 use crate::event::{Event, Happening};
 use crate::population::Population;
 use crate::records::{Definition, What};
-use crate::symbols::{Namer, Origin, Process};
 use crate::system::unix_ns;
 
 struct ThreadState {

@@ -1,12 +1,15 @@
 //! The command line as definitions alone: help, completions and man pages are made from them.
 
 use crate::stall::Stall;
-use crate::units::{Moment, Size, Span};
 use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
+use hangdog_export::View;
+use hangdog_report::select::Bounds;
+use hangdog_report::units::{Moment, Size, Span};
+use hangdog_report::which::Wanted;
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-/// Says why a program hung.
+/// Explain why a program hung.
 ///
 /// hangdog records what every thread of the system does, and names the cause of a hang in one
 /// sentence, with the evidence.
@@ -14,14 +17,14 @@ use std::path::PathBuf;
 #[command(
     version,
     max_term_width = 100,
-    after_help = "Exit status: 0 found and fine, 1 nothing found, 2 bad use or bad input; \
-                  record passes on its command's own.\n\
+    after_help = "Exit status: 0 success, 1 nothing found, 2 usage or input error; \
+                  record exits with the status of its command.\n\
                   Times need a unit: 1.234s, 52ms, 98us. \
-                  NO_COLOR turns colours off; output to a file or a pipe has none.\n\
-                  HANGDOG_SOCKET names the socket of flight and snap."
+                  NO_COLOR turns colours off; output to a file or a pipe is never coloured.\n\
+                  HANGDOG_SOCKET sets the socket that flight and snap use."
 )]
 pub struct Cli {
-    /// What to do.
+    /// The subcommand.
     #[command(subcommand)]
     pub command: Command,
 }
@@ -29,39 +32,41 @@ pub struct Cli {
 /// The subcommands.
 #[derive(Subcommand, Debug)]
 pub enum Command {
-    /// Record the whole system, while a command runs, for some time or until Ctrl-C
+    /// Record the whole system while a command runs, for a time, or until Ctrl-C
     Record(RecordArgs),
-    /// Record always, into memory that is overwritten, until Ctrl-C
+    /// Record continuously into a memory ring, until Ctrl-C
     Flight(FlightArgs),
-    /// Save what the running flight recorder holds as a trace; it flies on
+    /// Save the ring of the running flight recorder as a trace; it keeps recording
     Snap(SnapArgs),
-    /// Record always, and save and explain hangs by itself, until Ctrl-C
+    /// Record continuously and save and explain each hang, until Ctrl-C
     Watch(WatchArgs),
     /// List the hangs that watch caught
     Hangs(HangsArgs),
-    /// Say what this machine allows and lacks, and how to fix it
+    /// Check what this machine supports, and how to fix what is missing
     Doctor(DoctorArgs),
-    /// Say what a trace holds: when, where, threads, events, loss, size
+    /// Show what a trace contains: when, where, threads, events, loss, size
     Info(InfoArgs),
-    /// Show where each thread's time went
+    /// Show the time of each thread by state
     Threads(ThreadsArgs),
-    /// Tell what one thread did, interval by interval
+    /// Show what one thread did, interval by interval
     Story(StoryArgs),
-    /// Find the problems in a trace and explain the worst
+    /// Find the problems in a trace and explain the worst one
     Why(WhyArgs),
     /// List the problems in a trace, worst first
     Problems(ProblemsArgs),
-    /// Say why an edge of a verdict is believed
+    /// Show the evidence for an edge of a verdict, and the other candidates
     Explain(ExplainArgs),
     /// Build the graph of causes: count it, or draw a part
     Graph(GraphArgs),
-    /// List the functions that time went to
+    /// Show a trace in the browser: the verdict and a timeline of all threads
+    Open(OpenArgs),
+    /// List the functions that took the most time
     Top(TopArgs),
     /// Draw a flame graph
     Flame(FlameArgs),
-    /// Write a trace in another tool's format
+    /// Convert a trace to another tool's format
     Export(ExportArgs),
-    /// Measure what basic operations cost on this machine, in a minute and without root
+    /// Measure what basic operations cost on this machine; takes 80 s, needs no root
     Numbers(NumbersArgs),
     /// Print the completion script of a shell
     #[command(hide = true)]
@@ -72,7 +77,7 @@ pub enum Command {
     /// Write the man pages into a directory
     #[command(hide = true)]
     Man {
-        /// Where to; it must exist.
+        /// The directory, which must exist.
         #[arg(value_hint = ValueHint::DirPath)]
         directory: PathBuf,
     },
@@ -84,11 +89,11 @@ pub struct RecordArgs {
     /// Name of the trace [default: hangdog-DATE-TIME.hang]
     #[arg(short, long, value_name = "TRACE", value_hint = ValueHint::AnyPath)]
     pub output: Option<PathBuf>,
-    /// Stop after this time
+    /// Stop recording after this time
     #[arg(long = "for", value_name = "DURATION")]
     pub duration: Option<Span>,
-    /// If the command is not done after this time, tell what it waits for, save the trace, and end
-    /// the command with its process group; the exit code is then 124, as of timeout(1)
+    /// If the command still runs after this time, print what it waits for, save the trace and end
+    /// the command's process group; the exit status is then 124, as with timeout(1)
     #[arg(
         long,
         value_name = "DURATION",
@@ -96,23 +101,23 @@ pub struct RecordArgs {
         conflicts_with = "duration"
     )]
     pub limit: Option<Span>,
-    /// Record no stacks: cheaper, and less can be explained
+    /// Record no stacks: lower overhead, but less can be explained
     #[arg(long)]
     pub no_stacks: bool,
-    /// Samples a second of what each CPU runs; 0 turns that and hardware counters off
+    /// CPU samples per second on each CPU; 0 disables sampling and hardware counters
     #[arg(long, value_name = "HZ", default_value_t = 250, value_parser = clap::value_parser!(u32).range(..=20_000))]
     pub sample: u32,
-    /// Memory for the rings of all CPUs together
+    /// Memory for the rings of all CPUs together, in bytes; takes K, M or G
     #[arg(long, value_name = "SIZE", default_value = "64M")]
     pub memory: Size,
-    /// Memory for unwind tables, which all processes share
+    /// Memory for unwind tables, shared by all processes, in bytes; takes K, M or G
     #[arg(long, value_name = "SIZE", default_value = "64M")]
     pub unwind_memory: Size,
-    /// Record all transfers of bytes, through pipes and eventfds too; costs a hook on every system
-    /// call (otherwise: of sockets, up to 50,000 a second on a CPU)
+    /// Record every socket, pipe and eventfd read and write; adds a hook to every system call
+    /// [default: socket I/O only, at most 50,000 records per second and CPU]
     #[arg(long)]
     pub transfers: bool,
-    /// Command to start and to record until it ends
+    /// Command to run; recording stops when it exits
     #[arg(last = true, value_name = "COMMAND", value_hint = ValueHint::CommandWithArguments)]
     pub command: Vec<OsString>,
 }
@@ -120,16 +125,16 @@ pub struct RecordArgs {
 /// Arguments of `flight`.
 #[derive(Args, Debug)]
 pub struct FlightArgs {
-    /// Memory for the rings of all CPUs together
+    /// Memory for the rings of all CPUs together, in bytes; takes K, M or G
     #[arg(long, value_name = "SIZE", default_value = "128M")]
     pub memory: Size,
-    /// Memory for unwind tables, which all processes share
+    /// Memory for unwind tables, shared by all processes, in bytes; takes K, M or G
     #[arg(long, value_name = "SIZE", default_value = "64M")]
     pub unwind_memory: Size,
-    /// Record no stacks: cheaper, and less can be explained
+    /// Record no stacks: lower overhead, but less can be explained
     #[arg(long)]
     pub no_stacks: bool,
-    /// Samples a second of what each CPU runs; 0 turns that and hardware counters off
+    /// CPU samples per second on each CPU; 0 disables sampling and hardware counters
     #[arg(long, value_name = "HZ", default_value_t = 100, value_parser = clap::value_parser!(u32).range(..=20_000))]
     pub sample: u32,
 }
@@ -142,32 +147,32 @@ pub struct SnapArgs {
     pub output: Option<PathBuf>,
 }
 
-/// Where hangs are kept unless told otherwise.
+/// The default directory of saved hangs.
 const HANGS: &str = "/var/lib/hangdog/hangs";
 
 /// Arguments of `watch`.
 #[derive(Args, Debug)]
 pub struct WatchArgs {
-    /// A window that leaves unread for so long what its display sent does not answer
+    /// Treat a window as unresponsive after it leaves display events unread this long
     #[arg(long, value_name = "DURATION", default_value = "2s")]
     pub window_limit: Span,
-    /// A thread that should come round at least this often: THREAD:DURATION or
-    /// PROCESS/THREAD:DURATION; can be given again
+    /// Treat a thread as stalled if it makes no voluntary context switch for this long:
+    /// THREAD:DURATION or PROCESS/THREAD:DURATION; repeatable
     #[arg(long, value_name = "THREAD:DURATION")]
     pub stall: Vec<Stall>,
-    /// Wait no longer than this, from its begin, for a hang to end before it is saved
+    /// Save a hang this long after it begins, even if it still lasts; otherwise when it ends
     #[arg(long, value_name = "DURATION", default_value = "10s")]
     pub most: Span,
-    /// Leave so much time between two that are saved
+    /// Minimum time between two saved hangs
     #[arg(long, value_name = "DURATION", default_value = "30s")]
     pub pause: Span,
-    /// Where hangs are kept
+    /// Directory of saved hangs
     #[arg(long, value_name = "DIRECTORY", default_value = HANGS, value_hint = ValueHint::DirPath)]
     pub dir: PathBuf,
-    /// Disk space for traces; the oldest go first
+    /// Disk space for traces, in bytes (K, M or G); the oldest are deleted first
     #[arg(long, value_name = "SIZE", default_value = "2G")]
     pub keep: Size,
-    /// How to record
+    /// Recording options
     #[command(flatten)]
     pub flight: FlightArgs,
 }
@@ -175,20 +180,37 @@ pub struct WatchArgs {
 /// Arguments of `hangs`.
 #[derive(Args, Debug)]
 pub struct HangsArgs {
-    /// Tell all of the hang with this signature, or the only one that begins so
+    /// Show the hang with this signature, or the only one with this prefix
     pub signature: Option<String>,
-    /// Where hangs are kept
+    /// Directory of saved hangs
     #[arg(long, value_name = "DIRECTORY", default_value = HANGS, value_hint = ValueHint::DirPath)]
     pub dir: PathBuf,
-    /// Answer in JSON (docs/JSON.md)
+    /// Print JSON (docs/JSON.md)
     #[arg(long)]
     pub json: bool,
+}
+
+/// Arguments of `open`.
+#[derive(Args, Debug)]
+pub struct OpenArgs {
+    /// The trace [default: list those in the current directory, and the hangs that watch caught]
+    #[arg(value_hint = ValueHint::DirPath)]
+    pub trace: Option<PathBuf>,
+    /// Print the address without starting a browser
+    #[arg(long)]
+    pub no_browser: bool,
+    /// Loopback port to listen on; 0 picks a free port
+    #[arg(long, value_name = "PORT", default_value_t = 0)]
+    pub port: u16,
+    /// Directory of the hangs that watch saved
+    #[arg(long, value_name = "DIRECTORY", default_value = HANGS, value_hint = ValueHint::DirPath)]
+    pub dir: PathBuf,
 }
 
 /// Arguments of `doctor`.
 #[derive(Args, Debug)]
 pub struct DoctorArgs {
-    /// Answer in JSON (docs/JSON.md)
+    /// Print JSON (docs/JSON.md)
     #[arg(long)]
     pub json: bool,
 }
@@ -199,20 +221,33 @@ pub struct InfoArgs {
     /// The trace
     #[arg(value_hint = ValueHint::DirPath)]
     pub trace: PathBuf,
-    /// Answer in JSON (docs/JSON.md)
+    /// Check every byte of the trace against its checksums
+    #[arg(long)]
+    pub verify: bool,
+    /// Print JSON (docs/JSON.md)
     #[arg(long)]
     pub json: bool,
 }
 
-/// A part of a trace's time.
+/// A time range of a trace.
 #[derive(Args, Debug, Clone, Copy)]
 pub struct WindowArgs {
-    /// Look at the trace from this time on: 1.234s after its start
+    /// Start of the time range: 1.234s after the start of the trace [default: its start]
     #[arg(long, value_name = "TIME")]
     pub from: Option<Moment>,
-    /// Look at it up to this time: 1.234s after its start, +5ms after --from, or end
+    /// End of the time range: 1.234s after the start of the trace, +5ms after --from, or end
+    /// [default: end]
     #[arg(long, value_name = "TIME")]
     pub to: Option<Moment>,
+}
+
+impl From<WindowArgs> for Bounds {
+    fn from(args: WindowArgs) -> Bounds {
+        Bounds {
+            from: args.from,
+            to: args.to,
+        }
+    }
 }
 
 /// Arguments of `threads`.
@@ -221,7 +256,7 @@ pub struct ThreadsArgs {
     /// The trace
     #[arg(value_hint = ValueHint::DirPath)]
     pub trace: PathBuf,
-    /// When
+    /// The time range
     #[command(flatten)]
     pub window: WindowArgs,
     /// Only threads of this process: pid or name
@@ -233,7 +268,7 @@ pub struct ThreadsArgs {
     /// Sort by this column: names and ids ascending, times and counts descending
     #[arg(long, value_name = "COLUMN", default_value = "running")]
     pub sort: Column,
-    /// Answer in JSON (docs/JSON.md)
+    /// Print JSON (docs/JSON.md)
     #[arg(long)]
     pub json: bool,
 }
@@ -249,19 +284,19 @@ pub enum Column {
     Thread,
     /// Thread id
     Tid,
-    /// Life within the window
+    /// Lifetime within the time range
     Time,
     /// Time on a CPU
     Running,
-    /// Time woken and without a CPU
+    /// Time runnable after a wakeup, without a CPU
     Runnable,
-    /// Time after being taken off a CPU
+    /// Time runnable after a preemption
     Preempted,
     /// Time waiting for something other than a CPU
     Blocked,
     /// Time lost to interrupts
     Interrupted,
-    /// How often it came on a CPU
+    /// Number of switches to a CPU
     Switches,
     /// Longest wait
     Longest,
@@ -276,13 +311,13 @@ pub struct StoryArgs {
     /// The thread: tid, name, or process/thread
     #[arg(long, value_name = "THREAD")]
     pub thread: String,
-    /// When
+    /// The time range
     #[command(flatten)]
     pub window: WindowArgs,
-    /// Tell no more than this many intervals
+    /// Show at most this many intervals [default: all]
     #[arg(long, value_name = "N")]
     pub limit: Option<usize>,
-    /// Answer in JSON (docs/JSON.md)
+    /// Print JSON (docs/JSON.md)
     #[arg(long)]
     pub json: bool,
 }
@@ -290,21 +325,33 @@ pub struct StoryArgs {
 /// Which problem of a trace.
 #[derive(Args, Debug)]
 pub struct Which {
-    /// Explain this problem of those found, 1 being the worst
+    /// Explain problem N, where 1 is the worst [default: the worst]
     #[arg(long, value_name = "N", conflicts_with = "thread", value_parser = clap::value_parser!(u32).range(1..))]
     pub problem: Option<u32>,
-    /// Explain what held up this thread: tid, name, or process/thread
+    /// Explain what held up a thread: tid, name, or process/thread
     #[arg(long, value_name = "THREAD")]
     pub thread: Option<String>,
-    /// Explain what held up this process most: pid, name, or how the name begins
+    /// Explain what held up a process the longest: pid, name, or a prefix of the name
     #[arg(long, value_name = "PROCESS", conflicts_with_all = ["problem", "thread"])]
     pub process: Option<String>,
-    /// When
+    /// The time range
     #[command(flatten)]
     pub window: WindowArgs,
-    /// Compare with another recording, in which it went well
+    /// Compare with a recording of a run that went well
     #[arg(long, value_name = "TRACE", value_hint = ValueHint::DirPath)]
     pub baseline: Option<PathBuf>,
+}
+
+impl Which {
+    /// The selection.
+    pub fn wanted(&self) -> Wanted<'_> {
+        Wanted {
+            problem: self.problem,
+            thread: self.thread.as_deref(),
+            process: self.process.as_deref(),
+            window: self.window.into(),
+        }
+    }
 }
 
 /// Arguments of `why`.
@@ -313,28 +360,28 @@ pub struct WhyArgs {
     /// The trace
     #[arg(required_unless_present = "live", value_hint = ValueHint::DirPath)]
     pub trace: Option<PathBuf>,
-    /// Who waits for whom now, without a recording: what holds up this process (pid or name), or
-    /// the one that is held up worst
+    /// Show what holds up a process (pid or name) now, without recording [default: the process
+    /// that is held up the longest]
     #[arg(long, value_name = "PROCESS", num_args = 0..=1, default_missing_value = "",
           conflicts_with_all = ["trace", "problem", "thread", "from", "to", "baseline", "whole", "forget"])]
     pub live: Option<String>,
-    /// Keep what was seen as this trace
+    /// Save the snapshot as a trace
     #[arg(short, long, value_name = "TRACE", requires = "live", value_hint = ValueHint::AnyPath)]
     pub output: Option<PathBuf>,
     /// Which problem
     #[command(flatten)]
     pub which: Which,
-    /// Explain the recorded command's whole run: where its time went [default: where no problem
-    /// takes a fifth of it]
+    /// Explain where the time of the recorded command went over its whole run [default: only if no
+    /// problem takes a fifth of it]
     #[arg(long, conflicts_with_all = ["problem", "thread", "process", "from", "to"])]
     pub whole: bool,
-    /// Ask nothing: take what the evidence favours
+    /// Ask nothing; choose the likeliest answers
     #[arg(long)]
     pub yes: bool,
-    /// Take back an answer of earlier, by its number in the trace's answers.toml
+    /// Delete an earlier answer, by its number in answers.toml of the trace; repeatable
     #[arg(long, value_name = "N")]
     pub forget: Vec<u32>,
-    /// Answer in JSON (docs/JSON.md); asks nothing
+    /// Print JSON (docs/JSON.md); asks nothing
     #[arg(long)]
     pub json: bool,
 }
@@ -345,13 +392,13 @@ pub struct ProblemsArgs {
     /// The trace
     #[arg(value_hint = ValueHint::DirPath)]
     pub trace: PathBuf,
-    /// List those of this process alone: pid, name, or how the name begins
+    /// List only problems of this process: pid, name, or a prefix of the name
     #[arg(long, value_name = "PROCESS")]
     pub process: Option<String>,
-    /// Leave out those that took less time
+    /// List only problems of at least this duration [default: all]
     #[arg(long, value_name = "DURATION")]
     pub min: Option<Span>,
-    /// Answer in JSON (docs/JSON.md)
+    /// Print JSON (docs/JSON.md)
     #[arg(long)]
     pub json: bool,
 }
@@ -365,10 +412,10 @@ pub struct ExplainArgs {
     /// Which problem
     #[command(flatten)]
     pub which: Which,
-    /// The edge: the number of the step under 'How it came about' that it leads on from
+    /// The edge, by the number of the step under 'How it came about' where it begins
     #[arg(value_name = "EDGE", value_parser = clap::value_parser!(u32).range(1..))]
     pub step: u32,
-    /// Answer in JSON (docs/JSON.md)
+    /// Print JSON (docs/JSON.md)
     #[arg(long)]
     pub json: bool,
 }
@@ -379,36 +426,36 @@ pub struct GraphArgs {
     /// The trace
     #[arg(value_hint = ValueHint::DirPath)]
     pub trace: PathBuf,
-    /// Draw a part, in Graphviz's language: dot -Tsvg makes a picture of it
+    /// Draw a part of the graph as Graphviz DOT; render it with dot -Tsvg
     #[arg(long, conflicts_with = "json")]
     pub dot: bool,
-    /// Where the drawing goes; - for standard output
+    /// File for the drawing; - for standard output
     #[arg(short, long, value_name = "FILE", default_value = "-", requires = "dot", value_hint = ValueHint::FilePath)]
     pub output: PathBuf,
-    /// Draw what led to this problem of those that why finds, 1 being the worst
+    /// Draw what led to problem N of why, where 1 is the worst
     #[arg(long, value_name = "N", requires = "dot", conflicts_with_all = ["thread", "from", "to"], value_parser = clap::value_parser!(u32).range(1..))]
     pub around: Option<u32>,
-    /// Draw what led to this thread's doings: tid, name, or process/thread
+    /// Draw what led to this thread's activity: tid, name, or process/thread
     #[arg(long, value_name = "THREAD", requires = "dot")]
     pub thread: Option<String>,
-    /// When
+    /// The time range
     #[command(flatten)]
     pub window: WindowArgs,
-    /// Go back along so many edges between threads
+    /// Follow at most this many edges between threads
     #[arg(long, value_name = "D", default_value_t = 6, requires = "dot")]
     pub depth: usize,
-    /// Answer in JSON (docs/JSON.md)
+    /// Print JSON (docs/JSON.md)
     #[arg(long)]
     pub json: bool,
 }
 
-/// Some threads, within a part of a trace's time.
+/// Threads and a time range.
 #[derive(Args, Debug, Clone)]
 pub struct SelectionArgs {
-    /// Only these threads: tid, name, process/thread, or process/ for all of a process
+    /// Only these threads: tid, name, process/thread, or process/ for all threads of a process
     #[arg(long, value_name = "THREAD")]
     pub thread: Option<String>,
-    /// When
+    /// The time range
     #[command(flatten)]
     pub window: WindowArgs,
 }
@@ -419,19 +466,19 @@ pub struct TopArgs {
     /// The trace
     #[arg(value_hint = ValueHint::DirPath)]
     pub trace: PathBuf,
-    /// Of what
+    /// Which threads and time range
     #[command(flatten)]
     pub selection: SelectionArgs,
-    /// Sort by a function's own time, or by that with what it called
+    /// Sort by self time, or by total time with callees
     #[arg(long, value_name = "TIME", default_value = "self")]
     pub by: TopBy,
-    /// Time on a CPU (samples), or time blocked
+    /// Count on-CPU samples, or time blocked
     #[arg(long, default_value = "on-cpu")]
     pub view: TopView,
-    /// List so many functions; 0 for all
+    /// List at most N functions; 0 lists all
     #[arg(short = 'n', value_name = "N", default_value_t = 20)]
     pub limit: usize,
-    /// Answer in JSON (docs/JSON.md)
+    /// Print JSON (docs/JSON.md)
     #[arg(long)]
     pub json: bool,
 }
@@ -439,19 +486,19 @@ pub struct TopArgs {
 /// What `top` sorts by.
 #[derive(ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TopBy {
-    /// Where the function was innermost
+    /// Time with the function innermost on the stack
     #[value(name = "self")]
     Own,
-    /// Where it was on the stack at all
+    /// Time with the function anywhere on the stack
     Total,
 }
 
 /// What `top` counts.
 #[derive(ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TopView {
-    /// Samples of what ran
+    /// CPU samples
     OnCpu,
-    /// Time blocked, by where
+    /// Time blocked, by location
     OffCpu,
 }
 
@@ -461,13 +508,13 @@ pub struct FlameArgs {
     /// The trace
     #[arg(value_hint = ValueHint::DirPath)]
     pub trace: PathBuf,
-    /// Where the picture goes, an SVG file; - for standard output
+    /// SVG file to write; - for standard output
     #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub output: PathBuf,
-    /// What is drawn
+    /// What to draw
     #[arg(long, default_value = "on-cpu")]
     pub view: FoldView,
-    /// Of what
+    /// Which threads and time range
     #[command(flatten)]
     pub selection: SelectionArgs,
 }
@@ -475,12 +522,22 @@ pub struct FlameArgs {
 /// The weighted stacks that there are.
 #[derive(ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FoldView {
-    /// Samples of what ran
+    /// CPU samples
     OnCpu,
-    /// Time blocked, by where; and time waiting for a CPU
+    /// Time blocked, by location; and time waiting for a CPU
     OffCpu,
-    /// Time blocked, by where and by who ended it
+    /// Time blocked, by location and by the thread that ended it
     Wakes,
+}
+
+impl From<FoldView> for View {
+    fn from(view: FoldView) -> View {
+        match view {
+            FoldView::OnCpu => View::OnCpu,
+            FoldView::OffCpu => View::OffCpu,
+            FoldView::Wakes => View::Wakes,
+        }
+    }
 }
 
 /// Arguments of `export`.
@@ -489,16 +546,26 @@ pub struct ExportArgs {
     /// The trace
     #[arg(value_hint = ValueHint::DirPath)]
     pub trace: PathBuf,
-    /// For whom
-    #[arg(long)]
-    pub format: ExportFormat,
-    /// Where it goes; - for standard output
-    #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath)]
-    pub output: PathBuf,
-    /// Which stacks, for folded [default: on-cpu]
+    /// Output format
+    #[arg(long, required_unless_present = "html", requires = "output")]
+    pub format: Option<ExportFormat>,
+    /// File to write; - for standard output
+    #[arg(short, long, value_name = "FILE", requires = "format", value_hint = ValueHint::FilePath)]
+    pub output: Option<PathBuf>,
+    /// Write a problem as one HTML page of at most 10 MB that opens offline: the verdict and the
+    /// tracks around it. It contains names of threads, functions and files, and command lines
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["format", "output", "view", "thread", "from", "to"], value_hint = ValueHint::FilePath)]
+    pub html: Option<PathBuf>,
+    /// The problem for --html, where 1 is the worst [default: 1]
+    #[arg(long, value_name = "N", requires = "html", value_parser = clap::value_parser!(u32).range(1..))]
+    pub problem: Option<u32>,
+    /// Omit command lines, the host name and the directories of paths from the HTML page
+    #[arg(long, requires = "html")]
+    pub redact: bool,
+    /// Which stacks to fold, for --format folded [default: on-cpu]
     #[arg(long)]
     pub view: Option<FoldView>,
-    /// Of what
+    /// Which threads and time range
     #[command(flatten)]
     pub selection: SelectionArgs,
 }
@@ -506,40 +573,40 @@ pub struct ExportArgs {
 /// The formats that `export` writes.
 #[derive(ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ExportFormat {
-    /// Perfetto's protobuf: open it at ui.perfetto.dev, or with trace_processor
+    /// Perfetto protobuf, for ui.perfetto.dev and trace_processor
     Perfetto,
-    /// The Firefox Profiler's JSON: open it at profiler.firefox.com
+    /// Firefox Profiler JSON, for profiler.firefox.com
     Firefox,
-    /// Folded stacks: for flamegraph.pl, speedscope and others
+    /// Folded stacks, for flamegraph.pl, speedscope and others
     Folded,
 }
 
 /// Arguments of `numbers`.
 #[derive(Args, Debug)]
 pub struct NumbersArgs {
-    /// Where files are made and removed: the file system that is measured
+    /// Directory for temporary files, on the file system to measure
     #[arg(long, value_name = "DIR", default_value = ".", value_hint = ValueHint::DirPath)]
     pub dir: PathBuf,
-    /// Measure for 12 seconds instead of 80: wider spreads
+    /// Measure for 12 s instead of 80 s, with wider spreads
     #[arg(long)]
     pub quick: bool,
-    /// Measure only what begins with this, as memory. or thread.create; may be repeated
+    /// Measure only figures whose name begins with this, as memory. or thread.create; repeatable
     #[arg(long, value_name = "NAME")]
     pub only: Vec<String>,
-    /// Show what was measured last on this machine, and measure nothing
+    /// Show the last measurements on this machine without measuring
     #[arg(long, conflicts_with_all = ["quick", "only", "dir"])]
     pub stored: bool,
-    /// Show what differs between two answers of --json by more than their spread
+    /// Show where two --json outputs differ by more than their spread
     #[arg(long, num_args = 2, value_names = ["A", "B"], value_hint = ValueHint::FilePath,
           conflicts_with_all = ["quick", "only", "dir", "stored", "plot"])]
     pub compare: Vec<PathBuf>,
-    /// Say how each figure is measured, and measure nothing
+    /// Print how each figure is measured, without measuring
     #[arg(long, conflicts_with_all = ["quick", "only", "dir", "stored", "compare", "plot", "json"])]
     pub list: bool,
-    /// Draw the curves too, as an SVG picture
+    /// Also draw the curves to an SVG file
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub plot: Option<PathBuf>,
-    /// Answer in JSON
+    /// Print JSON
     #[arg(long)]
     pub json: bool,
 }

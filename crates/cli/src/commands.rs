@@ -11,6 +11,7 @@ mod hangs;
 mod info;
 mod man;
 mod numbers;
+mod open;
 mod problems;
 mod record;
 mod snap;
@@ -48,6 +49,7 @@ pub fn run(command: Command) -> Result<ExitCode> {
         Command::Explain(args) => explain::run(&args)?,
         Command::Graph(args) => graph::run(&args)?,
         Command::Numbers(args) => return numbers::run(&args),
+        Command::Open(args) => open::run(&args)?,
         Command::Top(args) => top::run(&args)?,
         Command::Flame(args) => flame::run(&args)?,
         Command::Export(args) => export::run(&args)?,

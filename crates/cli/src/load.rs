@@ -1,95 +1,56 @@
-//! Opening a trace and making its timeline, with a progress bar where somebody waits.
+//! Opening a trace, with a progress bar where somebody waits.
 
-use crate::loss::Loss;
 use crate::status::StatusLine;
 use anyhow::Result;
-use hangdog_capture::symbols::{Namer, Origin, Process};
-use hangdog_capture::system::is_this_boot;
-use hangdog_timeline::Timeline;
+use hangdog_report::case::STEPS;
+use hangdog_report::{Case, Loading, Recording};
+use hangdog_symbols::boot::is_this_boot;
+use hangdog_symbols::{Namer, Origin, Process};
 use hangdog_trace::ids::ModuleId;
-use hangdog_trace::meta::RecordingState;
-use hangdog_trace::stacks::StackTable;
-use hangdog_trace::tables::{
-    Frames, Interrupts, Lifecycle, Mappings, Modules, Switches, Symbols, Wakes,
-};
-use hangdog_trace::{Threads, Trace};
+use hangdog_trace::tables::{Frames, Mappings, Modules, Symbols};
+use hangdog_trace::{StackTable, Trace};
 use indicatif::{ProgressBar, ProgressStyle};
 use std::collections::HashMap;
 use std::path::Path;
-use std::time::{Duration, Instant};
 
 /// A trace with what every report on threads needs of it.
-pub struct Recording {
-    pub trace: Trace,
-    pub loss: Loss,
-    pub switches: Switches,
-    pub wakes: Wakes,
-    pub interrupts: Interrupts,
-    pub threads: Threads,
-    pub timeline: Timeline,
-    /// How long it took to make the timeline, of the whole time to load.
-    pub timeline_took: Duration,
+///
+/// # Errors
+/// What is wrong with the trace, in a sentence.
+pub fn recording(path: &Path) -> Result<Recording> {
+    Recording::load(path, &mut Steps::new())
 }
 
-impl Recording {
-    /// Reads the trace at `path`.
-    ///
-    /// # Errors
-    /// What is wrong with the trace, in a sentence.
-    pub fn load(path: &Path) -> Result<Recording> {
-        let trace = Trace::open(path)?;
-        let steps = Steps::new(5);
-        steps.next("switches");
-        let switches: Switches = trace.read()?;
-        steps.next("wakes");
-        let wakes: Wakes = trace.read()?;
-        steps.next("interrupts");
-        let interrupts: Interrupts = trace.read()?;
-        steps.next("threads");
-        let threads = Threads::new(&trace.read::<Lifecycle>()?);
-        let mut loss = Loss::of(&trace)?;
-        steps.next("timeline");
-        let end = trace.meta().duration_ns;
-        let began = Instant::now();
-        let timeline = Timeline::build(&switches, &wakes, &interrupts, &threads, end);
-        let timeline_took = began.elapsed();
-        loss.missing_switches = Some(timeline.missing_switches());
-        Ok(Recording {
-            trace,
-            loss,
-            switches,
-            wakes,
-            interrupts,
-            threads,
-            timeline,
-            timeline_took,
-        })
-    }
+/// A trace with all that a diagnosis reads of it.
+///
+/// # Errors
+/// What is wrong with the trace, in a sentence.
+pub fn case(path: &Path) -> Result<Case> {
+    Case::load(path, &mut Steps::new())
 }
 
-/// The stacks of a trace. Functions get their names at the end of a recording: if it was cut
-/// short, they are named now, as far as this machine still has what was recorded.
+/// A trace's stacks.
 ///
 /// # Errors
 /// What is wrong with the trace, in a sentence.
 pub fn stacks(trace: &Trace) -> Result<StackTable> {
-    let frames: Frames = trace.read()?;
-    let modules: Modules = trace.read()?;
-    let mut symbols: Symbols = trace.read()?;
-    if trace.meta().state == RecordingState::Recording {
-        name_now(trace, &modules, &frames, &mut symbols)?;
-    }
-    Ok(StackTable::new(trace.read()?, frames, modules, symbols))
+    hangdog_report::case::stacks(trace, &mut Steps::new())
 }
 
-fn name_now(
+/// Names the functions of a recording that was cut short, as far as this machine still has what
+/// was recorded.
+///
+/// # Errors
+/// What is wrong with the trace, in a sentence.
+pub fn name_functions(
     trace: &Trace,
     modules: &Modules,
     frames: &Frames,
     symbols: &mut Symbols,
+    progress: impl FnMut(usize, usize),
 ) -> Result<()> {
     let meta = trace.meta();
-    let threads = Threads::new(&trace.read::<Lifecycle>()?);
+    let threads = trace.threads()?;
     let mappings: Mappings = trace.read()?;
     let mut mapped_from: HashMap<ModuleId, u64> = HashMap::new();
     for (&module, &offset) in mappings.module.iter().zip(&mappings.file_offset) {
@@ -110,10 +71,7 @@ fn name_now(
         process: &process,
         mapped_from: &|module| mapped_from.get(&module).copied(),
     };
-    let mut line = StatusLine::new();
-    Namer::default().name(modules, frames, &origin, symbols, |done, of| {
-        line.show(|| format!("naming functions: {done} of {of} frames"));
-    });
+    Namer::default().name(modules, frames, &origin, symbols, progress);
     Ok(())
 }
 
@@ -121,18 +79,34 @@ fn name_now(
 struct Steps(ProgressBar);
 
 impl Steps {
-    fn new(count: u64) -> Steps {
-        let bar = ProgressBar::new(count);
+    fn new() -> Steps {
+        let bar = ProgressBar::new(STEPS);
         let style = ProgressStyle::with_template("{bar:30} {pos}/{len} {msg} {elapsed}");
         if let Ok(style) = style {
             bar.set_style(style);
         }
         Steps(bar)
     }
+}
 
-    fn next(&self, what: &'static str) {
+impl Loading for Steps {
+    fn step(&mut self, what: &'static str) {
         self.0.set_message(what);
         self.0.inc(1);
+    }
+
+    fn name_functions(
+        &mut self,
+        trace: &Trace,
+        modules: &Modules,
+        frames: &Frames,
+        symbols: &mut Symbols,
+    ) -> Result<()> {
+        self.0.finish_and_clear();
+        let mut line = StatusLine::new();
+        name_functions(trace, modules, frames, symbols, |done, of| {
+            line.show(|| format!("naming functions: {done} of {of} frames"));
+        })
     }
 }
 

@@ -1,4 +1,4 @@
-//! The `hangdog` command: arguments in, text or JSON out. What it says is found out elsewhere.
+//! The `hangdog` command: arguments in, text or JSON out. Other crates do the analysis.
 
 /// Says a line on standard error. Where nobody hears it any more, as when the terminal is gone from
 /// which a recorder was started, the work goes on.
@@ -9,24 +9,13 @@ macro_rules! say {
     }};
 }
 
-mod answers_file;
 mod args;
-mod case;
 mod commands;
-mod describe;
-mod exported;
-mod format;
 mod load;
-mod loss;
 mod new_trace;
 mod output;
-mod samples;
-mod select;
 mod stall;
 mod status;
-mod story;
-mod units;
-mod which;
 mod whole_file;
 mod yardstick;
 
@@ -34,16 +23,19 @@ use clap::Parser;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
+    hangdog_symbols::helper::run_if_asked();
     let cli = args::Cli::parse();
     match commands::run(cli.command) {
         Ok(code) => code,
         Err(error) if output::is_closed_pipe(&error) => ExitCode::SUCCESS,
         Err(error) => {
             say!("hangdog: {error:#}");
-            ExitCode::from(match error.downcast_ref::<select::NothingFound>() {
-                Some(_) => commands::NOTHING_FOUND,
-                None => commands::BAD_INPUT,
-            })
+            ExitCode::from(
+                match error.downcast_ref::<hangdog_report::select::NothingFound>() {
+                    Some(_) => commands::NOTHING_FOUND,
+                    None => commands::BAD_INPUT,
+                },
+            )
         }
     }
 }

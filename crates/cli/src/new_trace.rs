@@ -1,7 +1,7 @@
-//! A trace that is made: what it is called, and what is said of it when it is there.
+//! A new trace: its name, and the line that is printed when it is saved.
 
-use crate::format;
 use hangdog_capture::clock;
+use hangdog_report::format;
 use hangdog_trace::Trace;
 use std::path::{Path, PathBuf};
 

@@ -1,10 +1,10 @@
-//! A thread that should come round, as people type it: `render:500ms`, `app/main loop:2s`.
+//! A thread to watch for stalls, as people type it: `render:500ms`, `app/main loop:2s`.
 
-use crate::units::Span;
+use hangdog_report::units::Span;
 use hangdog_watch::stalls::Selector;
 use std::str::FromStr;
 
-/// Which threads, and how long may pass until they come round.
+/// Which threads, and after how long they are stalled.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Stall {
     pub selector: Selector,
@@ -23,7 +23,7 @@ impl FromStr for Stall {
             selector: names.parse().map_err(str::to_owned)?,
             limit: limit
                 .parse()
-                .map_err(|why: crate::units::UnitError| why.to_string())?,
+                .map_err(|why: hangdog_report::units::UnitError| why.to_string())?,
         })
     }
 }

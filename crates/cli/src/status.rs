@@ -31,7 +31,7 @@ impl StatusLine {
         self.bar.is_some()
     }
 
-    /// Shows a text, unless the last one is too fresh.
+    /// Shows a text, unless the last one is too recent.
     pub fn show(&mut self, text: impl FnOnce() -> String) {
         let fresh = self.shown.is_some_and(|shown| shown.elapsed() < PERIOD);
         if let Some(bar) = self.bar.as_ref().filter(|_| !fresh) {

@@ -1,8 +1,14 @@
 //! Files that a command writes for others: whole or absent under the name that was asked for.
+//!
+//! Root may write into a folder that a user owns. A regular file is always a new one, made under a
+//! name that did not exist and renamed: nothing that is there is written to, and a link that bears
+//! the name is replaced. What is written to in place (a pipe, a terminal, `/dev/null`) is looked at
+//! once it is open, and reached by a link only if nobody else can have planted that.
 
 use anyhow::{Context, Result, bail};
 use std::fs::{self, File};
 use std::io::{self, BufWriter, Write};
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::Path;
 use tempfile::NamedTempFile;
 
@@ -34,13 +40,14 @@ impl WholeFile {
                 bail!("{}: it is a directory, name a file", cannot());
             }
             // A device or pipe must not be replaced by a file.
-            Ok(found) if !found.is_file() => {
-                let stream: Box<dyn Write> = Box::new(
-                    File::options()
-                        .write(true)
-                        .open(path)
-                        .with_context(cannot)?,
-                );
+            Ok(found) if !found.is_file() && !is_foreign_link(path) => {
+                let stream = File::options().write(true).open(path);
+                let stream = stream.with_context(cannot)?;
+                let kind = stream.metadata().with_context(cannot)?.file_type();
+                if kind.is_file() || kind.is_block_device() {
+                    bail!("{}: not a pipe and not a terminal", cannot());
+                }
+                let stream: Box<dyn Write> = Box::new(stream);
                 return Ok(WholeFile::Stream(BufWriter::with_capacity(BUFFER, stream)));
             }
             _ => {}
@@ -73,6 +80,14 @@ impl WholeFile {
             }
         }
     }
+}
+
+/// Whether a link is there that neither root made nor who runs this.
+fn is_foreign_link(path: &Path) -> bool {
+    // SAFETY: geteuid has no preconditions.
+    let own = unsafe { libc::geteuid() };
+    fs::symlink_metadata(path)
+        .is_ok_and(|found| found.is_symlink() && ![0, own].contains(&found.uid()))
 }
 
 impl Write for WholeFile {
@@ -110,6 +125,24 @@ mod tests {
         file.finish(&path)?;
         assert_eq!(fs::read(&path)?, b"new");
         assert_eq!(fs::read_dir(dir.path())?.count(), 1);
+        Ok(())
+    }
+
+    /// Through a link that somebody else planted nothing is written: it is replaced.
+    #[test]
+    fn foreign_links_are_replaced() -> Result<()> {
+        let dir = tempfile::tempdir()?;
+        let path = dir.path().join("a.svg");
+        std::os::unix::fs::symlink("/dev/null", &path)?;
+        if std::os::unix::fs::lchown(&path, Some(54_321), None).is_err() {
+            eprintln!("NOT RUN: foreign_links_are_replaced: needs root");
+            return Ok(());
+        }
+        let mut file = WholeFile::create(&path)?;
+        file.write_all(b"new")?;
+        file.finish(&path)?;
+        assert!(fs::symlink_metadata(&path)?.is_file());
+        assert_eq!(fs::read(&path)?, b"new");
         Ok(())
     }
 

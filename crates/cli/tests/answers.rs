@@ -2,7 +2,7 @@
 //! the next run, and when the file is damaged.
 //!
 //! `golden/asked.trace` leaves open for whom main waits: worker is the likeliest with 3.5 of 7.5
-//! (it ended three such waits, the last among them), helper and the time-out have 2 each. The
+//! (it ended three such waits, the last among them), helper and the timeout have 2 each. The
 //! terminal is that of `script`, which is on every Debian.
 
 use hangdog_trace::{Meta, text};
@@ -89,12 +89,12 @@ fn an_answer_is_asked_kept_replayed_and_taken_back() {
     let dir = traces();
     let screen = at_terminal(&dir, "why asked.hang", "2\n");
     for shown in [
-        "app waited for a condition: who should have ended that?\n",
+        "app waited for a condition: who should have ended this wait?\n",
         "  from 0.110000 s for 100 ms\n",
         "  at pthread_cond_timedwait < next_job < main_loop\n",
         "  1. app/worker (47 %)",
         "  2. app/helper (27 %)",
-        "  3. its own time-out",
+        "  3. its own timeout",
         "  4. none of these",
         "Which? [1;",
         "app was held up for 100 ms: app/helper waited for the disk in fsync.\n",
@@ -133,7 +133,7 @@ fn an_answer_is_asked_kept_replayed_and_taken_back() {
     assert!(says.contains("has no answer 1"), "{says}");
 }
 
-/// That it is none of the possibilities is an answer too: the wait is then laid to nobody.
+/// That it is none of the possibilities is an answer too: the wait is then attributed to nobody.
 #[test]
 fn none_of_them_is_an_answer() {
     let dir = traces();
@@ -165,7 +165,7 @@ fn yes_takes_the_defaults_and_says_so() {
     assert!(!screen.contains("Which?"), "{screen}");
     assert!(screen.contains("app/worker ran decode"), "{screen}");
     assert!(
-        screen.contains("* by default, as --yes asks for"),
+        screen.contains("* by default, because of --yes"),
         "{screen}"
     );
     assert!(!answers_of(&dir).exists());
@@ -179,7 +179,7 @@ fn a_pipe_is_not_asked() {
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
     assert_eq!(output.status.code(), Some(0));
     assert!(!text.contains("Which?"), "{text}");
-    assert!(text.contains("since this is no terminal"), "{text}");
+    assert!(text.contains("this is not a terminal"), "{text}");
 }
 
 /// A damaged file is refused with its line and exit status 2 by all that go by answers; it stays

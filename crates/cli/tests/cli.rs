@@ -180,7 +180,7 @@ fn why_json() {
     assert_golden("page.why.json", &text);
 }
 
-/// A circle of waits, broken by a time-out.
+/// A circle of waits, broken by a timeout.
 #[test]
 fn why_knot() {
     let text = Fixture::new("knot").text(&["why", "t.hang"]);
@@ -240,7 +240,7 @@ fn why_whole_by_default() {
 fn why_whole_of_no_command() {
     let fixture = Fixture::of("process app 300\nthread app app 300\nend 1ms");
     let error = fixture.refusal(&["why", "t.hang", "--whole"], 2);
-    assert!(error.contains("no run of a command"), "{error}");
+    assert!(error.contains("was not recorded with a command"), "{error}");
 }
 
 /// All problems, worst first, each with its verdict in a sentence.

@@ -147,13 +147,13 @@ fn refusals() {
     let idle =
         Fixture::of("process app 100\nthread main app 100\n0 cpu0 switch idle -> main\nend 1ms");
     for (fixture, args, status, says) in [
-        (&idle, &["top", "t.hang"][..], 1, "no samples"),
-        (&idle, &["flame", "t.hang", "-o", "a"], 1, "no samples"),
+        (&idle, &["top", "t.hang"][..], 1, "no CPU samples"),
+        (&idle, &["flame", "t.hang", "-o", "a"], 1, "no CPU samples"),
         (
             &idle,
             &["flame", "t.hang", "-o", "a", "--view", "wakes"],
             1,
-            "ever blocked",
+            "in the selection blocked",
         ),
         (
             &fixture,
@@ -191,7 +191,7 @@ fn refusals() {
                 "export", "t.hang", "--format", "perfetto", "-o", "a", "--view", "wakes",
             ],
             2,
-            "--view chooses",
+            "--view applies to",
         ),
         (
             &fixture,
@@ -199,7 +199,7 @@ fn refusals() {
                 "export", "t.hang", "--format", "perfetto", "-o", "a", "--thread", "app",
             ],
             2,
-            "--thread does not go",
+            "takes no --thread",
         ),
     ] {
         let output = fixture.run(args);

@@ -161,7 +161,7 @@ fn document_and_answers_agree() {
     }
     let common = documented(&document, "In every answer on a trace");
     for (section, runs) in [
-        ("info", vec![vec!["info", "t.hang"]]),
+        ("info", vec![vec!["info", "t.hang", "--verify"]]),
         ("threads", vec![vec!["threads", "t.hang"]]),
         (
             "story",

@@ -53,22 +53,22 @@ fn said(dir: &TempDir, args: &[&str]) -> String {
     String::from_utf8(run(dir.path(), args).stdout).expect("text")
 }
 
-/// 98 µs are 30 times a hand-over of 3.3 µs; both commands say so.
+/// 98 µs are 30 times a context switch of 3.3 µs; both commands say so.
 #[test]
 fn a_wait_for_a_cpu_is_held_against_a_hand_over() {
     let dir = trace(hand_over(3300.0));
     let story = said(&dir, &["story", "t.hang", "--thread", "100"]);
-    let told = "after 98 µs of waiting for it: 30 times a hand-over on this machine";
+    let told = "after 98 µs of waiting for it: 30 times a context switch on this machine";
     assert!(story.contains(told), "{story}");
     let window = ["--thread", "100", "--from", "1ms", "--to", "1098us"];
     let why = said(&dir, &[&["why", "t.hang"], &window[..]].concat());
     assert!(
-        why.contains("30 times a hand-over on this machine"),
+        why.contains("30 times a context switch on this machine"),
         "{why}"
     );
 }
 
-/// Without a yardstick, or with one of nonsense, nothing is said of it.
+/// Without baseline costs, or with invalid ones, nothing is printed.
 #[test]
 fn nothing_is_said_without_a_yardstick() {
     for yardstick in [None, hand_over(-5.0), hand_over(0.0)] {

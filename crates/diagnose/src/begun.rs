@@ -97,15 +97,11 @@ fn after_wait(evidence: &Evidence<'_>, thread: Utid, at: usize) -> Option<(Begun
         matches!(context, Context::Hrtimer | Context::Timer)
     });
     let (kind, what, source) = match (wait.kind, wake) {
-        (WaitKind::Sleep, _) => (
-            EdgeKind::Timer,
-            "its sleep was over".to_owned(),
-            Source::Timer,
-        ),
+        (WaitKind::Sleep, _) => (EdgeKind::Timer, "its sleep ended".to_owned(), Source::Timer),
         (_, None) => return Some((unknown(wait.end, until_then), None)),
         (kind, _) if by_timer && kind != WaitKind::Timer => (
             EdgeKind::Timer,
-            "its time-out passed".to_owned(),
+            "its timeout expired".to_owned(),
             Source::Timer,
         ),
         (_, wake) => {
@@ -115,8 +111,8 @@ fn after_wait(evidence: &Evidence<'_>, thread: Utid, at: usize) -> Option<(Begun
     };
     let received = received(evidence, &wait, at);
     let bytes = received.map(|(bytes, object)| match bytes {
-        1 => format!(", 1 byte by {object}"),
-        bytes => format!(", {bytes} bytes by {object}"),
+        1 => format!(", 1 byte through {object}"),
+        bytes => format!(", {bytes} bytes through {object}"),
     });
     let by = match source {
         Source::Thread(by) => Some(by),
@@ -138,7 +134,7 @@ fn unknown(at_ns: u64, until_then: String) -> Begun {
         at_ns,
         by: None,
         bytes: None,
-        text: format!("the trace does not tell what woke it{until_then}"),
+        text: format!("the trace does not show what woke it{until_then}"),
     }
 }
 
@@ -178,21 +174,21 @@ fn from_the_start(evidence: &Evidence<'_>, thread: Utid) -> Option<(Begun, Optio
             at_ns: known.start,
             by: Some(who(evidence, parent)),
             bytes: None,
-            text: format!("{} made the thread for it", evidence.name(parent)),
+            text: format!("{} created the thread for this work", evidence.name(parent)),
         },
         (true, None) => Begun {
             kind: EdgeKind::Fork.text(),
             at_ns: known.start,
             by: None,
             bytes: None,
-            text: "the thread was made for it".to_owned(),
+            text: "the thread was created for this work".to_owned(),
         },
         (false, _) => Begun {
             kind: "before",
             at_ns: 0,
             by: None,
             bytes: None,
-            text: "it was at it already when the recording began".to_owned(),
+            text: "it was already doing this when the recording began".to_owned(),
         },
     };
     Some((begun, parent.filter(|_| is_new)))

@@ -1,4 +1,4 @@
-//! Blame that adds up: every nanosecond of a problem is laid to exactly one thread and kind.
+//! Blame that adds up: every nanosecond of a problem is attributed to exactly one thread and kind.
 //!
 //! [`walk`](crate::walk) makes it; here is what it consists of, and what can be asked of it.
 
@@ -15,13 +15,14 @@ use crate::problem::Problem;
 use crate::shape::Shape;
 use crate::stretch::Waiting;
 use crate::suspect::Suspect;
+use crate::verdict::BlameSpan;
 
-/// What a stretch of time went to.
+/// What an interval of time went to.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
 pub enum BlameKind {
     /// A thread ran.
     Run,
-    /// A thread wanted a CPU and had none.
+    /// A thread was runnable without a CPU.
     Runnable,
     /// A CPU served an interrupt instead of the thread on it.
     Interrupt,
@@ -33,12 +34,14 @@ pub enum BlameKind {
     Disk,
     /// The network.
     Network,
-    /// Time that a thread had asked to let pass, or a time-out.
+    /// Time that a thread had asked to let pass, or a timeout.
     Timer,
-    /// Memory that was brought in.
+    /// Memory that was paged in.
     Paging,
     /// A thread was stopped: by a signal, a debugger, or the freezer of its control group.
     Stopped,
+    /// The thread that should have ended a wait had exited.
+    Gone,
     /// Something inside the kernel that no other kind names.
     Kernel,
     /// It is not known what.
@@ -59,6 +62,7 @@ impl BlameKind {
             BlameKind::Timer => "timer",
             BlameKind::Paging => "paging",
             BlameKind::Stopped => "stopped",
+            BlameKind::Gone => "exited",
             BlameKind::Kernel => "kernel",
             BlameKind::Unknown => "unknown",
         }
@@ -66,7 +70,7 @@ impl BlameKind {
 }
 
 impl BlameKind {
-    /// What such time can be held against, where a yardstick fits.
+    /// What such time can be held against, where baseline costs apply.
     pub fn operation(self) -> Option<Operation> {
         match self {
             BlameKind::Runnable => Some(Operation::HandOver),
@@ -79,6 +83,7 @@ impl BlameKind {
             | BlameKind::Network
             | BlameKind::Timer
             | BlameKind::Stopped
+            | BlameKind::Gone
             | BlameKind::Kernel
             | BlameKind::Unknown => None,
         }
@@ -110,7 +115,7 @@ impl Step {
     }
 }
 
-/// A stretch of time with its blame; or the sum of many that are too short to be told apart.
+/// An interval of time with its blame; or the sum of many that are too short to be told apart.
 #[derive(Clone, Debug)]
 pub(crate) struct Piece {
     /// The step that it lies in.
@@ -185,11 +190,50 @@ pub(crate) struct Blame {
 const CIRCLE_SHARE: f64 = 0.5;
 
 impl Blame {
+    /// Notes that threads waited for each other for so long. One that looks now and then goes round the
+    /// same circle again after each look.
+    pub(crate) fn add_knot(&mut self, threads: Vec<Utid>, duration: u64) {
+        match self.knots.iter_mut().find(|knot| knot.threads == threads) {
+            Some(knot) => knot.duration += duration,
+            None => self.knots.push(Knot { threads, duration }),
+        }
+    }
+
     /// The circle that most of the problem's time went round in.
     pub(crate) fn knot(&self, problem: &Problem) -> Option<&Knot> {
         let longest = self.knots.iter().max_by_key(|knot| knot.duration)?;
         let share = longest.duration as f64 / problem.duration().max(1) as f64;
         (share >= CIRCLE_SHARE).then_some(longest)
+    }
+
+    /// What each part of the time went to, in order; neighbours of one thread and kind are one.
+    pub(crate) fn over_time(&self) -> Vec<BlameSpan> {
+        let mut parts: Vec<(&Range<u64>, &Piece)> = self
+            .pieces
+            .iter()
+            .flat_map(|piece| piece.parts.iter().map(move |part| (part, piece)))
+            .filter(|(part, _)| !part.is_empty())
+            .collect();
+        parts.sort_unstable_by_key(|(part, _)| part.start);
+        let mut spans: Vec<BlameSpan> = Vec::new();
+        for (part, piece) in parts {
+            let span = BlameSpan {
+                from_ns: part.start,
+                to_ns: part.end,
+                utid: piece.thread,
+                kind: piece.kind.text(),
+            };
+            match spans.last_mut() {
+                Some(last)
+                    if last.to_ns == span.from_ns
+                        && (last.utid, last.kind) == (span.utid, span.kind) =>
+                {
+                    last.to_ns = span.to_ns;
+                }
+                _ => spans.push(span),
+            }
+        }
+        spans
     }
 
     /// What the suspect is to blame for, in the order of time.
@@ -201,7 +245,7 @@ impl Blame {
     }
 
     /// The step in which the suspect spent the most of what it is to blame for; where nothing is
-    /// known of it, the step that most of the time was laid to.
+    /// known of it, the step that most of the time was attributed to.
     pub(crate) fn main_step(&self, suspect: &Suspect) -> usize {
         let any = self.pieces_of(suspect).next().is_some();
         let mut times: HashMap<usize, u64> = HashMap::new();

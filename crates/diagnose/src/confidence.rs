@@ -61,6 +61,8 @@ pub(crate) fn of_end(suspect: &Suspect, pieces: &[&Piece], is_own: bool) -> f64 
         (BlameKind::Disk | BlameKind::Paging, _) => 0.8,
         // Who should have sent is not on this machine.
         (BlameKind::Network, _) => 0.6,
+        // It is known to have ended, and not that it was still to come.
+        (BlameKind::Gone, _) => 0.8,
         (BlameKind::Stopped, _) if is_own => 0.9,
         (BlameKind::Stopped, _) => 1.0,
         (_, Some((_, edge))) if edge.kind == EdgeKind::Input => 1.0,
@@ -79,5 +81,9 @@ pub(crate) fn of_end(suspect: &Suspect, pieces: &[&Piece], is_own: bool) -> f64 
 /// little is known to have been owed.
 pub(crate) fn of_problem(problem: &Problem) -> f64 {
     const LEAST: f64 = 0.7;
+    const IDLE: f64 = 0.3;
+    if problem.may_be_idle() {
+        return IDLE;
+    }
     LEAST + (1.0 - LEAST) * (problem.felt / FELT).clamp(0.0, 1.0)
 }

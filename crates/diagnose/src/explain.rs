@@ -67,7 +67,7 @@ pub struct Explanation {
     pub wake: Option<Seen>,
     /// Who ended such waits before.
     pub before: Vec<Before>,
-    /// How many such waits a time-out ended.
+    /// How many such waits a timeout ended.
     pub before_by_timer: usize,
     /// How many ended by a device, or by what the trace does not tell.
     pub before_by_others: usize,
@@ -166,8 +166,8 @@ fn seen(evidence: &Evidence<'_>, row: usize) -> Seen {
         cpu: wakes.cpu[row],
         on_cpu: who(evidence, wakes.waker[row]),
         context: match (context, evidence.is_own(row)) {
-            (Context::Task, _) => "its own doing".to_owned(),
-            (_, true) => "a softirq that delivers what it sent".to_owned(),
+            (Context::Task, _) => "the waker itself".to_owned(),
+            (_, true) => "a softirq that delivers data it sent".to_owned(),
             (context, false) => format!("interrupted by {}", context.text()),
         },
         call: match context {

@@ -99,9 +99,11 @@ impl Judge<'_, '_> {
             problem: self.problem,
             victim: self.problem.thread,
             culprit,
+            starved: suspect.thread,
             class: suspect.class,
             kind: suspect.kind,
             function: suspect.function.as_ref(),
+            wait: self.wait_kind(&suspect),
             starvation: suspect.starvation.as_ref(),
             knot,
             is_open: self.is_open(&suspect),
@@ -128,6 +130,7 @@ impl Judge<'_, '_> {
             without_root_ns: replay::without(evidence, self.problem, self.blame, &suspect),
             blame: self.by_kind(),
             blame_by_thread: self.by_thread(),
+            blame_over_time: self.blame.over_time(),
             ran: suspect.ran,
             slice: suspect.slice,
             baseline: baseline::find(evidence, self.setting.baseline, self.problem, self.blame),
@@ -261,6 +264,14 @@ impl Judge<'_, '_> {
             .is_some_and(|(_, edge)| edge.kind == EdgeKind::Unknown)
     }
 
+    /// The kind of the longest wait among what the suspect did.
+    fn wait_kind(&self, suspect: &Suspect) -> Option<WaitKind> {
+        let longest = (self.blame.pieces_of(suspect)).max_by_key(|piece| piece.ns());
+        longest
+            .and_then(|piece| piece.wait.as_ref())
+            .map(|(waiting, _)| waiting.wait.kind)
+    }
+
     fn path(&self, suspect: &Suspect) -> Vec<PathStep> {
         let evidence = self.evidence;
         let main = self.blame.main_step(suspect);
@@ -273,15 +284,15 @@ impl Judge<'_, '_> {
             };
             let mut doing = waiting.wait.phrase(evidence);
             if waiting.parts > 1 {
-                let times = match waiting.parts - 1 {
-                    1 => "once".to_owned(),
-                    times => format!("{times} times"),
+                let wakeups = match waiting.parts - 1 {
+                    1 => "1 spurious wakeup".to_owned(),
+                    count => format!("{count} spurious wakeups"),
                 };
-                doing = format!("{doing} (and looked {times} in vain)");
+                doing = format!("{doing} ({wakeups})");
             }
             let step = &self.blame.steps[pair[1]];
             if step.times > 1 {
-                doing = format!("{doing}, again and again: {} times", step.times);
+                doing = format!("{doing}, repeated: {} times", step.times);
             }
             path.push(self.step(
                 above.thread,
@@ -299,7 +310,12 @@ impl Judge<'_, '_> {
             ..pieces.map(|p| p.to()).max().unwrap_or(0);
         let (doing, stack) = self.did(suspect, longest);
         let edge = longest.wait.as_ref().map(|(_, edge)| edge);
-        path.push(self.step(longest.thread, window, doing, edge, stack));
+        // A thread that had exited did nothing: the step shows the wait for it.
+        let thread = match (longest.kind, &longest.wait) {
+            (BlameKind::Gone, Some((waiting, _))) => waiting.wait.thread,
+            _ => longest.thread,
+        };
+        path.push(self.step(thread, window, doing, edge, stack));
         path
     }
 
@@ -315,6 +331,7 @@ impl Judge<'_, '_> {
         PathStep {
             thread: who.thread,
             process: who.process,
+            utid: thread,
             from_ns: window.start,
             to_ns: window.end,
             doing: match self.setting.instant {
@@ -345,7 +362,7 @@ impl Judge<'_, '_> {
         if let Some((waiting, _)) = &piece.wait {
             let mut phrase = waiting.wait.phrase(self.evidence);
             if piece.count > 1 {
-                phrase = format!("{phrase}, again and again: {} times", piece.count);
+                phrase = format!("{phrase}, repeated: {} times", piece.count);
             }
             return (phrase, waiting.wait.user_stack(self.evidence));
         }
@@ -353,7 +370,7 @@ impl Judge<'_, '_> {
             (BlameKind::Run, _) => format!("ran{named}"),
             (BlameKind::Interrupt, _) => "was interrupted".to_owned(),
             (BlameKind::Runnable, Some(Starvation::Quota)) => {
-                "wanted a CPU; the quota of its control group was used up".to_owned()
+                "waited for a CPU; the CPU quota of its control group was used up".to_owned()
             }
             (
                 BlameKind::Runnable,
@@ -361,12 +378,12 @@ impl Judge<'_, '_> {
                     thread, cpu, share, ..
                 }),
             ) => format!(
-                "wanted CPU {cpu}; {} had it {:.0} % of that time",
+                "waited for CPU {cpu}; {} held it for {:.0} % of that time",
                 self.evidence.name(*thread),
                 share * 100.0
             ),
-            (BlameKind::Runnable, _) => "wanted a CPU".to_owned(),
-            _ => "was not seen".to_owned(),
+            (BlameKind::Runnable, _) => "waited for a CPU".to_owned(),
+            _ => "had no recorded events".to_owned(),
         };
         (doing, stack)
     }
@@ -388,9 +405,7 @@ impl Judge<'_, '_> {
             .map(|f| format!(" in {}", f.name))
             .unwrap_or_default();
         hints.push(Hint {
-            text: format!(
-                "{name} polls{at}: which variable does it look at, and who should set it?"
-            ),
+            text: format!("{name} polls{at}: which variable does it check, and who should set it?"),
             how: "find the condition of the loop in the source, then watch the variable: \
                   gdb -p PID -ex 'watch VARIABLE' -ex continue"
                 .to_owned(),
@@ -407,8 +422,8 @@ impl Judge<'_, '_> {
             Machine::Java => (
                 "Java",
                 format!(
-                    "before the recording ends, of JDK 17 or later: jcmd {pid} Compiler.perfmap; \
-                     -XX:+PreserveFramePointer shows more of the stacks"
+                    "with JDK 17 or later, before the recording ends: jcmd {pid} Compiler.perfmap; \
+                     -XX:+PreserveFramePointer makes stacks more complete"
                 ),
             ),
             Machine::Node => (
@@ -421,7 +436,8 @@ impl Judge<'_, '_> {
         };
         Some(Hint {
             text: format!(
-                "{}'s functions in {language} have no names: its compiler keeps them to itself.",
+                "The trace has no names for the {language} functions of {}: the JIT compiler did \
+                 not export them.",
                 self.evidence.name(suspect.culprit())
             ),
             how,
@@ -437,9 +453,10 @@ impl Judge<'_, '_> {
         });
         Hint {
             text: format!(
-                "Events are missing from the recording. A wait whose wake is missing is laid to \
-                 whoever usually ends it ({} on the way here), and {:.0} % of the time cannot be \
-                 told at all; a thread may have run where it seems to wait, and the reverse.",
+                "Events are missing from the recording. A wait whose wakeup is missing is \
+                 attributed to the thread that usually ends it ({} on this path), and {:.0} % of \
+                 the time is unknown. A thread may have run where it seems to wait, and the \
+                 reverse.",
                 by_habit.count(),
                 self.share(unknown) * 100.0
             ),

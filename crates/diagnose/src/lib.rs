@@ -1,8 +1,8 @@
 //! Graph → problems, blame, verdict.
 //!
-//! [`problem::find`] says which stretches of which threads took too long; [`diagnose`] says why
-//! one did: it lays every nanosecond of it to a thread and a kind ([`blame`]), and names the one
-//! to whom most of it goes.
+//! [`problem::find`] says which intervals of which threads took too long; [`diagnose`] says why
+//! one did: it attributes every nanosecond of it to a thread and a kind ([`blame`]), and names the
+//! one to whom most of it goes.
 //!
 //! What ends a wait comes from `hangdog-graph`; nothing here reads events.
 

@@ -195,7 +195,7 @@ fn is_uninterruptible(evidence: &Evidence<'_>, wait: &Wait) -> bool {
 }
 
 /// It may be that a result is awaited.
-const HOPED: f64 = 0.4;
+pub(crate) const HOPED: f64 = 0.4;
 pub(crate) const MAYBE: f64 = 0.15;
 const ASKED: f64 = 0.9;
 const BY_BUS: f64 = 0.3;

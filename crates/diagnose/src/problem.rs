@@ -1,10 +1,10 @@
-//! Which stretches of which threads took too long, found without being told.
+//! Which intervals of which threads took too long, found without being told.
 //!
 //! What somebody waited for is known best where the trace shows the one who waits: input that lies
 //! unread on a connection to the display ([`input`]), a request that is not replied to
 //! ([`request`]), a file's lock that is not to be had ([`kept_out`]). Otherwise each thread's time
 //! is searched ([`finder`]): a wait can take long, a computation, the want of a CPU, and many small
-//! waits for the same thing that add up. What a stretch of its kind usually takes, at the same
+//! waits for the same thing that add up. What an interval of its kind usually takes, at the same
 //! place of the same thread, is subtracted: a loop that sleeps 10 ms every time has no problem when
 //! it sleeps 10 ms. What remains is weighted by how likely it is that something was owed to the
 //! thread ([`owed`](crate::owed)) and that somebody felt it ([`family`]). A freeze that is found at several
@@ -19,6 +19,7 @@ mod merge;
 mod request;
 mod starter;
 
+use hangdog_graph::belief::is_missed;
 use hangdog_graph::owed::ancestors;
 use hangdog_graph::{Evidence, WaitKind};
 use hangdog_trace::Meta;
@@ -28,11 +29,13 @@ use std::collections::HashSet;
 use std::ops::Range;
 
 use crate::owed;
+use crate::starvation;
 use crate::stretch::{Stretch, each_stretch};
+use crate::whole;
 use family::Family;
 use finder::Finder;
 
-/// What makes a stretch a problem.
+/// What makes an interval a problem.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ProblemKind {
     /// Input on a connection to the display was not read.
@@ -43,7 +46,7 @@ pub enum ProblemKind {
     Turn,
     /// A thread waited.
     Wait,
-    /// A thread computed, or wanted a CPU for it.
+    /// A thread computed, or was runnable for it.
     Busy,
     /// The user picked it.
     Picked,
@@ -94,7 +97,7 @@ const NOTED_NS: u64 = 200_000_000;
 /// What is felt less than this may be as it should be.
 const FELT: f64 = 0.2;
 
-/// A stretch of a thread's time that took too long.
+/// An interval of a thread's time that took too long.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Problem {
     /// Whose.
@@ -132,6 +135,12 @@ impl Problem {
             (NOTED_NS.., FELT..) => Severity::Medium,
             _ => Severity::Low,
         }
+    }
+
+    /// Whether it is a wait of which nothing shows that anybody was to end it: an idle thread, unless
+    /// what it waited for left no trace.
+    pub fn may_be_idle(&self) -> bool {
+        self.kind == ProblemKind::Wait && self.owed < LEAST_FELT
     }
 
     /// How long it took, ns.
@@ -183,7 +192,10 @@ pub fn find_of(
     scope: Scope,
     is_asked_for: impl Fn(Utid) -> bool,
 ) -> Vec<Problem> {
-    let family = Family::new(evidence, scope.command_tid);
+    // Who recorded `sleep 10` asks what else went on.
+    let clock = (scope.command_tid).filter(|&tid| whole::is_clock(evidence, tid));
+    let command = scope.command_tid.filter(|_| clock.is_none());
+    let family = Family::new(evidence, command);
     let threads: Vec<Utid> = evidence
         .timeline
         .threads()
@@ -191,7 +203,7 @@ pub fn find_of(
             evidence
                 .threads
                 .known(thread)
-                .is_some_and(|known| !known.is_kernel())
+                .is_some_and(|known| !known.is_kernel() && Some(known.tid) != clock)
         })
         .collect();
     let mut problems: Vec<Problem> = threads
@@ -283,15 +295,27 @@ fn of_thread(evidence: &Evidence<'_>, family: &Family, thread: Utid) -> Vec<Prob
                 .unwrap_or(0);
             let excess = length.saturating_sub(usual) as f64;
             let is_often = often.contains(&candidate.window.start);
+            let window = candidate.window.clone();
+            let is_for_child = candidate.doing == Doing::Waiting(WaitKind::Child);
+            let holds_up_turns =
+                is_for_child && family.holds_up_turns(evidence, thread, takes_turns);
             let (owed, weight) = match candidate.wait {
                 Some(wait) => {
                     let owed = owed::owed(evidence, &wait, is_often);
                     // As long as it had asked for, and nobody may have been expected.
                     let is_own_choice = wait.kind == WaitKind::Condition && candidate.timed_out;
-                    let owed = if is_own_choice {
-                        owed.min(owed::MAYBE)
-                    } else {
-                        owed
+                    let owed = match wait.kind {
+                        _ if is_own_choice => owed.min(owed::MAYBE),
+                        // An event loop must not wait for a child: its turn does not end meanwhile.
+                        WaitKind::Child if holds_up_turns => owed.max(owed::HOPED),
+                        WaitKind::Condition | WaitKind::Message | WaitKind::Poll
+                            if owed < owed::HOPED
+                                && length >= NOTED_NS
+                                && is_missed(evidence, &wait) =>
+                        {
+                            owed::HOPED
+                        }
+                        _ => owed,
                     };
                     let felt = family.felt_wait(evidence, &wait, owed);
                     match owed::lasts_all_along(evidence, &wait) {
@@ -303,11 +327,17 @@ fn of_thread(evidence: &Evidence<'_>, family: &Family, thread: Utid) -> Vec<Prob
                     let felt = family.felt(evidence, thread, candidate.doing, takes_turns);
                     // A CPU is owed to who wants one, a computation to nobody that is known.
                     let starved = candidate.starved as f64 / length.max(1) as f64;
-                    let felt = felt * (1.0 + STARVED * (2.0 * starved - 1.0).max(0.0));
+                    let want = (2.0 * starved - 1.0).max(0.0);
+                    // On a machine that has too much to do each of many waits for its turn.
+                    let is_kept_out =
+                        want > 0.0 && !starvation::by_crowd(evidence, thread, &window);
+                    let want = if is_kept_out { want } else { 0.0 };
+                    let felt = felt * (1.0 + STARVED * want);
                     (felt, felt)
                 }
             };
             let kind = match candidate.doing {
+                Doing::Waiting(_) if holds_up_turns => ProblemKind::Turn,
                 Doing::Waiting(_) => ProblemKind::Wait,
                 Doing::Busy if takes_turns => ProblemKind::Turn,
                 Doing::Busy => ProblemKind::Busy,

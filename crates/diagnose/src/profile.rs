@@ -303,23 +303,26 @@ fn most<K: Ord>(counts: &BTreeMap<K, u64>) -> Option<&K> {
     most.map(|(key, _)| key)
 }
 
-/// The rows of samples that show `thread` in any of `windows`, which are sorted.
+/// The rows of samples that show `thread` in any of `windows`, which are sorted and disjoint. There
+/// can be far more windows than samples.
 pub(crate) fn samples_of(
     evidence: &Evidence<'_>,
     thread: Utid,
     windows: &[Range<u64>],
 ) -> Vec<usize> {
     let samples = evidence.samples;
-    let mut rows = Vec::new();
-    for window in windows {
-        let first = samples.ts.partition_point(|&ts| ts < window.start);
-        rows.extend(
-            (first..samples.len())
-                .take_while(|&row| samples.ts[row] < window.end)
-                .filter(|&row| samples.thread[row] == thread),
-        );
-    }
-    rows
+    let (Some(first), Some(last)) = (windows.first(), windows.last()) else {
+        return Vec::new();
+    };
+    let begin = samples.ts.partition_point(|&ts| ts < first.start);
+    let is_within = |ts: u64| {
+        let after = windows.partition_point(|window| window.start <= ts);
+        after > 0 && ts < windows[after - 1].end
+    };
+    (begin..samples.len())
+        .take_while(|&row| samples.ts[row] < last.end)
+        .filter(|&row| samples.thread[row] == thread && is_within(samples.ts[row]))
+        .collect()
 }
 
 /// Whether most of the samples show the thread giving up its CPU.

@@ -1,4 +1,4 @@
-//! What is asked: only where another answer would give another verdict.
+//! Questions to the user, asked only where another answer would give another verdict.
 //!
 //! Each doubt that weighs enough is tried out: the diagnosis is made once more for every other
 //! possibility. If root thread and class stay the same, nobody need be troubled.
@@ -81,7 +81,7 @@ pub(crate) fn questions(
         possibilities.push(Possibility {
             choice: NOBODY.to_owned(),
             text: NOBODY.to_owned(),
-            because: "somebody whom the trace does not show".to_owned(),
+            because: "somebody that the trace does not show".to_owned(),
             probability: 0.0,
             root: "the wait itself".to_owned(),
             chosen: doubt.chosen.is_none(),
@@ -118,7 +118,7 @@ fn outcome(evidence: &Evidence<'_>, problem: &Problem, setting: Setting<'_>) -> 
 fn text(evidence: &Evidence<'_>, doubt: &Doubt) -> String {
     let wait = &doubt.waiting.wait;
     format!(
-        "{} {}: who should have ended that?",
+        "{} {}: who should have ended this wait?",
         evidence.name(wait.thread),
         wait.phrase(evidence)
     )
@@ -127,10 +127,10 @@ fn text(evidence: &Evidence<'_>, doubt: &Doubt) -> String {
 pub(crate) fn possibility(evidence: &Evidence<'_>, edge: &Edge) -> String {
     match edge.source {
         Source::Thread(thread) => evidence.name(thread),
-        Source::Timer => "its own time-out: nobody was expected".to_owned(),
+        Source::Timer => "its own timeout: no other thread was expected".to_owned(),
         Source::Disk => "a block device".to_owned(),
         Source::Network => "the network".to_owned(),
         Source::Device(number) => format!("a device (interrupt {number})"),
-        Source::Nobody => "nobody whom the trace shows".to_owned(),
+        Source::Nobody => "nobody in the trace".to_owned(),
     }
 }

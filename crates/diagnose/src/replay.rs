@@ -25,8 +25,8 @@ use crate::walk::maker;
 const RESOLUTION: u64 = 2_000;
 /// No real program has a chain this long.
 const DEEPEST: usize = 64;
-/// A thread with more stretches than this is not played: its time stays what it was, and where it
-/// is the root's or the problem's own, what is laid to the root is taken off as it is.
+/// A thread with more intervals than this is not played: its time stays what it was, and where it
+/// is the root's or the problem's own, what is attributed to the root is taken off as it is.
 const MOST_STRETCHES: usize = 200_000;
 
 /// How long the problem would have lasted had `suspect` taken no time for what it is to blame for.
@@ -48,7 +48,7 @@ pub(crate) fn without(
     let mut stopped = Vec::new();
     for piece in &blame.pieces {
         if piece.thread == suspect.thread {
-            // What is laid to a thread on behalf of another was taken where the step was.
+            // What is attributed to a thread on behalf of another was taken where the step was.
             let wait = piece.wait.as_ref();
             let of = wait.map_or(piece.thread, |(waiting, _)| waiting.wait.thread);
             let windows = removed.entry(of).or_default();
@@ -139,7 +139,7 @@ impl Replay<'_, '_> {
                     .copied()
                     .unwrap_or((start, start));
                 if next < played.points.len() || known.0 == at {
-                    // Within a stretch the pace is what it was, up to its end.
+                    // Within an interval the pace is what it was, up to its end.
                     let end = played.points.get(next).map_or(known.1, |&(_, now)| now);
                     return known.1.saturating_add(at - known.0).min(end.max(known.1));
                 }

@@ -1,6 +1,6 @@
-//! The verdict in one sentence that a person can act on.
+//! The verdict in one sentence.
 
-use hangdog_graph::Evidence;
+use hangdog_graph::{Evidence, WaitKind};
 use hangdog_trace::ids::Utid;
 
 use crate::blame::{BlameKind, Knot};
@@ -14,9 +14,13 @@ pub(crate) struct Facts<'a, 'e> {
     pub problem: &'a Problem,
     pub victim: Utid,
     pub culprit: Utid,
+    /// Whose time it is: of one that was kept from a CPU not the culprit's.
+    pub starved: Utid,
     pub class: Class,
     pub kind: BlameKind,
     pub function: Option<&'a Function>,
+    /// The kind of the longest wait that the culprit is blamed for.
+    pub wait: Option<WaitKind>,
     pub starvation: Option<&'a Starvation>,
     pub knot: Option<&'a Knot>,
     /// Nothing names who should have ended the wait that it comes down to.
@@ -35,7 +39,7 @@ pub(crate) fn of(facts: &Facts<'_, '_>) -> String {
         Some(now) => (format!("{victim} {now}"), present(&reason(facts))),
         None => (format!("{victim} was held up for {time}"), reason(facts)),
     };
-    // Two threads of one name are told apart by their tids.
+    // Two threads of one name are distinguished by their tids.
     let named_alike = !alone && name(facts.culprit) == victim;
     let who = if named_alike {
         let tid = facts.evidence.threads.thread(facts.culprit).tid;
@@ -49,6 +53,17 @@ pub(crate) fn of(facts: &Facts<'_, '_>) -> String {
         share if share < 0.995 => format!(" for {:.0} % of that time", share * 100.0),
         _ => String::new(),
     };
+    if facts.now.is_none() && facts.problem.may_be_idle() && facts.class != Class::Circular {
+        let doing = if facts.class == Class::Unknown {
+            "waited".to_owned()
+        } else {
+            what
+        };
+        return format!(
+            "{victim} may have been idle: nothing shows that it was waiting for a reply or a \
+             result. Its longest wait took {time}: {who} {doing}{share}."
+        );
+    }
     match (facts.class, facts.knot, facts.starvation) {
         (Class::Circular, Some(knot), _) => {
             if let [only] = knot.threads[..] {
@@ -70,32 +85,50 @@ pub(crate) fn of(facts: &Facts<'_, '_>) -> String {
         }
         (_, _, Some(Starvation::Hog { cpu, outranks, .. })) => {
             let rank = if *outranks {
-                ", which has the stronger priority,"
+                ", which has a higher priority,"
             } else {
                 ""
             };
             let doing = match facts.function {
-                Some(function) => format!(" for {}", function.name),
+                Some(function) => format!(" in {}", function.name),
                 None => String::new(),
             };
             format!("{head}: {who}{rank} kept CPU {cpu} busy{doing}{share}.")
         }
         (_, _, Some(Starvation::Crowd { most: Some(_) })) => {
+            let starved = match facts.starved == facts.victim {
+                true => "it".to_owned(),
+                false => name(facts.starved),
+            };
             format!(
-                "{head}: it, or a thread that it waited for, was runnable and got no CPU time{share}; {who} got more of that than others."
+                "{head}: {starved} was runnable while other threads held the CPUs{share}, mostly \
+                 {who}."
             )
         }
         (_, _, Some(Starvation::Crowd { most: None })) => {
             let doing = match facts.function {
-                Some(function) => format!(" for {}", function.name),
+                Some(function) => format!(" in {}", function.name),
                 None => String::new(),
             };
-            format!("{head}: {who} wanted a CPU{doing}, and others had them{share}.")
+            let (was, held) = match facts.now {
+                Some(_) => ("is", "hold"),
+                None => ("was", "held"),
+            };
+            format!(
+                "{head}: {who} {was} runnable{doing} while other threads {held} the CPUs{share}."
+            )
         }
         (Class::Unknown, ..) if facts.now.is_some() => {
-            format!("{head}: for whom cannot be told.")
+            format!("{head}: the trace does not show for whom.")
         }
-        (Class::Unknown, ..) => format!("{head}: the trace does not tell by what."),
+        (Class::Unknown, ..) if alone => {
+            format!("{head}{}: the trace does not show by what.", within(facts))
+        }
+        (Class::Unknown, ..) => format!(
+            "{head}: the chain of waits ends at {who}{}; the trace does not show what {who} \
+             waited for.",
+            within(facts)
+        ),
         _ if facts.now.is_some() && alone => format!("{victim} {what}."),
         _ if facts.is_open && facts.now.is_some() => {
             format!("{head}: the chain of waits ends at {who}, which {what}.")
@@ -104,22 +137,28 @@ pub(crate) fn of(facts: &Facts<'_, '_>) -> String {
             format!("{head}, the trace does not show by whom: it {what}{share}.")
         }
         _ if facts.is_open => format!(
-            "{head}, the trace does not show by whom: the chain of waits ends at {who}, which {what}{share}."
+            "{head}, the trace does not show by whom: the chain of waits ends at {who}, which \
+             {what}{share}."
         ),
         _ => format!("{head}: {who} {what}{share}."),
     }
 }
 
-fn reason(facts: &Facts<'_, '_>) -> String {
-    let within = match facts.function {
+/// The culprit's function, as the end of a phrase.
+fn within(facts: &Facts<'_, '_>) -> String {
+    match facts.function {
         Some(function) => match &function.inlined_into {
             Some(outer) => format!(" in {} (inlined into {outer})", function.name),
             None => format!(" in {}", function.name),
         },
         None => String::new(),
-    };
+    }
+}
+
+fn reason(facts: &Facts<'_, '_>) -> String {
+    let within = within(facts);
     if facts.class == Class::RepeatedYield {
-        return format!("polled{within}, yielding or sleeping for moments");
+        return format!("polled{within}, yielding or sleeping briefly in between");
     }
     match facts.kind {
         BlameKind::Run => match facts.function {
@@ -134,30 +173,39 @@ fn reason(facts: &Facts<'_, '_>) -> String {
             },
             None => "ran".to_owned(),
         },
-        BlameKind::Runnable => "wanted a CPU".to_owned(),
+        BlameKind::Runnable => "waited for a CPU".to_owned(),
         BlameKind::Interrupt => "was interrupted".to_owned(),
         BlameKind::Lock => format!("waited for a lock{within}"),
-        BlameKind::Message => format!("waited for a message from outside{within}"),
+        BlameKind::Message => format!("waited for a message from outside the trace{within}"),
         BlameKind::Disk => format!("waited for the disk{within}"),
         BlameKind::Network => format!("waited for the network{within}"),
-        BlameKind::Timer => format!("slept or let a time-out pass{within}"),
-        BlameKind::Stopped => "was stopped by a signal, a debugger or a freezer".to_owned(),
+        BlameKind::Timer => match facts.wait {
+            Some(WaitKind::Sleep) => format!("slept{within}"),
+            Some(WaitKind::Timer) => format!("waited for a timer{within}"),
+            Some(_) => format!("waited{within} until a timeout"),
+            None => format!("slept, or waited for a timeout{within}"),
+        },
+        BlameKind::Stopped => {
+            "was stopped by a signal, a debugger or the cgroup freezer".to_owned()
+        }
+        BlameKind::Gone => "exited without waking it".to_owned(),
         BlameKind::Kernel => format!("waited inside the kernel{within}"),
-        BlameKind::Paging => format!("waited for memory to be brought in{within}"),
-        BlameKind::Unknown => "was not seen".to_owned(),
+        BlameKind::Paging => format!("waited for a page-in{within}"),
+        BlameKind::Unknown => "had no recorded events".to_owned(),
     }
 }
 
-/// A phrase that begins with a verb in the past, told of the present.
+/// A phrase that begins with a verb in the past tense, in the present tense.
 pub(crate) fn present(phrase: &str) -> String {
-    const VERBS: [(&str, &str); 7] = [
+    const VERBS: [(&str, &str); 8] = [
         ("waited", "waits"),
         ("slept", "sleeps"),
+        ("slept,", "sleeps,"),
         ("was", "is"),
         ("had", "has"),
         ("ran", "runs"),
-        ("wanted", "wants"),
         ("polled", "polls"),
+        ("exited", "has exited"),
     ];
     let (verb, rest) = phrase.split_once(' ').unwrap_or((phrase, ""));
     match VERBS.iter().find(|(past, _)| *past == verb) {

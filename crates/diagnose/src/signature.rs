@@ -1,4 +1,4 @@
-//! What names a hang's cause, on every run and every machine alike.
+//! An identifier of a hang's cause, the same on every run and every machine.
 //!
 //! A verdict tells of one occasion: pids, times, addresses, which of eight workers it was. The
 //! signature keeps what another occasion of the same cause would share: the class, whose program

@@ -1,5 +1,5 @@
-//! The slice: from the root of a problem back to what set it going, a user's input if it comes to
-//! that.
+//! The causal chain: from the root of a problem back to what started it, a user's input if it comes
+//! to that.
 //!
 //! Each piece of work was begun by an event ([`begun`](crate::begun)); where that was another
 //! thread's doing, the question goes on to what began that thread's work. It stops at a device, at
@@ -14,7 +14,7 @@ use crate::begun;
 use crate::judge::who;
 use crate::verdict::SliceStep;
 
-/// A thread that asked for something and got it is come by twice.
+/// A thread that asked for something and got it is visited twice.
 const MOST_VISITS: usize = 2;
 /// No slice that a person reads is longer.
 const LONGEST: usize = 32;

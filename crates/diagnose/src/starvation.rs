@@ -65,7 +65,9 @@ pub(crate) fn explain(
             }
         }
     }
-    had.retain(|&(other, _), _| other != IDLE && other != thread);
+    // What the recorder takes is nobody's doing, and over with the recording.
+    let is_recorder = |other| Some(evidence.threads.thread(other).pid) == evidence.recorder;
+    had.retain(|&(other, _), _| other != IDLE && other != thread && !is_recorder(other));
     let most = (had.iter()).max_by_key(|((other, cpu), time)| (**time, *other, *cpu));
     if let Some((&(hog, cpu), &time)) = most
         && time as f64 > MOST * total as f64
@@ -101,7 +103,13 @@ pub(crate) fn explain(
     }
 }
 
-/// Who had the CPU that `thread` wanted in `window`, each stretch with its length, ns; the idle
+/// Whether many had the CPU that `thread` wanted in a window, none of them for most of the time.
+pub(crate) fn by_crowd(evidence: &Evidence<'_>, thread: Utid, window: &Range<u64>) -> bool {
+    let why = explain(evidence, thread, std::slice::from_ref(window), 0);
+    matches!(why, Starvation::Crowd { .. })
+}
+
+/// Who had the CPU that `thread` wanted in `window`, each interval with its length, ns; the idle
 /// thread and itself left out.
 pub(crate) fn occupants(
     evidence: &Evidence<'_>,

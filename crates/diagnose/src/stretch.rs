@@ -21,6 +21,10 @@ const LOOK_NS: u64 = 300_000;
 /// Where there were many looks before, one of them may have been held up, by the machine rather
 /// than by what the thread did: then it takes no longer than this.
 const LONGEST_LOOK_NS: u64 = 5_000_000;
+/// One that is runnable for longer than this, and for several times as long as it waited before, is
+/// kept from its look rather than waiting.
+const LONGEST_WANT_NS: u64 = 200_000_000;
+const WANTS_MORE: u64 = 4;
 /// To look, a thread may have to get a lock back first, and whoever has it may be off its CPU.
 /// Where the stack does not tell that it is that lock, it is taken for it up to this long.
 const RELOCK_NS: u64 = 10_000_000;
@@ -47,15 +51,15 @@ pub(crate) struct Waiting {
     pub wait: Wait,
     /// The row of `wakes` that ended it.
     pub wake: Option<usize>,
-    /// How often it was woken in vain, plus one.
+    /// How often it was woken spuriously, plus one.
     pub parts: usize,
-    /// How often the one who ended it had woken it in vain before.
+    /// How often the one who ended it had woken it spuriously before.
     pub cried_wolf: usize,
-    /// How often it looked because a time-out ended its wait.
+    /// How often it looked because a timeout ended its wait.
     pub timed_out: usize,
 }
 
-/// Calls `see` with every stretch of `thread` in `window`, in order and without gap. What lies
+/// Calls `see` with every interval of `thread` in `window`, in order and without gap. What lies
 /// between the parts of a joined wait is not told apart: the timeline tells in which of it the
 /// thread was blocked.
 pub(crate) fn each_stretch(
@@ -124,6 +128,12 @@ impl Joiner<'_, '_> {
         }
         let behind = self.parts.len() - 1;
         self.looks.push((behind, Stretch::Busy(interval)));
+        let waited = self.parts.last().map_or(0, |part| part.clipped.duration());
+        if interval.state.wants_cpu()
+            && interval.duration() > LONGEST_WANT_NS.max(waited.saturating_mul(WANTS_MORE))
+        {
+            return self.flush(see);
+        }
         let on_cpu: u64 = self
             .looks
             .iter()
@@ -179,8 +189,17 @@ impl Joiner<'_, '_> {
         };
         self.evidence.may_be_one_place(before, now)
             && same_object
+            && !self.has_got_it(last, before)
             && (self.is_one_request(last, before)
                 || self.caused_nothing(last.whole.end, part.whole.start))
+    }
+
+    /// Whether another thread gave a semaphore to one that waited for it.
+    fn has_got_it(&self, last: &Part, row: usize) -> bool {
+        let stack = self.evidence.switches.user_stack[row];
+        let wake = || wake_of(self.evidence, self.thread, &last.next?);
+        let is_task = |row: usize| Context::from(self.evidence.wakes.context[row]) == Context::Task;
+        self.evidence.shows(stack, Mark::Semaphore) && wake().is_some_and(is_task)
     }
 
     /// Whether a function that asks and waits for the answer was not done after a long wait.

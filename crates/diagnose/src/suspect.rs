@@ -13,7 +13,7 @@ use crate::slice;
 use crate::starvation::{self, Starvation};
 use crate::verdict::{Class, Ran, SliceStep};
 
-/// A thread that the most time was laid to, and what it did in it.
+/// A thread that the most time was attributed to, and what it did in it.
 pub(crate) struct Suspect {
     pub thread: Utid,
     pub class: Class,
@@ -37,6 +37,11 @@ const POLL_NS: u64 = 200_000_000;
 
 /// Of what is so many times longer than the most that is known, it is said that it is not known.
 const UNKNOWN_RULES: u64 = 2;
+/// A thread had its fair share of a CPU if it ran for at least so much of the time that it was runnable
+/// without one. Then its own work is the cause, and the other threads only slowed it down.
+const SHARE: f64 = 0.6;
+/// Threads that share a CPU alternate: no single wait for it is longer than this part of all of them.
+const TURN: f64 = 0.5;
 /// So many are told of.
 const MOST_SUSPECTS: usize = 3;
 /// Of those behind the first, who has less of the time is not.
@@ -125,10 +130,11 @@ impl Suspect {
         };
         if knot.is_some() {
             suspect.class = Class::Circular;
-        } else if polls(evidence, &pieces) {
+        } else if kind != BlameKind::Gone && polls(evidence, &pieces) {
             suspect.class = Class::RepeatedYield;
         }
-        let in_faults = suspect.class == Class::LongRunning && is_in_faults(evidence, &pieces);
+        let may_be_in_faults = matches!(suspect.class, Class::LongRunning | Class::Starved);
+        let in_faults = may_be_in_faults && is_in_faults(evidence, &pieces);
         if in_faults {
             suspect.class = Class::Paging;
             suspect.kind = BlameKind::Paging;
@@ -147,11 +153,17 @@ impl Suspect {
                 .sum();
             let why = starvation::explain(evidence, thread, &suspect.windows, throttled);
             suspect.starvation = Some(why);
-            if suspect.is_in_own_way(evidence) {
+            let ran: u64 = on_cpu(&pieces).iter().map(|w| w.end - w.start).sum();
+            let longest = suspect.windows.iter().map(|w| w.end - w.start).max();
+            let in_turns = longest.unwrap_or(0) as f64 <= TURN * suspect.time_of_class as f64;
+            let has_its_share =
+                in_turns && suspect.shares() && ran as f64 >= SHARE * suspect.time_of_class as f64;
+            if has_its_share || suspect.is_in_own_way(evidence) {
                 suspect.class = Class::LongRunning;
                 suspect.kind = BlameKind::Run;
                 suspect.starvation = None;
                 suspect.windows = on_cpu(&pieces);
+                suspect.time_of_class = ran;
             }
         }
         match suspect.ran_in(&pieces) {
@@ -170,6 +182,15 @@ impl Suspect {
             }
         }
         suspect
+    }
+
+    /// Whether it had to share a CPU with others that have no more right to it.
+    fn shares(&self) -> bool {
+        let outranks = matches!(
+            self.starvation,
+            Some(Starvation::Hog { outranks: true, .. })
+        );
+        !outranks && !matches!(self.starvation, Some(Starvation::Quota))
     }
 
     /// Whether others of its own program, which runs more than fits, kept it from the CPU, and none that
@@ -220,7 +241,7 @@ impl Suspect {
     }
 }
 
-/// Threads with the time that was laid to them, as [`Suspect::rank`] has them.
+/// Threads with the time that was attributed to them, as [`Suspect::rank`] has them.
 fn ranked(blame: &Blame, victim: Utid, knot: Option<&Knot>) -> Vec<(Utid, u64)> {
     let mut times: HashMap<Utid, u64> = HashMap::new();
     for piece in &blame.pieces {
@@ -288,7 +309,7 @@ fn polls(evidence: &Evidence<'_>, pieces: &[&Piece]) -> bool {
     if yields >= POLLS && yielded > ran {
         return true;
     }
-    // Yields without a competitor leave no switch: only samples show them. But who wanted a CPU for
+    // Yields without a competitor leave no switch: only samples show them. But who was runnable for
     // most of the time was kept from one.
     if ran.saturating_add(yielded) <= all / 2 {
         return false;
@@ -300,11 +321,11 @@ fn polls(evidence: &Evidence<'_>, pieces: &[&Piece]) -> bool {
     samples.len() >= POLLS && mostly_yielding(evidence, &samples)
 }
 
-/// Whether a thread ran to have memory brought in: it waited for that too, and the samples of its
+/// Whether a thread ran to have memory paged in: it waited for that too, and the samples of its
 /// running lie in page faults.
 fn is_in_faults(evidence: &Evidence<'_>, pieces: &[&Piece]) -> bool {
     const WAITED: f64 = 0.1;
-    const IN_FAULTS: f64 = 0.8;
+    const IN_FAULTS: f64 = 0.5;
     let all: u64 = pieces.iter().map(|piece| piece.ns()).sum();
     let paging = pieces
         .iter()
@@ -367,6 +388,7 @@ fn class_of(kind: BlameKind) -> Class {
         | BlameKind::Disk
         | BlameKind::Network
         | BlameKind::Stopped
+        | BlameKind::Gone
         | BlameKind::Kernel
         | BlameKind::Timer => Class::LongWait,
     }

@@ -1,5 +1,6 @@
 //! The verdict: one structure that text, JSON and pages show alike.
 
+use hangdog_trace::ids::Utid;
 use hangdog_trace::yardstick::Compared;
 use serde::Serialize;
 
@@ -15,9 +16,9 @@ pub enum Class {
     RepeatedYield,
     /// A thread was blocked.
     LongWait,
-    /// A thread wanted a CPU and did not get one.
+    /// A thread was runnable and got no CPU.
     Starved,
-    /// Memory had to be brought in.
+    /// Memory had to be paged in.
     Paging,
     /// Interrupts took the CPU.
     Interrupted,
@@ -104,6 +105,19 @@ pub struct ThreadBlame {
     pub compared: Option<Compared>,
 }
 
+/// What a part of the problem's time went to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct BlameSpan {
+    /// Since when, ns since the trace's start.
+    pub from_ns: u64,
+    /// Until when.
+    pub to_ns: u64,
+    /// Who is to blame: the thread's id within the trace.
+    pub utid: Utid,
+    /// The kind, as of [`BlameRow`].
+    pub kind: &'static str,
+}
+
 /// What leads from one step of the path to the next.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct EdgeReport {
@@ -122,6 +136,8 @@ pub struct PathStep {
     pub thread: String,
     /// Its process.
     pub process: String,
+    /// The thread's id within the trace.
+    pub utid: Utid,
     /// Since when, ns since the trace's start.
     pub from_ns: u64,
     /// Until when, ns since the trace's start.
@@ -340,6 +356,9 @@ pub struct Verdict {
     pub blame: Vec<BlameRow>,
     /// Where the time went by thread and kind, most first.
     pub blame_by_thread: Vec<ThreadBlame>,
+    /// The same in the order of time: what each part of the problem's time went to, neighbours of
+    /// one thread and kind as one. All together are the problem's duration.
+    pub blame_over_time: Vec<BlameSpan>,
     /// What the one who is to blame ran, where it did; of a starved one what took its CPU.
     pub ran: Option<Ran>,
     /// From the problem to its root.

@@ -1,6 +1,6 @@
-//! The walk down from a problem that lays all of its time to those who took it.
+//! The walk down from a problem that attributes all of its time to those who took it.
 //!
-//! The problem's window is cut along its thread's states. Where the thread ran, or wanted a CPU,
+//! The problem's window is cut along its thread's states. Where the thread ran, or was runnable,
 //! it is itself to blame. Where it waited, the question goes on to what ended the wait: what did
 //! that thread do meanwhile? So the window is handed down, and cut again, until it meets one that
 //! did not wait for another thread. This is the critical path backwards from the problem's end,
@@ -12,7 +12,7 @@
 //! says, however short the waits.
 //!
 //! It ends: each step down has a window within that of the step above, and a thread that is
-//! already on the way down, waiting, closes a circle, which is reported as a knot.
+//! already on the way down, waiting, closes a circle, which is reported as a wait cycle.
 
 use hangdog_graph::belief::{Belief, InVain, beliefs};
 use hangdog_graph::edge::ended_by;
@@ -26,7 +26,7 @@ use std::ops::Range;
 
 use crate::answers::Answer;
 use crate::baseline;
-use crate::blame::{Blame, BlameKind, Doubt, Knot, Piece, Step};
+use crate::blame::{Blame, BlameKind, Doubt, Piece, Step};
 use crate::circle;
 use crate::judge::Setting;
 use crate::owed::is_home;
@@ -41,7 +41,7 @@ const RESOLUTION: u64 = 50_000;
 const FINEST_OF_RUN_NS: u64 = 10_000;
 /// Of a wait that is at least this part of the problem all that may have ended it is looked at.
 const WEIGHTY: u64 = 20;
-/// Whoever woke a thread in vain so often, and more often than all others, is hard to believe.
+/// Whoever woke a thread spuriously so often, and more often than all others, is hard to believe.
 const OFTEN: usize = 3;
 /// No real program has a chain this long; a damaged trace may.
 const DEEPEST: usize = 64;
@@ -57,9 +57,9 @@ impl Blame {
         Walk::new(evidence, &window, setting).down_from(thread, window)
     }
 
-    /// The same of a run as a whole. Short waits are told apart too, however long the run. Where a
-    /// wake was seen, the run went on by that, whoever should have come before. And what lies
-    /// before the birth of the one who was waited for is laid to its maker.
+    /// The same of a run as a whole. Short waits are distinguished too, however long the run. Where
+    /// a wake was seen, the run went on by that, whoever should have come before. And what lies
+    /// before the birth of the one who was waited for is attributed to its maker.
     pub(crate) fn of_run(
         evidence: &Evidence<'_>,
         thread: Utid,
@@ -308,10 +308,7 @@ impl<'a, 'e> Walk<'a, 'e> {
             {
                 is_knot = true;
                 let threads = self.way[at..].to_vec();
-                self.blame.knots.push(Knot {
-                    threads,
-                    duration: to - from,
-                });
+                self.blame.add_knot(threads, to - from);
             }
         }
         let kind = match own_kind(self.evidence, &edge, &waiting.wait) {
@@ -350,7 +347,8 @@ impl<'a, 'e> Walk<'a, 'e> {
         let during: Vec<_> = within(parts, life.clone()).collect();
         let behind: Vec<_> = within(parts, life.end.max(life.start)..u64::MAX).collect();
         let (step, waiting, belief) = &reached;
-        let (step, waiting) = (*step, *waiting);
+        let (step, waiting, probability) = (*step, *waiting, belief.probability);
+        let edge = belief.edge.clone();
         let name = self.evidence.name(next);
         // A maker that only waits meanwhile for what is being explained does not count.
         match maker(self.evidence, next).filter(|maker| !self.way.contains(maker)) {
@@ -360,7 +358,7 @@ impl<'a, 'e> Walk<'a, 'e> {
                     edge: Edge {
                         kind: EdgeKind::Fork,
                         strength: Strength::Strong,
-                        reason: format!("it made {name}, which came later"),
+                        reason: format!("it created {name}, which did not exist before"),
                         source: Source::Thread(maker),
                         wake: None,
                     },
@@ -369,7 +367,7 @@ impl<'a, 'e> Walk<'a, 'e> {
                 self.follow(maker, &before, (step, waiting, made));
             }
             None => {
-                let reason = format!("{name}, which ended the wait, was not there yet");
+                let reason = format!("{name}, which ended the wait, did not exist yet");
                 self.unexplained((step, waiting), before, reason);
             }
         }
@@ -378,7 +376,7 @@ impl<'a, 'e> Walk<'a, 'e> {
             self.look(step, next, &during);
         }
         if !behind.is_empty() && waiting.wait.kind == WaitKind::Sleep {
-            let reason = format!("it slept on, though {name} had ended");
+            let reason = format!("it kept sleeping although {name} had ended");
             self.piece(Piece {
                 step,
                 thread: waiting.wait.thread,
@@ -389,8 +387,22 @@ impl<'a, 'e> Walk<'a, 'e> {
                 probability: 1.0,
                 left: None,
             });
+        } else if !behind.is_empty()
+            && !life.is_empty()
+            && matches!(edge.kind, EdgeKind::Habit | EdgeKind::Holder)
+        {
+            self.piece(Piece {
+                step,
+                thread: next,
+                parts: behind,
+                count: waiting.parts,
+                kind: BlameKind::Gone,
+                wait: Some((waiting, edge)),
+                probability,
+                left: None,
+            });
         } else if !behind.is_empty() {
-            let reason = format!("{name} had ended, and nothing names who came after it");
+            let reason = format!("{name} had ended, and nothing shows who took over");
             self.unexplained((step, waiting), behind, reason);
         }
     }
@@ -465,7 +477,7 @@ impl<'a, 'e> Walk<'a, 'e> {
                 edge: Edge {
                     kind: EdgeKind::Unknown,
                     strength: Strength::Weak,
-                    reason: "the answer was that none of those that are known ended it".to_owned(),
+                    reason: "the answer was that none of the known candidates ended it".to_owned(),
                     source: Source::Nobody,
                     wake: None,
                 },
@@ -482,7 +494,7 @@ impl<'a, 'e> Walk<'a, 'e> {
         believed
     }
 
-    /// Whether the thread was seen to go on by what ended its wait. After a time-out it may have
+    /// Whether the thread was seen to go on by what ended its wait. After a timeout it may have
     /// looked and found nothing: that led on only if the thread then woke somebody.
     fn led_on(&self, wait: &Wait, edge: &Edge) -> bool {
         let acted = || {
@@ -558,7 +570,7 @@ fn within(parts: &[Range<u64>], window: Range<u64>) -> impl Iterator<Item = Rang
         .filter(|part| !part.is_empty())
 }
 
-/// Whether it is open who should have ended a wait: nothing that was seen did, or only a time-out.
+/// Whether it is open who should have ended a wait: nothing that was seen did, or only a timeout.
 fn is_open(edge: &Edge, wait: &Wait) -> bool {
     let is_of_time = matches!(wait.kind, WaitKind::Sleep | WaitKind::Timer);
     let is_guess = matches!(

@@ -2,10 +2,10 @@
 //!
 //! Who records a command asks that first. The run is explained like a problem of its first thread:
 //! the walk ([`walk`](crate::walk)) goes backwards along the critical path, through all processes
-//! that the command waited for, so that each nanosecond is laid to one thread and kind. Here these
-//! are summed up by what a person can act on: which program it was, and what it did or lacked.
-//! Time that a program ran is told apart by samples (importing modules; starting and ending
-//! processes; all else); of time that it wanted a CPU it is told who had the CPU.
+//! that the command waited for, so that each nanosecond is attributed to one thread and kind. Here
+//! these are summed up by what a person can act on: which program it was, and what it did or
+//! lacked. Time that a program ran is distinguished by samples (importing modules; starting and
+//! ending processes; all else); of time that it was runnable it is told who had the CPU.
 //!
 //! Nothing is left out: the entries' times add up to the run's. A process goes by its last name, so
 //! that what it did between its fork and its exec counts for the program that it then was.
@@ -28,9 +28,9 @@ use crate::starvation;
 
 /// A problem that took less than this share of the run does not stand out of it.
 const STANDS_OUT: f64 = 0.2;
-/// Who had this share of the time that a program wanted a CPU had it alone.
+/// Who had this share of the time that a program was runnable had it alone.
 const ALONE: f64 = 0.9;
-/// Interrupts are told apart where they took this share of a program's time on CPUs.
+/// Interrupts are distinguished where they took this share of a program's time on CPUs.
 const MANY_INTERRUPTS: f64 = 0.2;
 /// The sentence tells of so many entries.
 const TOLD: usize = 3;
@@ -81,6 +81,17 @@ pub fn run_of(evidence: &Evidence<'_>, command_tid: u32) -> Option<Problem> {
     (start < life.end).then(|| Problem::picked(first.utid, start..life.end))
 }
 
+/// Whether a recorded command is nothing but the clock of the recording: sleep(1), started by the
+/// recorder. A program of the user's that sleeps all along may do so by mistake.
+pub fn is_clock(evidence: &Evidence<'_>, command_tid: u32) -> bool {
+    let mut threads = evidence.threads.iter();
+    threads.find(|t| t.tid == command_tid).is_some_and(|first| {
+        let process = evidence.threads.process(first.upid);
+        let parent = evidence.threads.process(process.parent);
+        process.name == "sleep" && Some(parent.pid) == evidence.recorder
+    })
+}
+
 /// Whether one of the problems stands out of the run: it explains more than the whole does. Of a
 /// program that serves somebody, and waits to be asked in between, each severe one does.
 pub fn stands_out(problems: &[Problem], run: &Problem) -> bool {
@@ -101,7 +112,7 @@ enum What {
     Importing,
     /// It ran the kernel or the loader for processes to begin and to end.
     Starting,
-    /// It wanted a CPU, and its control group had used up its quota.
+    /// It was runnable, and its control group had used up its quota.
     Quota,
 }
 
@@ -116,14 +127,15 @@ impl What {
             (What::AsKind, BlameKind::Runnable) => "waiting for a CPU",
             (What::AsKind, BlameKind::Interrupt) => "interrupted",
             (What::AsKind, BlameKind::Lock) => "waiting for a lock",
-            (What::AsKind, BlameKind::Message) => "waiting for a message from outside",
+            (What::AsKind, BlameKind::Message) => "waiting for a message from outside the trace",
             (What::AsKind, BlameKind::Disk) => "waiting for the disk",
             (What::AsKind, BlameKind::Network) => "waiting for the network",
-            (What::AsKind, BlameKind::Timer) => "sleeping or letting a time-out pass",
-            (What::AsKind, BlameKind::Paging) => "waiting for memory to be brought in",
+            (What::AsKind, BlameKind::Timer) => "sleeping, or waiting for a timeout",
+            (What::AsKind, BlameKind::Paging) => "waiting for page-ins",
             (What::AsKind, BlameKind::Stopped) => "stopped",
+            (What::AsKind, BlameKind::Gone) => "exited while others waited for it",
             (What::AsKind, BlameKind::Kernel) => "waiting inside the kernel",
-            (What::AsKind, BlameKind::Unknown) => "doing what the trace does not tell",
+            (What::AsKind, BlameKind::Unknown) => "with no data in the trace",
         }
     }
 
@@ -163,7 +175,7 @@ type Key<'e> = (&'e str, BlameKind, What);
 struct Sum<'e, 'b> {
     ns: u64,
     processes: BTreeSet<Upid>,
-    /// Of what wanted a CPU, for how long it was had by which programs, ns.
+    /// Of what was runnable, for how long it was had by which programs, ns.
     had_by: BTreeMap<&'e str, u64>,
     /// Of what ran, rows of the table of samples.
     samples: Vec<usize>,
@@ -373,7 +385,7 @@ impl Sum<'_, '_> {
         } else {
             ""
         };
-        format!(" that {another}{name}{others} had")
+        format!(" held by {another}{name}{others}")
     }
 
     fn function(&self, evidence: &Evidence<'_>) -> Option<Function> {

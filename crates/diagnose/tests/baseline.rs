@@ -279,8 +279,8 @@ fn threads_of_one_role_share_its_probability() {
     );
 }
 
-/// Where a time-out ended the wait, the baseline tells who should have: worker, who ended all of
-/// them there; the time-out itself, where three of four ended by it there too.
+/// Where a timeout ended the wait, the baseline tells who should have: worker, who ended all of
+/// them there; the timeout itself, where three of four ended by it there too.
 #[test]
 fn a_baseline_tells_of_time_outs() {
     let text = format!(

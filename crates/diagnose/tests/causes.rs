@@ -41,7 +41,7 @@ fn starved_by_a_hog() {
         assert_eq!(verdict.root.function.as_deref(), Some("spin_hard"));
         assert_eq!(verdict.root.place.as_deref(), Some("CPU 0"));
         assert_eq!(of_thread(&verdict, 100, "runnable"), 50_000);
-        let told = verdict.sentence.contains("stronger priority");
+        let told = verdict.sentence.contains("higher priority");
         assert_eq!(told, outranks, "{priority}: {}", verdict.sentence);
         assert!(verdict.sentence.contains("hog") && verdict.sentence.contains("spin_hard"));
     }
@@ -98,7 +98,7 @@ fn starved_by_a_crowd() {
         (Class::Starved, "x")
     );
     assert!(
-        verdict.sentence.contains("more of that than others"),
+        verdict.sentence.contains("mostly x"),
         "{}",
         verdict.sentence
     );
@@ -219,7 +219,7 @@ fn polls_by_yielding_alone() {
     );
 }
 
-/// Memory that is brought in page by page.
+/// Memory that is paged in page by page.
 #[test]
 fn paging() {
     let mut events = String::new();
@@ -326,7 +326,7 @@ fn unknown() {
     assert_eq!(of_kind(&verdict, "unknown"), 50_000);
     assert!(verdict.root.confidence < 1e-9);
     assert!(
-        verdict.sentence.contains("does not tell"),
+        verdict.sentence.contains("does not show what"),
         "{}",
         verdict.sentence
     );

@@ -1,5 +1,5 @@
-//! Naps of threads that cannot get the lock of a file: they are laid to who has it, and no other
-//! naps are.
+//! Naps of threads that cannot get the lock of a file: they are attributed to who has it, and no
+//! other naps are.
 //!
 //! Who has file 9 runs throughout. The waiter asks for the lock, is refused, naps and asks again.
 
@@ -65,7 +65,7 @@ fn a_nap_that_no_refusal_led_to_is_its_own() {
     assert_eq!(verdict.root.who.tid, 100, "{}", verdict.sentence);
 }
 
-/// Two naps after two refusals by two: each is laid to its own holder.
+/// Two naps after two refusals by two: each is attributed to its own holder.
 #[test]
 fn each_nap_has_its_own_holder() {
     let events = refused(10, 9, "first")

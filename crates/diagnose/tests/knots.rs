@@ -12,7 +12,7 @@ fn lock(address: u32, holder: &str) -> String {
 }
 
 fn knot(verdict: &Verdict) -> Vec<u32> {
-    let knot = verdict.knot.as_ref().expect("a knot");
+    let knot = verdict.knot.as_ref().expect("a wait cycle");
     let mut tids: Vec<u32> = knot.iter().map(|who| who.tid).collect();
     tids.sort_unstable();
     tids
@@ -52,7 +52,7 @@ fn of_two() {
     }
 }
 
-/// Three in a circle, broken by a time-out of the first.
+/// Three in a circle, broken by a timeout of the first.
 #[test]
 fn of_three_broken_by_a_time_out() {
     let recording = record(&format!(
@@ -125,7 +125,7 @@ fn of_one() {
     assert_eq!(of_kind(&verdict, "lock"), 10_000);
 }
 
-/// A circle that a time-out soon broke is not the cause of what took long after it: of 40 ms, the
+/// A circle that a timeout soon broke is not the cause of what took long after it: of 40 ms, the
 /// circle lasts 5 ms, and the worker then computes.
 #[test]
 fn a_small_circle_is_not_the_cause() {
@@ -152,7 +152,7 @@ fn a_small_circle_is_not_the_cause() {
     assert_eq!(of_kind(&verdict, "lock"), 5_000);
 }
 
-/// Two threads that hand work to and fro, each waiting while the other works, are no knot.
+/// Two threads that hand work to and fro, each waiting while the other works, are no wait cycle.
 #[test]
 fn handing_over_is_no_knot() {
     let mut text = String::from(

@@ -1,4 +1,4 @@
-//! Which stretches are problems, and which is the worst.
+//! Which intervals are problems, and which is the worst.
 
 mod support;
 
@@ -327,8 +327,8 @@ fn stopped_in_turns() {
     assert_eq!(found[0], ("app".to_owned(), 1_000_000..2_990_000));
 }
 
-/// Who wants a CPU and never gets one is kept from something; who computes all the time keeps nobody
-/// waiting that is known, though it took as long.
+/// Who is runnable and never gets one is kept from something; who computes all the time keeps
+/// nobody waiting that is known, though it took as long.
 #[test]
 fn the_starved_before_the_busy() {
     let found = found(

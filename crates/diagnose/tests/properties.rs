@@ -251,12 +251,21 @@ fn check_states(
             "interrupt" => "interrupted",
             // It may have been spent in any state.
             "unknown" => continue,
+            "exited" => "gone",
             _ => "blocked",
         };
         *blamed.entry((row.who.tid, state)).or_default() += row.ns;
     }
     for ((tid, state), ns) in blamed {
         let evidence = recording.evidence();
+        if state == "gone" {
+            let gone = (timeline.threads())
+                .filter(|&thread| evidence.threads.thread(thread).tid == tid)
+                .map(|thread| problem.window.end.saturating_sub(timeline.life(thread).end))
+                .fold(0, u64::saturating_add);
+            prop_assert!(ns <= gone, "{tid} exited: {ns} of {gone} {problem:?}");
+            continue;
+        }
         let spent: u64 = timeline
             .threads()
             .filter(|&thread| evidence.threads.thread(thread).tid == tid)
@@ -368,7 +377,7 @@ proptest! {
         check_edges(&recording)?;
     }
 
-    /// A thread that waits on and on, woken in vain, in loops: where waits are joined.
+    /// A thread that waits on and on, woken spuriously, in loops: where waits are joined.
     #[test]
     fn loops(
         turns in vec((0..6u32, 1..2_000_000u64, 1..400_000u64, any::<bool>()), 1..150),
@@ -468,8 +477,8 @@ fn stretch_time(events: &mut Events, scale: u64) {
     events.end *= scale;
 }
 
-/// The properties are worth something: the random traces have deep paths, knots, joined waits,
-/// habits, and roots of nearly every class.
+/// The properties are worth something: the random traces have deep paths, wait cycles, joined
+/// waits, habits, and roots of nearly every class.
 #[test]
 fn random_traces_have_it_all() {
     let mut seen = BTreeSet::new();
@@ -502,8 +511,8 @@ fn random_traces_have_it_all() {
             seen.extend(verdict.knot.map(|_| "knot".to_owned()));
             for step in verdict.path {
                 seen.extend(step.edge.map(|edge| edge.kind.to_owned()));
-                if step.doing.contains("in vain") {
-                    seen.insert("in vain".to_owned());
+                if step.doing.contains("spurious") {
+                    seen.insert("spurious".to_owned());
                 }
             }
         }
@@ -521,7 +530,7 @@ fn random_traces_have_it_all() {
         "path of 1",
         "path of 4",
         "knot",
-        "in vain",
+        "spurious",
         "unlock",
         "signal",
         "message",

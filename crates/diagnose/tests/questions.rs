@@ -1,8 +1,8 @@
 //! What is asked, and what an answer holds for.
 //!
 //! The waiter usually gets its work from two others: "few" ended two such waits, then "many"
-//! three. Where nobody ends one and a time-out passes, "many" is the likeliest with 3 + 0.5 (it
-//! was the last) of 7.5, "few" and the time-out have 2 each. Meanwhile many runs and few waits
+//! three. Where nobody ends one and a timeout passes, "many" is the likeliest with 3 + 0.5 (it
+//! was the last) of 7.5, "few" and the timeout have 2 each. Meanwhile many runs and few waits
 //! for the disk.
 
 mod support;
@@ -29,7 +29,7 @@ fn turns(cpu: u16, waiter: &str, object: &str) -> String {
     text
 }
 
-/// A wait from `from` to `to` ms at the same place, which a time-out ends.
+/// A wait from `from` to `to` ms at the same place, which a timeout ends.
 fn vain(cpu: u16, waiter: &str, object: &str, from: u64, to: u64) -> String {
     format!(
         "{from}ms cpu{cpu} switch {waiter} -> idle {}
@@ -212,7 +212,7 @@ fn an_answer_holds_for_no_other_wait() {
 }
 
 /// Nothing is asked where every answer gives the same root: few and many both wait for a lock
-/// that owner has, and the wait still lasts when the recording ends, so there was no time-out.
+/// that owner has, and the wait still lasts when the recording ends, so there was no timeout.
 #[test]
 fn what_changes_nothing_is_not_asked() {
     let lock = "sleeping futex op=wait object=futex:0x80 holder=owner stack=__lll_lock_wait;take";

@@ -257,7 +257,7 @@ fn begun_by_a_message() {
     assert_eq!(begun.bytes, Some(34));
     assert_eq!(
         begun.text,
-        "app/helper sent (sendto), 34 bytes by unix socket 7; \
+        "app/helper sent (sendto), 34 bytes through unix socket 7; \
          until then it waited in recvfrom of unix socket 7"
     );
 }
@@ -273,7 +273,7 @@ fn begun_by_a_poll() {
     assert_eq!((begun.kind, begun.bytes), ("message", Some(34)));
 }
 
-/// A condition, a sleep, a timer, a time-out, and a wake that is not in the trace.
+/// A condition, a sleep, a timer, a timeout, and a wake that is not in the trace.
 #[test]
 fn begun_by_other_events() {
     let condition = "sleeping futex op=wait object=futex:0x10 stack=pthread_cond_wait;main";
@@ -289,7 +289,7 @@ fn begun_by_other_events() {
             "sleeping nanosleep arg=6ms stack=nanosleep;main",
             by_timer,
             "timer",
-            "its sleep was over",
+            "its sleep ended",
         ),
         (
             "sleeping read object=timerfd:5 stack=read;main",
@@ -301,14 +301,14 @@ fn begun_by_other_events() {
             "sleeping poll arg=6 stack=poll;main",
             by_timer,
             "timer",
-            "its time-out passed",
+            "its timeout expired",
         ),
-        (condition, by_timer, "timer", "its time-out passed"),
+        (condition, by_timer, "timer", "its timeout expired"),
         (
             condition,
             "wake main -> helper",
             "unknown",
-            "the trace does not tell what woke it",
+            "the trace does not show what woke it",
         ),
     ] {
         let begun = begun_by(wait, wake, "");
@@ -318,7 +318,7 @@ fn begun_by_other_events() {
     }
 }
 
-/// What a thread waits for in the midst of its work did not begin it: a lock, the disk, a moment's
+/// What a thread waits for in the middle of its work did not begin it: a lock, the disk, a moment's
 /// nap within the function that the time is named after. A nap elsewhere, or a long one, did.
 #[test]
 fn waits_within_the_work() {
@@ -401,7 +401,7 @@ fn begun_with_the_thread() {
     let begun = ran.and_then(|ran| ran.begun).expect("what began it");
     assert_eq!((begun.kind, begun.at_ns), ("fork", 5 * MS));
     assert_eq!(begun.by.map(|by| by.tid), Some(100));
-    assert_eq!(begun.text, "app made the thread for it");
+    assert_eq!(begun.text, "app created the thread for this work");
 }
 
 /// Of a starved thread it is told what the one ran that had its CPU.

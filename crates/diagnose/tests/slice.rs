@@ -67,7 +67,7 @@ fn back_to_the_input() {
     assert_eq!((by(0), by(1), by(2)), (Some(102), Some(101), None));
 }
 
-/// Two that begin each other's work, turn after turn, are come by twice each and no more: each
+/// Two that begin each other's work, turn after turn, are visited twice each and no more: each
 /// step is earlier than the one before, and none is told twice.
 #[test]
 fn a_circle_ends() {
@@ -104,7 +104,7 @@ fn a_circle_ends() {
     let verdict = explain(&recording, "ping", 996_000..1_100_000);
     assert_eq!(verdict.root.who.thread, "ping");
     let slice = &verdict.slice;
-    // Each of the two is come by twice at most.
+    // Each of the two is visited twice at most.
     assert!((2..=4).contains(&slice.len()), "{}", slice.len());
     assert!(
         slice

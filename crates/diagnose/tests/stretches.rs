@@ -1,4 +1,4 @@
-//! Wakes in vain do not end a wait, and a loop is not one wait: seen in the verdict's path.
+//! Spurious wakeups do not end a wait, and a loop is not one wait: seen in the verdict's path.
 
 mod support;
 
@@ -35,7 +35,7 @@ fn look(waker: &str, cpu: u16, at: u64) -> String {
     )
 }
 
-/// Woken twice in vain by a decoy, then by the culprit: one wait from 1 ms to 50 ms, which the
+/// Woken twice spuriously by a decoy, then by the culprit: one wait from 1 ms to 50 ms, which the
 /// last wake ended; the two looks of 50 µs are nobody else's.
 #[test]
 fn spurious_wakes_are_joined() {
@@ -50,11 +50,7 @@ fn spurious_wakes_are_joined() {
     assert_eq!(verdict.root.who.thread, "culprit");
     let step = &verdict.path[0];
     assert_eq!((step.from_ns, step.to_ns), (MS, 50 * MS));
-    assert!(
-        step.doing.contains("looked 2 times in vain"),
-        "{}",
-        step.doing
-    );
+    assert!(step.doing.contains("2 spurious wakeups"), "{}", step.doing);
     assert_eq!(of_thread(&verdict, 101, "run"), 48_900);
     assert_eq!(of_thread(&verdict, 102, "run"), 0);
     // The looks are its own.
@@ -202,8 +198,8 @@ fn a_slow_turn_stands_out() {
 }
 
 /// Who has cried wolf is believed less than who usually ends such waits: the decoy wakes main
-/// four times in vain, and then, while main is awake for a fifth look, the result comes. Before,
-/// the culprit had ended two such waits.
+/// four times without a result, and then, while main is awake for a fifth look, the result comes.
+/// Before, the culprit had ended two such waits.
 #[test]
 fn crying_wolf() {
     let mut text = format!("{PEOPLE}1ms cpu0 switch main -> idle {WAIT}\n");
@@ -222,7 +218,7 @@ fn crying_wolf() {
     assert_eq!(verdict.root.who.thread, "culprit");
     let edge = verdict.path[0].edge.as_ref().expect("an edge");
     assert_eq!((edge.kind, edge.strength), ("habit", "weak"));
-    assert!(edge.reason.contains("in vain"), "{}", edge.reason);
+    assert!(edge.reason.contains("spurious"), "{}", edge.reason);
 }
 
 /// A window that begins and ends within one wait explains just that part of it.

@@ -29,7 +29,7 @@ fn told(entry: &Entry) -> (&str, &str, u64) {
 /// A command and its child; the text tells what takes how long.
 const BUILD: &str = include_str!("../../cli/tests/golden/build.trace");
 
-/// The time goes on to the child, and is told apart by samples and by who had the CPU.
+/// The time goes on to the child, and is distinguished by samples and by who had the CPU.
 #[test]
 fn a_command_and_its_child() {
     let recording = record(BUILD);
@@ -42,7 +42,7 @@ fn a_command_and_its_child() {
             ("sh", "running", 14_000),
             ("cc", "importing modules", 10_000),
             ("cc", "running", 6_000),
-            ("cc", "waiting for a CPU that rustc had", 6_000),
+            ("cc", "waiting for a CPU held by rustc", 6_000),
             ("cc", "starting and ending processes", 4_000),
         ]
     );
@@ -116,7 +116,7 @@ fn wants_of_a_cpu() {
         [
             ("app", "running", 30_000),
             ("app", quota, 30_000),
-            ("app", "waiting for a CPU that another app had", 10_000),
+            ("app", "waiting for a CPU held by another app", 10_000),
         ]
     );
 }
@@ -137,7 +137,7 @@ fn unknown_time() {
     let whole = whole(&verdict);
     assert_eq!(whole.unknown, 0.25);
     assert!(whole.confidence <= 0.75, "{}", whole.confidence);
-    let unknown = ("app", "doing what the trace does not tell", 10_000);
+    let unknown = ("app", "with no data in the trace", 10_000);
     assert_eq!(told(&whole.entries[1]), unknown);
 }
 
@@ -212,7 +212,7 @@ fn before_the_birth_of_who_was_waited_for() {
     );
 }
 
-/// A server that lets 20 ms pass before it sends goes on by its own time-out, though such waits
+/// A server that lets 20 ms pass before it sends goes on by its own timeout, though such waits
 /// were ended by another before: what was seen to lead on counts.
 #[test]
 fn a_time_out_that_led_on() {
@@ -251,7 +251,7 @@ fn a_time_out_that_led_on() {
     assert_eq!(
         entries,
         [
-            ("nginx", "sleeping or letting a time-out pass", 20_000),
+            ("nginx", "sleeping, or waiting for a timeout", 20_000),
             ("curl", "running", 9_000),
             ("nginx", "running", 1_000),
         ]
@@ -277,12 +277,13 @@ fn a_cpu_that_several_had() {
     );
     let verdict = verdict_on(&recording);
     let entry = told(&whole(&verdict).entries[1]);
-    let what = "waiting for a CPU that rustc and others had";
+    let what = "waiting for a CPU held by rustc and others";
     assert_eq!(entry, ("app", what, 12_000));
 }
 
 /// curl, which nginx woke from five such waits, and which then passed something on,
-/// looks after a time-out at 26 ms, finds nothing, and ends: it waited for nginx, not for time to pass.
+/// looks after a timeout at 26 ms, finds nothing, and ends: it waited for nginx, not for time to
+/// pass.
 #[test]
 fn a_time_out_that_led_to_nothing() {
     let mut text = String::from(

@@ -26,7 +26,7 @@ pub fn write(
     let lines = folded::lines(source, fold);
     let total = lines.values().fold(0u64, |sum, n| sum.saturating_add(*n));
     if total > MOST {
-        let what = "its times make no sense: they add up to centuries";
+        let what = "its times are invalid: they add up to centuries";
         return Err(io::Error::new(ErrorKind::InvalidData, what));
     }
     let lines: Vec<String> = lines

@@ -11,8 +11,8 @@ use crate::Source;
 use crate::fold::{Fold, View};
 use crate::stack::{Entry, Kind, entries};
 
-/// The lines, ascending; threads of one name that were at the same place are one line.
-pub(crate) fn lines(source: &Source<'_>, fold: &Fold) -> BTreeMap<String, u64> {
+/// The lines, ascending: a stack, and samples or nanoseconds. Threads of one name that were at the same place are one line.
+pub fn lines(source: &Source<'_>, fold: &Fold) -> BTreeMap<String, u64> {
     let mut lines = BTreeMap::new();
     for (key, weight) in &fold.rows {
         let stack: Vec<String> = entries(source, key).iter().map(annotated).collect();

@@ -1,11 +1,11 @@
-//! A trace for other eyes: weighted stacks, flame graphs, and the files of other tools.
+//! A trace for other tools: weighted stacks, flame graphs, and the files of other tools.
 //!
 //! - [`fold`]: where the time went, as weighted stacks: on the CPU, off it, and by who ended the
 //!   wait. [`top`], [`flame`] and [`folded`] show them.
 //! - [`perfetto`]: a trace that Perfetto opens.
 //! - [`firefox`]: a profile that the Firefox Profiler opens.
 //!
-//! It knows what happened and not what that means: problems come as plain [`Span`]s.
+//! It does no diagnosis: problems come as plain [`Span`]s.
 
 pub mod firefox;
 pub mod flame;

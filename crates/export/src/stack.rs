@@ -38,7 +38,7 @@ pub struct Entry<'a> {
 /// Where no stack was taken.
 pub const NO_STACK_MARK: &str = "[no stack]";
 /// What the trace did not see begin.
-pub const UNSEEN_MARK: &str = "[not seen to begin]";
+pub const UNSEEN_MARK: &str = "[start not recorded]";
 /// What parts a blocked stack from its waker's, which stands upside down on it.
 pub const WAKER_MARK: &str = "--";
 /// Time in which a thread could have run.

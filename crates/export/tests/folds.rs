@@ -79,7 +79,8 @@ fn wakes() {
         [
             "app;main;fsync;do_syscall_64_[k];io_schedule_[k];--;[softirq block] 2000000",
             "app;main;lock;--;futex_wake_[k];unlock;work;worker 2000000",
-            "app;main;nap;--;hrtimer_wakeup_[k];asm_sysvec_apic_timer_interrupt_[k];[timer] 2000000",
+            "app;main;nap;--;hrtimer_wakeup_[k];asm_sysvec_apic_timer_interrupt_[k];[timer] \
+             2000000",
             "app;main;poll;--;[not woken] 500000",
         ]
     );
@@ -192,7 +193,7 @@ fn waits_from_before() {
     assert_eq!(
         lines(&fixture, &fixture.all(), View::OffCpu),
         [
-            "a;[not seen to begin] 1000000",
+            "a;[start not recorded] 1000000",
             "a;[waiting for a CPU] 1000000",
             "a;poll 4000000"
         ]

@@ -4,13 +4,14 @@
 //! the history of the place speaks: a thread that ended many such waits, and brought the waiter on
 //! by that, is likely to be who was waited for this time too. The probabilities are the counts of
 //! such ends, with one for the edge itself (Laplace's rule of succession), less for a waker that
-//! had just woken in vain.
+//! had just woken spuriously.
 
 use hangdog_trace::ids::Utid;
+use hangdog_trace::object::ObjectKind;
 
 use crate::edge::{Edge, EdgeKind, Source, Strength, ended_by};
 use crate::evidence::Evidence;
-use crate::history::History;
+use crate::history::{Ended, History};
 use crate::owed;
 use crate::wait::{Wait, WaitKind};
 
@@ -23,7 +24,7 @@ pub struct Belief {
     pub probability: f64,
 }
 
-/// The wakes that a wait saw in vain before it ended.
+/// The wakes that a wait saw spuriously before it ended.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct InVain {
     /// All of them.
@@ -45,7 +46,11 @@ pub fn beliefs(
     in_vain: InVain,
     dependent: &[Utid],
 ) -> Vec<Belief> {
-    let edge = ended_by(evidence, wait, wake);
+    let middle = wait.start + wait.duration() / 2;
+    let edge = match ended_by(evidence, wait, wake) {
+        guess if owed::waits_for_it(evidence, &guess, dependent, middle) => Edge::nobody(),
+        edge => edge,
+    };
     if is_certain(&edge, wait, in_vain) {
         return vec![Belief {
             edge,
@@ -58,11 +63,17 @@ pub fn beliefs(
         Source::Thread(waker) => Some(waker),
         _ => None,
     };
-    let middle = wait.start + wait.duration() / 2;
+    let was_dead = |other: Utid| evidence.timeline.life(other).end <= middle;
+    let is_candidate = |other: Utid| Some(other) != woken_by && !dependent.contains(&other);
+    // Who was dead for most of it did not keep it up, unless it is the one who always came: then it is
+    // missed.
+    if let Some((other, ended)) = missing(evidence, wait, &history)
+        && is_candidate(other)
+    {
+        all.push((ended.brought_on as f64, gone(evidence, other, ended.times)));
+    }
     for (&other, ended) in &history.by_thread {
-        // Who was dead for most of it did not keep it up.
-        let was_dead = evidence.timeline.life(other).end <= middle;
-        if Some(other) == woken_by || was_dead || dependent.contains(&other) {
+        if was_dead(other) || !is_candidate(other) {
             continue;
         }
         let last = if history.last == Some(other) {
@@ -72,7 +83,7 @@ pub fn beliefs(
         };
         let weight = match ended.brought_on {
             0 => IN_VAIN,
-            // One that mostly wakes it in vain is not who it waits for, however often it does.
+            // One that mostly wakes it spuriously is not who it waits for, however often it does.
             times => (times as f64 + last) * (times as f64 / ended.times as f64).powi(2),
         };
         all.push((weight, habit(evidence, &edge, other, ended.times)));
@@ -99,14 +110,16 @@ pub fn beliefs(
         && all.is_empty()
         && let Some(guess) = owed::amid_something(evidence, wait)
             .or_else(|| owed::likely_holder(evidence, wait))
+            .filter(|guess| !owed::waits_for_it(evidence, guess, dependent, middle))
             .or_else(|| owed::relative(evidence, wait))
             .or_else(|| owed::only_other(evidence, wait, dependent))
     {
         all.push((GUESS, guess));
     }
-    all.push((own_weight(&edge, wait, in_vain, &history), edge));
-    // Who had woken it in vain so often may have done so once more, while what it waited for came
-    // from one whom no wake shows.
+    let weight = own_weight(evidence, (&edge, wait), in_vain, &history);
+    all.push((weight, edge));
+    // Who had woken it spuriously so often may have done so once more, while what it waited for
+    // came from one whom no wake shows.
     let unseen = if in_vain.by_last > 0 { UNSEEN } else { 0.0 };
     let total: f64 = all.iter().map(|(weight, _)| weight).sum::<f64>() + unseen;
     let mut beliefs: Vec<Belief> = all
@@ -141,31 +154,39 @@ fn is_certain(edge: &Edge, wait: &Wait, in_vain: InVain) -> bool {
     let by_lock = matches!(edge.kind, EdgeKind::Unlock | EdgeKind::Holder);
     let timed_out = edge.kind == EdgeKind::Timer;
     // Whoever woke it so that it went on is the one; a habit says less. But of one that had woken it
-    // in vain, again and again, this may have been once more.
+    // spuriously, again and again, this may have been once more.
     let is_wolf = match wait.kind {
         WaitKind::Condition | WaitKind::Lock => in_vain.by_last > 0,
         _ => in_vain.by_last >= OFTEN,
     };
     match edge.source {
         _ if !waits_for_somebody || by_lock => true,
+        // Nobody was seen to end it: that one alone is left says less than who used to come.
+        Source::Thread(_) if matches!(edge.kind, EdgeKind::Asked | EdgeKind::Amid) => false,
         Source::Thread(_) => !is_wolf,
         _ => edge.strength == Strength::Strong && !timed_out && !is_wolf,
     }
 }
 
-/// So many wakes in vain by one make it hard to believe.
+/// So many spurious wakeups by one make it hard to believe.
 const OFTEN: usize = 3;
 
 /// The weight of what was seen to end the wait, beside the counts of earlier ends.
-fn own_weight(edge: &Edge, wait: &Wait, in_vain: InVain, history: &History) -> f64 {
+fn own_weight(
+    evidence: &Evidence<'_>,
+    (edge, wait): (&Edge, &Wait),
+    in_vain: InVain,
+    history: &History,
+) -> f64 {
+    let is_pipe = wait.object(evidence).kind() == ObjectKind::Pipe;
     match edge.source {
         Source::Thread(waker) => {
             let before = history.by_thread.get(&waker).copied().unwrap_or_default();
-            // Each wake in vain speaks against the waker as much as one that brought on for it.
+            // Each wake spuriously speaks against the waker as much as one that brought on for it.
             let seen = (before.brought_on + SEEN) as f64;
             seen / (1 + in_vain.by_last.pow(2)) as f64
         }
-        // Where waits end by their time-outs, this one did as usual; where they do not, one that
+        // Where waits end by their timeouts, this one did as usual; where they do not, one that
         // lasted no longer than usual says nothing either.
         Source::Timer => {
             let usual = history.lengths.get(history.lengths.len() / 2).copied();
@@ -175,15 +196,17 @@ fn own_weight(edge: &Edge, wait: &Wait, in_vain: InVain, history: &History) -> f
                 false => (history.by_timer + history.total() + 1) as f64,
             }
         }
+        // Nobody outside writes to a pipe: somebody on this machine should have.
+        Source::Nobody if is_pipe => 0.5,
         _ => (history.by_others as f64).max(0.5),
     }
 }
 
 /// Who ended the last one is this much more likely than another who ended as many.
 const LAST: f64 = 0.5;
-/// The weight of one that woke it before and always in vain.
+/// The weight of one that woke it before and always spuriously.
 const IN_VAIN: f64 = 0.3;
-/// The weight of nobody that is known, where the last wake was as others that were in vain.
+/// The weight of nobody that is known, where the last wake was as others that were spuriously.
 const UNSEEN: f64 = 0.3;
 /// The weight of one that was woken right before the wait.
 const ASKED: f64 = 1.0;
@@ -191,6 +214,33 @@ const ASKED: f64 = 1.0;
 const GUESS: f64 = 1.5;
 /// What was seen counts as so many earlier ends.
 const SEEN: usize = 2;
+
+/// Who used to end such waits, and hardly anybody else did, and who had exited before half of this one
+/// was over.
+fn missing(evidence: &Evidence<'_>, wait: &Wait, history: &History) -> Option<(Utid, Ended)> {
+    const OFTEN: usize = 3;
+    let middle = wait.start + wait.duration() / 2;
+    let (&other, &ended) = (history.by_thread.iter()).max_by_key(|(_, ended)| ended.brought_on)?;
+    let always_came = ended.brought_on >= OFTEN && ended.brought_on * 4 >= history.total() * 3;
+    (always_came && evidence.timeline.life(other).end <= middle).then_some((other, ended))
+}
+
+/// Whether the one who used to end such waits had exited.
+pub fn is_missed(evidence: &Evidence<'_>, wait: &Wait) -> bool {
+    missing(evidence, wait, &History::of(evidence, wait)).is_some()
+}
+
+fn gone(evidence: &Evidence<'_>, other: Utid, times: usize) -> Edge {
+    let name = evidence.name(other);
+    let at = evidence.timeline.life(other).end as f64 / 1e9;
+    let reason = format!("{name} had ended {times} such waits, and exited at {at:.3} s");
+    Edge::new(
+        EdgeKind::Habit,
+        Strength::Weak,
+        Source::Thread(other),
+        reason,
+    )
+}
 
 fn habit(evidence: &Evidence<'_>, seen: &Edge, other: Utid, times: usize) -> Edge {
     let name = evidence.name(other);
@@ -200,11 +250,11 @@ fn habit(evidence: &Evidence<'_>, seen: &Edge, other: Utid, times: usize) -> Edg
     };
     let reason = match seen.source {
         Source::Thread(waker) => format!(
-            "{name} has ended {times} before; {}, who woke it, may have done so in vain",
+            "{name} has ended {times} before; the wakeup by {} may have been spurious",
             evidence.name(waker)
         ),
         Source::Timer => {
-            format!("{name} has ended {times} before; this time a time-out did")
+            format!("{name} has ended {times} before; this time a timeout did")
         }
         _ => format!("{name} has ended {times} before; this time nobody did"),
     };

@@ -1,17 +1,17 @@
-//! What kind of edge a wake is, without a word of explanation.
+//! The kind of edge that a wake is, without its text.
 //!
 //! The graph has an edge for every wake that ended a wait, of which there are millions; the
 //! sentences of [`ended_by`](crate::edge::ended_by) are for the few that a person reads. A wake by
-//! a time-out is here what it was, and not who should have come instead.
+//! a timeout is here what it was, and not who should have come instead.
 
 use hangdog_trace::calls::Call;
-use hangdog_trace::ids::IDLE;
+use hangdog_trace::ids::{IDLE, Utid};
 use hangdog_trace::object::ObjectKind;
 use hangdog_trace::words::Context;
 
 use crate::edge::EdgeKind as Kind;
-use crate::edge::Source;
 use crate::edge::Strength::{self, Strong, Weak};
+use crate::edge::{DEATH_NS, Source};
 use crate::evidence::Evidence;
 use crate::marks::Mark;
 use crate::names;
@@ -74,6 +74,9 @@ fn by_thread(evidence: &Evidence<'_>, wait: &Wait, row: usize) -> (Kind, Strengt
     if evidence.shows(wakes.kernel_stack[row], Mark::Terminal) {
         return (Kind::Input, Strong, Source::Nobody);
     }
+    if let Some(first) = ended_with_it(evidence, wait, row) {
+        return (Kind::Exit, Strong, Source::Thread(first));
+    }
     let stack = wakes.user_stack[row];
     let (kind, strength) = match evidence.call(wakes.call[row]) {
         _ if wakes.new[row] => (Kind::Fork, Strong),
@@ -101,4 +104,23 @@ fn by_thread(evidence: &Evidence<'_>, wait: &Wait, row: usize) -> (Kind, Strengt
         _ => (Kind::Wake, Weak),
     };
     (kind, strength, Source::Thread(waker))
+}
+
+/// The thread that stands for a process whose end closed the other end of a pipe: the kernel closes it
+/// where the last of its threads dies, in whatever call that was.
+fn ended_with_it(evidence: &Evidence<'_>, wait: &Wait, row: usize) -> Option<Utid> {
+    let wakes = evidence.wakes;
+    let waker = wakes.waker[row];
+    let call = evidence.call(wakes.call[row]);
+    let life = evidence.timeline.life(waker);
+    let dies =
+        life.end < evidence.timeline.end() && life.end.saturating_sub(wakes.ts[row]) < DEATH_NS;
+    let is_pipe = wait.object(evidence).kind() == ObjectKind::Pipe;
+    if !(is_pipe && dies && matches!(call, Call::Futex | Call::Poll | Call::Sleep)) {
+        return None;
+    }
+    let threads = evidence.threads.process_of(waker).threads.iter();
+    threads
+        .copied()
+        .find(|&thread| evidence.stands_for_program(thread))
 }

@@ -116,7 +116,7 @@ impl Drawing<'_> {
             .map(|interval| interval.duration())
             .sum();
         if wanted > ran {
-            let _ = write!(label, ",\nwanted a CPU for {}", time(wanted));
+            let _ = write!(label, ",\nrunnable for {}", time(wanted));
         }
         if let Some(function) = self.top_function(thread, start..end) {
             let _ = write!(label, "\nin {function}");
@@ -155,7 +155,7 @@ impl Drawing<'_> {
             other => outside(other).map_or_else(String::new, |origin| quoted(&origin)),
         };
         let label = match arrow.kind {
-            EdgeKind::Next => "perhaps other work".to_owned(),
+            EdgeKind::Next => "possibly other work".to_owned(),
             kind => format!("{}\n{}", kind.text(), seconds(arrow.ts)),
         };
         let style = match arrow.strength {

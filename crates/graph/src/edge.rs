@@ -1,8 +1,8 @@
-//! What ended a wait; and where nothing did, or only a time-out, who could have.
+//! What ended a wait; and where nothing did, or only a timeout, who could have.
 //!
 //! The waker is what the kernel saw, read with its context: a wake out of an interrupt is the
 //! device's or the timer's, never the interrupted thread's. A wake that did not bring what was
-//! waited for (a time-out, a signal that killed) is not the cause of the wait: then the edge leads
+//! waited for (a timeout, a signal that killed) is not the cause of the wait: then the edge leads
 //! to the thread that the wait's own evidence names: the holder of the lock, the thread or child
 //! that should have ended. What else it may have been, [`belief`](crate::belief) weighs.
 
@@ -51,7 +51,8 @@ pub enum EdgeKind {
     Peer,
     /// One that it woke right before it waited, as if to ask for something.
     Asked,
-    /// Nothing names who should have done it; this thread of the same process is amid something.
+    /// Nothing names who should have done it; this thread of the same process is in the middle of
+    /// work.
     Amid,
     /// The one who brought it the last time, where nobody did this time.
     Habit,
@@ -160,6 +161,12 @@ impl Edge {
             wake: None,
         }
     }
+
+    /// Of a wait that nothing ended, where nothing tells who should have.
+    pub(crate) fn nobody() -> Edge {
+        let reason = "nothing ended the wait, and nothing names who should have";
+        Edge::new(EdgeKind::Unknown, Strength::Weak, Source::Nobody, reason)
+    }
 }
 
 impl Edge {
@@ -173,7 +180,7 @@ use EdgeKind as Kind;
 use Strength::{Strong, Weak};
 
 /// How soon after a wake a thread must die for the wake to have been its death.
-const DEATH_NS: u64 = 5_000_000;
+pub(crate) const DEATH_NS: u64 = 5_000_000;
 
 /// What ended `wait`; `wake` is the row of `wakes` that made the thread runnable, if there is one.
 pub fn ended_by(evidence: &Evidence<'_>, wait: &Wait, wake: Option<usize>) -> Edge {
@@ -185,15 +192,20 @@ pub fn ended_by(evidence: &Evidence<'_>, wait: &Wait, wake: Option<usize>) -> Ed
                 Kind::Disk,
                 Strong,
                 Source::Disk,
-                "its kernel stack waits for a block device",
+                "its kernel stack shows a wait for a block device",
             );
         }
         WaitKind::Paging if wake.is_none_or(|row| !evidence.is_served_by_waker(row)) => {
-            let reason = "it was in no system call: a page fault that had to wait";
+            let reason = "it was in a page fault that had to wait, not in a system call";
             return Edge::new(Kind::Disk, Strong, Source::Disk, reason);
         }
         WaitKind::Stopped if wait.holder.is_none() => {
-            let reason = "it was stopped; whoever lets it go on is not the cause";
+            if let Some(tracer) = wake.and_then(|row| tracer(evidence, row)) {
+                let name = evidence.name(tracer);
+                let reason = format!("{name} debugs it, and let it continue");
+                return Edge::new(Kind::Holder, Strong, Source::Thread(tracer), reason);
+            }
+            let reason = "it was stopped; whoever continued it is not the cause";
             return Edge::new(Kind::Kill, Strong, Source::Nobody, reason);
         }
         WaitKind::Sleep => {
@@ -204,7 +216,7 @@ pub fn ended_by(evidence: &Evidence<'_>, wait: &Wait, wake: Option<usize>) -> Ed
     if matches!(wait.kind, WaitKind::Message | WaitKind::Poll)
         && owed::is_undelivered(evidence, wait)
     {
-        let reason = "what it sent had not arrived at the other end for most of that time";
+        let reason = "the data it sent had not arrived at the other end for most of that time";
         return Edge::new(Kind::Network, Strong, Source::Network, reason);
     }
     match wake.map(|row| (row, answer(evidence, wait, row))) {
@@ -214,19 +226,12 @@ pub fn ended_by(evidence: &Evidence<'_>, wait: &Wait, wake: Option<usize>) -> Ed
             edge
         }
         Some((_, Answer::GoOn)) => {
-            let reason = "it was stopped; whoever lets it go on is not the cause";
+            let reason = "it was stopped; whoever continued it is not the cause";
             Edge::new(Kind::Kill, Strong, Source::Nobody, reason)
         }
         Some((_, Answer::No(reason))) => expected(evidence, wait)
             .unwrap_or_else(|| Edge::new(Kind::Unknown, Weak, Source::Nobody, reason)),
-        None => should_come(evidence, wait).unwrap_or_else(|| {
-            Edge::new(
-                Kind::Unknown,
-                Weak,
-                Source::Nobody,
-                "nothing ended the wait, and nothing names who should have",
-            )
-        }),
+        None => should_come(evidence, wait).unwrap_or_else(Edge::nobody),
     }
 }
 
@@ -252,13 +257,13 @@ fn answer(evidence: &Evidence<'_>, wait: &Wait, wake: usize) -> Answer {
         return Answer::GoOn;
     }
     if shows(Mark::Setting) {
-        return Answer::No("a setting of the kernel was changed, which let it go on");
+        return Answer::No("a kernel setting was changed, which let it continue");
     }
     // Programs wake each other by signals; but those that stop and let go on say nothing.
     match (evidence.call(wakes.call[wake]), wakes.arg[wake]) {
         (Call::Kill, SIGCONT) if wait.row.is_none() => Answer::GoOn,
         (Call::Kill, SIGCONT | SIGSTOP | SIGTSTP) => {
-            Answer::No("a signal that stops or lets go on ended the wait, and brought nothing")
+            Answer::No("a stop or continue signal ended the wait without a result")
         }
         // A lock, a condition, a child goes on to be waited for.
         (Call::Kill, _)
@@ -267,17 +272,34 @@ fn answer(evidence: &Evidence<'_>, wait: &Wait, wake: usize) -> Answer {
                 WaitKind::Lock | WaitKind::Condition | WaitKind::Child
             ) =>
         {
-            Answer::No("a signal interrupted the wait, and brought nothing")
+            Answer::No("a signal interrupted the wait without a result")
         }
-        (Call::Trace, _) => Answer::No("a tracer ended the wait, and brought nothing"),
+        // What a connection or a pipe should have brought did not come by that.
+        (Call::Kill, signal)
+            if ENDING.contains(&signal)
+                && matches!(wait.kind, WaitKind::Message | WaitKind::Poll) =>
+        {
+            Answer::No("a terminating signal interrupted the wait without a result")
+        }
+        (Call::Trace, _) => Answer::No("a tracer ended the wait without a result"),
         _ => Answer::Yes,
     }
 }
 
 // The same numbers on all machines that hangdog knows.
+/// SIGHUP, SIGINT, SIGQUIT, SIGKILL, SIGTERM.
+const ENDING: [u64; 5] = [1, 2, 3, 9, 15];
 const SIGCONT: u64 = 18;
 const SIGSTOP: u64 = 19;
 const SIGTSTP: u64 = 20;
+
+/// The debugger that let a thread go on.
+fn tracer(evidence: &Evidence<'_>, wake: usize) -> Option<Utid> {
+    let wakes = evidence.wakes;
+    let is_trace = Context::from(wakes.context[wake]) == Context::Task
+        && evidence.call(wakes.call[wake]) == Call::Trace;
+    is_trace.then_some(wakes.waker[wake])
+}
 
 /// Whether the wake only made the thread die.
 fn was_death(evidence: &Evidence<'_>, wait: &Wait, wake: usize) -> bool {
@@ -291,7 +313,7 @@ fn was_death(evidence: &Evidence<'_>, wait: &Wait, wake: usize) -> bool {
 
 fn woken(evidence: &Evidence<'_>, wait: &Wait, row: usize) -> Edge {
     let context = Context::from(evidence.wakes.context[row]);
-    // A time-out ended the wait: what it waited for did not come.
+    // A timeout ended the wait: what it waited for did not come.
     if matches!(context, Context::Hrtimer | Context::Timer)
         && wait.kind != WaitKind::Timer
         && let Some(edge) = expected(evidence, wait).or_else(|| owed::likely_holder(evidence, wait))
@@ -311,11 +333,11 @@ fn by_no_thread(evidence: &Evidence<'_>, wait: &Wait, row: usize, kind: EdgeKind
     let context = Context::from(evidence.wakes.context[row]);
     let reason = match kind {
         Kind::Disk => "a block device finished",
-        Kind::Input => "something came in by its terminal",
+        Kind::Input => "input arrived from its terminal",
         Kind::Network => "a packet arrived",
         Kind::Timer if context == Context::Softirq => "a kernel timer fired",
         Kind::Timer if wait.kind == WaitKind::Timer => "the timer that it waited for fired",
-        Kind::Timer => "its time-out ended the wait",
+        Kind::Timer => "its timeout ended the wait",
         Kind::Interrupt => {
             let vector = evidence.wakes.vector[row];
             return format!("an interrupt ended the wait (number {vector})");
@@ -348,19 +370,19 @@ fn by_thread(
             format!("{name} wrote to the same {object} ({call})")
         }
         (Kind::Message, Call::Write | Call::Send) => format!("{name} sent ({call})"),
-        (Kind::Message, _) => format!("{name} read and made room ({call})"),
+        (Kind::Message, _) => format!("{name} read and freed buffer space ({call})"),
         (Kind::Signal, _) if signals() => format!("{name} signalled what it waited for"),
         (Kind::Signal, _) => format!("{name} woke the futex that it waited on"),
         (Kind::Unlock, _) if strength == Strong => {
-            format!("{name}, which held the lock, gave it back")
+            format!("{name}, which held the lock, released it")
         }
         (Kind::Unlock, _) => {
-            format!("{name} gave the lock back; others may have held it before")
+            format!("{name} released the lock; others may have held it before")
         }
         (Kind::Exit, Call::Exec) => format!("{name} executed its program"),
         (Kind::Exit, _) => format!("{name} ended"),
         (Kind::Kill, _) => format!("{name} sent it a signal"),
-        (Kind::Fork, _) => format!("{name} made it"),
+        (Kind::Fork, _) => format!("{name} created it"),
         (_, Call::KernelThread) => format!("the kernel thread {name} woke it"),
         _ => format!("{name} woke it in {call}"),
     }
@@ -419,7 +441,7 @@ fn named(evidence: &Evidence<'_>, wait: &Wait) -> Option<Edge> {
     owed::debtor(evidence, wait)
 }
 
-/// The same of a wait that nothing ended, not even a time-out.
+/// The same of a wait that nothing ended, not even a timeout.
 fn should_come(evidence: &Evidence<'_>, wait: &Wait) -> Option<Edge> {
     expected(evidence, wait)
         .or_else(|| owed::likely_holder(evidence, wait))
@@ -480,6 +502,7 @@ fn children<'a>(evidence: &'a Evidence<'_>, wait: &Wait) -> impl Iterator<Item =
 /// that is stopped, or the last of those that were started together, as a shell does for a pipeline.
 fn child(evidence: &Evidence<'_>, wait: &Wait) -> Option<(Utid, Strength)> {
     const TOGETHER_NS: u64 = 100_000_000;
+    const TOGETHER_PIDS: u32 = 16;
     let asked = wait.row.map(|row| evidence.switches.arg[row])?;
     let children = children(evidence, wait);
     if asked != u64::MAX {
@@ -501,7 +524,11 @@ fn child(evidence: &Evidence<'_>, wait: &Wait) -> Option<(Utid, Strength)> {
             let stopped = alive
                 .iter()
                 .find_map(|thread| owed::stopped_thread(evidence, thread.upid, middle));
-            let is_pipeline = first.start > 0 && last.start.abs_diff(first.start) < TOGETHER_NS;
+            // Of those that were there before the recording only their numbers tell.
+            let is_pipeline = match first.start > 0 {
+                true => last.start.abs_diff(first.start) < TOGETHER_NS,
+                false => last.start == 0 && last.pid.abs_diff(first.pid) < TOGETHER_PIDS,
+            };
             let chosen = stopped.or_else(|| is_pipeline.then_some(last.utid))?;
             Some((chosen, Weak))
         }

@@ -13,6 +13,7 @@ use std::collections::HashMap;
 use std::ops::{Deref, Range};
 
 use crate::file_locks::{File, FileLocks};
+use crate::history::Histories;
 use crate::marks::{Mark, Marks};
 use crate::owed::stopped;
 use crate::sampling::Sampling;
@@ -60,6 +61,7 @@ pub struct Evidence<'a> {
     joined: HashMap<Utid, Utid>,
     /// Threads that were stopped at any time.
     stopped: Vec<Utid>,
+    pub(crate) histories: Histories,
 }
 
 impl<'a> Deref for Evidence<'a> {
@@ -97,6 +99,7 @@ impl<'a> Evidence<'a> {
             wakers,
             joined: HashMap::new(),
             stopped: Vec::new(),
+            histories: Histories::default(),
         };
         evidence.stopped = stopped::stopped(&evidence);
         evidence.joined = fore::joined(&evidence);

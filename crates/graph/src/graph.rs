@@ -213,7 +213,7 @@ pub struct WakeCounts {
 /// Vertices, edges, and the messages that some of them are.
 #[derive(Debug)]
 pub struct Graph {
-    /// The stretches of all threads' lives.
+    /// The intervals of all threads' lives.
     pub vertices: Vertices,
     /// What led to each.
     pub edges: Edges,

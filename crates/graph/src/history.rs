@@ -2,16 +2,17 @@
 //!
 //! A place is a system call and a user stack; where a thread never waited at just this one, the
 //! same object or the same innermost functions will do. Who usually ends the waits there is what
-//! to ask for when nobody did, or when the one who did had done so in vain. A thread that never
+//! to ask for when nobody did, or when the one who did had done so spuriously. A thread that never
 //! waited there before is known by its like: the other threads of its process that have its role.
 
 use hangdog_timeline::timeline::Intervals;
 use hangdog_timeline::{Cause, State};
 use hangdog_trace::ids::{IDLE, Utid};
 use hangdog_trace::words::Context;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
+use std::sync::{Arc, Mutex, PoisonError};
 
-use crate::evidence::Evidence;
+use crate::evidence::{Evidence, Site};
 use crate::marks::Mark;
 use crate::role::role;
 use crate::wait::Wait;
@@ -47,35 +48,62 @@ const MEMORY: usize = 4096;
 const LOOK_NS: u64 = 1_000_000;
 /// At so many threads of one role.
 const MOST_ALIKE: usize = 16;
+/// Of a thread with this many intervals before, waits at one place that are close to each other
+/// share a history: it ends where such a group of intervals begins.
+const SHARED_FROM: usize = 2 * MEMORY;
+const GROUP: usize = MEMORY;
+
+/// The history that was last asked for, by thread and place.
+pub(crate) type Histories = Mutex<HashMap<(Utid, Site), (usize, Arc<History>)>>;
 
 impl History {
     /// Of the waits of the same thread before `wait` at its place; where there is none, of the
-    /// threads that have its role.
-    pub fn of(evidence: &Evidence<'_>, wait: &Wait) -> History {
+    /// threads that have its role. In a long life the last few waits before it may be left out.
+    pub fn of(evidence: &Evidence<'_>, wait: &Wait) -> Arc<History> {
+        let Some(row) = wait.row else {
+            return Arc::new(History {
+                waiter: wait.thread,
+                ..History::default()
+            });
+        };
+        let (row, before) = shared(evidence, wait.thread, row, wait.start);
+        let key = (wait.thread, evidence.site(row));
+        let known = || evidence.histories.lock();
+        if let Some((of, history)) = known().unwrap_or_else(PoisonError::into_inner).get(&key)
+            && *of == row
+        {
+            return history.clone();
+        }
+        let history = Arc::new(History::before(evidence, wait.thread, row, before));
+        known()
+            .unwrap_or_else(PoisonError::into_inner)
+            .insert(key, (row, history.clone()));
+        history
+    }
+
+    /// Of the waits of `thread` before `before` where it left its CPU by `row`.
+    fn before(evidence: &Evidence<'_>, thread: Utid, row: usize, before: u64) -> History {
         let mut history = History {
-            waiter: wait.thread,
+            waiter: thread,
             ..History::default()
         };
-        let Some(row) = wait.row else {
-            return history;
-        };
         let is_here = |other: usize| evidence.site(other) == evidence.site(row);
-        history.add(evidence, wait.thread, wait.start, is_here);
+        history.add(evidence, thread, before, is_here);
         if !history.tells() {
             let is_near = |other| !is_here(other) && evidence.are_near(other, row);
-            history.add(evidence, wait.thread, wait.start, is_near);
+            history.add(evidence, thread, before, is_near);
         }
         if !history.tells() {
-            let own = evidence.threads.thread(wait.thread);
+            let own = evidence.threads.thread(thread);
             let process = evidence.threads.process(own.upid);
             let own_role = role(own.name());
             process
                 .threads
                 .iter()
-                .filter(|&&other| other != wait.thread)
+                .filter(|&&other| other != thread)
                 .filter(|&&other| role(evidence.threads.thread(other).name()) == own_role)
                 .take(MOST_ALIKE)
-                .for_each(|&other| history.add(evidence, other, wait.start, is_here));
+                .for_each(|&other| history.add(evidence, other, before, is_here));
         }
         history.lengths.sort_unstable();
         history
@@ -135,8 +163,11 @@ impl History {
             let wake = wake as usize;
             let waker = evidence.wakes.waker[wake];
             let context = Context::from(evidence.wakes.context[wake]);
-            // After a look it waits on: that was no end.
-            let looked = next.is_some_and(|next| next.saturating_sub(blocked.end) <= LOOK_NS)
+            // After a look it waits on: that was no end. A semaphore that another gave is had.
+            let has_it = context == Context::Task
+                && evidence.shows(evidence.switches.user_stack[row as usize], Mark::Semaphore);
+            let looked = !has_it
+                && next.is_some_and(|next| next.saturating_sub(blocked.end) <= LOOK_NS)
                 && !went_on(evidence, &mut own, intervals, at + 1);
             match (looked, self.lengths.last_mut()) {
                 (true, Some(length)) => *length += blocked.duration(),
@@ -156,6 +187,28 @@ impl History {
             }
         }
     }
+}
+
+/// The wait whose history stands for that of a wait which began at `start` by `row` of `switches`:
+/// itself, or in a long life the first at the same place of its group of intervals. It does not
+/// depend on what was asked before.
+fn shared(evidence: &Evidence<'_>, thread: Utid, row: usize, start: u64) -> (usize, u64) {
+    let intervals = evidence.timeline.intervals(thread);
+    let here = intervals.indexes(0, start).end;
+    if here < SHARED_FROM {
+        return (row, start);
+    }
+    let site = evidence.site(row);
+    (here - here % GROUP..here)
+        .filter_map(|at| intervals.get(at))
+        .filter(|interval| interval.state == State::Blocked)
+        .find_map(|interval| match interval.cause {
+            Cause::Switch(other) if evidence.site(other as usize) == site => {
+                Some((other as usize, interval.start))
+            }
+            _ => None,
+        })
+        .unwrap_or((row, start))
 }
 
 /// A thread's own wakes, gone through backwards beside its intervals.

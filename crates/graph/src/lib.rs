@@ -1,6 +1,6 @@
 //! Why threads waited and who ended each wait: the timeline as a graph of causes.
 //!
-//! Vertices are the stretches in which a thread goes on without a blocking wait; the edges are
+//! Vertices are the intervals in which a thread goes on without a blocking wait; the edges are
 //! what ended the waits between them. An edge has a kind, a strength and a reason that a person
 //! can read. There are two ways to them. A diagnosis asks for few of the millions of waits, and gets
 //! each edge made from the rows of the trace, with its reason ([`edge`]). The whole, as columns

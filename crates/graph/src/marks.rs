@@ -60,14 +60,17 @@ pub enum Mark {
     Handles = 1 << 21,
     /// The kernel waits for a program to allow that a file is opened.
     Permission = 1 << 22,
+    /// A semaphore is waited for: who is woken there has got it.
+    Semaphore = 1 << 23,
 }
 
 /// Marks that one of the innermost few frames shows, by a part of its function's name.
-const INNERMOST: [(Mark, &[&str]); 4] = [
+const INNERMOST: [(Mark, &[&str]); 5] = [
     (Mark::LockWait, names::LOCK_WAIT),
     (Mark::ConditionWait, names::CONDITION_WAIT),
     (Mark::Unlock, names::UNLOCK),
     (Mark::Signal, names::SIGNAL),
+    (Mark::Semaphore, names::SEMAPHORE),
 ];
 /// So many functions are the innermost few.
 const FEW: usize = 6;

@@ -48,6 +48,17 @@ pub const CONDITION_WAIT: &[&str] = &[
     "pthread_cond_clockwait",
 ];
 
+/// A semaphore is being waited for.
+pub const SEMAPHORE: &[&str] = &[
+    "__new_sem_wait_slow",
+    "__new_sem_wait_slow64",
+    "__old_sem_wait",
+    "sem_wait",
+    "__sem_wait",
+    "sem_timedwait",
+    "sem_clockwait",
+];
+
 /// A mutex is being given back.
 pub const UNLOCK: &[&str] = &[
     "__lll_lock_wake",
@@ -338,3 +349,19 @@ pub const SENDING: &[&str] = &[
 pub const NETWORK_SOFTIRQS: [u16; 2] = [2, 3];
 /// The softirq numbers of the kernel that are block devices'.
 pub const BLOCK_SOFTIRQS: [u16; 2] = [4, 5];
+
+/// Threads of a Java virtual machine that run no Java, by the start of their names. A collector may
+/// keep threads waiting, but by a safepoint and not by a lock.
+pub const JAVA_MACHINE: &[&str] = &[
+    "VM Periodic Tas",
+    "C1 CompilerThre",
+    "C2 CompilerThre",
+    "Signal Dispatch",
+    "Service Thread",
+    "Monitor Deflati",
+    "Notification Th",
+    "G1 Refine#",
+    "G1 Service",
+    "G1 Conc#",
+    "G1 Main Marker",
+];

@@ -1,4 +1,4 @@
-//! The lives of all threads cut into vertices: stretches that one event began and that go on to
+//! The lives of all threads cut into vertices: intervals that one event began and that go on to
 //! the next one that may have another cause.
 //!
 //! A vertex is where it starts, the interval of the timeline that it starts in, and what began it;
@@ -7,7 +7,7 @@
 //!
 //! The cuts:
 //! - *a wait*: a thread that was blocked was woken, or went on unseen;
-//! - *a hand-over*: a worker took up a work item;
+//! - *a context switch*: a worker took up a work item;
 //! - *a batch*: it received after it had sent on another connection: a server turning to the next;
 //! - *peers*: it sent to, or received from, others than the last time.
 //!

@@ -33,7 +33,7 @@ pub enum WaitKind {
     Timer,
     /// For a block device.
     Disk,
-    /// For memory to be brought in from a device.
+    /// For memory to be paged in from a device.
     Paging,
     /// For something at the other end of a terminal or device.
     Device,
@@ -109,7 +109,7 @@ impl Wait {
     /// What it does, as a phrase that follows a thread's name: "waited for a lock".
     pub fn phrase(&self, evidence: &Evidence<'_>) -> String {
         let Some(row) = self.row else {
-            return "was off the CPU, the trace does not say why".to_owned();
+            return "was off the CPU; the trace does not show why".to_owned();
         };
         let call = evidence.calls.name(evidence.switches.call[row]);
         let object = self.object(evidence);
@@ -137,7 +137,7 @@ impl Wait {
                 format!("waited in {call} for the program that serves the file system")
             }
             WaitKind::Message if object.is_none() => {
-                format!("waited in {call} for somebody at the other end")
+                format!("waited in {call} for the other end")
             }
             WaitKind::Message => format!("waited in {call} of {object}"),
             WaitKind::Poll if object.is_none() => format!("waited in {call}"),
@@ -152,9 +152,11 @@ impl Wait {
             },
             WaitKind::Timer => "waited for a timer to fire".to_owned(),
             WaitKind::Disk => format!("waited for the disk in {call}"),
-            WaitKind::Paging => "waited for memory to be brought in".to_owned(),
+            WaitKind::Paging => "waited for a page-in".to_owned(),
             WaitKind::Device => format!("waited in {call} of {object}"),
-            WaitKind::Stopped => "was stopped by a signal, a debugger or a freezer".to_owned(),
+            WaitKind::Stopped => {
+                "was stopped by a signal, a debugger or the cgroup freezer".to_owned()
+            }
             WaitKind::Kernel => match self.kernel_function(evidence) {
                 Some(function) => format!("waited in the kernel in {call}, at {function}"),
                 None => format!("waited in the kernel in {call}"),

@@ -166,7 +166,7 @@ fn message() {
         Kind::Message,
         Strong,
         Some("worker"),
-        "made room (read)",
+        "freed buffer space (read)",
     );
 }
 
@@ -318,7 +318,7 @@ fn no_waker() {
     }
 }
 
-/// A time-out does not explain a wait: the holder of the lock does, or the thread that should
+/// A timeout does not explain a wait: the holder of the lock does, or the thread that should
 /// have ended. The expired timer is the answer only where nobody is named.
 #[test]
 fn time_out() {
@@ -336,7 +336,7 @@ fn time_out() {
     assert_edge(join, timer, Kind::Awaited, Strong, Some("worker"), "to end");
     let (_, edge) = ended(CONDITION, timer);
     assert_eq!((edge.kind, edge.source), (Kind::Timer, Source::Timer));
-    assert!(edge.reason.contains("time-out"), "{}", edge.reason);
+    assert!(edge.reason.contains("timeout"), "{}", edge.reason);
 }
 
 /// A wait that never ends leads to the holder, to the child that is waited for, or, where nothing
@@ -516,7 +516,7 @@ fn names() {
     }
 }
 
-/// A time-out alone is no reason to suspect whoever brought it once before: it may be a pause. One
+/// A timeout alone is no reason to suspect whoever brought it once before: it may be a pause. One
 /// that ends a wait much longer than all that somebody brought, several times, is.
 #[test]
 fn time_outs_and_habits() {
@@ -551,7 +551,7 @@ fn time_outs_and_habits() {
 }
 
 /// Who usually ends such waits is who brought the thread on, by a wake after which it woke
-/// somebody itself; not who woke it more often in vain.
+/// somebody itself; not who woke it more often spuriously.
 #[test]
 fn who_usually_ends_a_wait() {
     let wait = "sleeping futex op=wait object=futex:0x10 stack=pthread_cond_wait;take_job";
@@ -585,7 +585,8 @@ fn who_usually_ends_a_wait() {
     let (source, probability) = wakes("write object=pipe:9");
     assert_eq!(source, Source::Thread(worker));
     assert!(probability > 0.6, "{probability}");
-    // To give a lock back is no work; and of two who both woke it in vain neither is believed much.
+    // To give a lock back is no work; and of two who both woke it spuriously neither is believed
+    // much.
     let (_, probability) = wakes("futex op=wake stack=pthread_mutex_unlock;look");
     assert!(probability < 0.6, "{probability}");
 }

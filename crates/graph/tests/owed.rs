@@ -110,6 +110,63 @@ fn a_pipe_that_was_never_seen_open() {
     assert_eq!(owed("process tool 300", &wait("write")), None);
 }
 
+/// A pipe that the reader's process has to itself, to read and to write: no other process is named, and
+/// never the recorder.
+#[test]
+fn a_pipe_of_its_own() {
+    let child = "process tool 300\n0 open app object=pipe:5 access=read";
+    let wait = "0.5ms fork main -> child tool 300
+        0.5ms cpu1 switch idle -> child
+        1ms cpu1 switch child -> idle sleeping clock_nanosleep arg=9s
+        2ms cpu0 switch main -> idle sleeping read object=pipe:5";
+    assert_eq!(owed(child, wait), by("child", EdgeKind::Peer));
+    let both = format!("{child}\n0 open app object=pipe:5 access=write");
+    assert_eq!(owed(&both, wait), None);
+
+    let mut recording = Recording::of(&format!(
+        "process app 100\nthread main app 100
+        {child}\n0 cpu0 switch idle -> main\n{wait}\nend 5s"
+    ));
+    let source = |recording: &Recording| recording.last_beliefs("main")[0].edge.source;
+    assert_eq!(source(&recording), Source::Thread(recording.t("child")));
+    recording.recorder = Some(300);
+    assert_eq!(source(&recording), Source::Nobody);
+}
+
+/// A program that talks to itself: its request is with the thread that is in the middle of work, or with
+/// the only one that waits for a condition, not with the one that waits for connections. Of two that
+/// wait for a condition neither is named.
+#[test]
+fn a_connection_to_its_own_process() {
+    let at_lock = "sem_wait;PyThread_acquire_lock_timed;handle";
+    let at_condition = "sem_wait;PyThread_acquire_lock_timed;Condition.wait;Queue.get;handle";
+    let people = |handler: &str, more: &str| {
+        format!(
+            "thread handler app 101\nthread acceptor app 102\nthread third app 103
+            0 socket app object=inet:1 local=127.0.0.1:5000 remote=127.0.0.1:80
+            0 socket app object=inet:2 local=127.0.0.1:80 remote=127.0.0.1:5000
+            0 socket app object=inet:3 local=127.0.0.1:80
+            0 open app object=inet:1 last=sent
+            0 open app object=inet:2 last=received
+            0 open app object=inet:3 kind=listener
+            0 cpu1 switch idle -> handler
+            0 cpu2 switch idle -> acceptor
+            0 cpu3 switch idle -> third
+            1ms cpu1 switch handler -> idle sleeping futex arg=128 object=futex:0x1 stack={handler}
+            1ms cpu2 switch acceptor -> idle sleeping accept object=inet:3
+            1ms cpu3 switch third -> idle {more}"
+        )
+    };
+    let wait = "2ms cpu0 switch main -> idle sleeping recvfrom object=inet:1";
+    let dead = "dead";
+    let idle = format!("sleeping futex arg=128 object=futex:0x2 stack={at_condition}");
+    let handler = by("handler", EdgeKind::Peer);
+    assert_eq!(owed(&people(at_lock, dead), wait), handler);
+    assert_eq!(owed(&people(at_lock, &idle), wait), handler);
+    assert_eq!(owed(&people(at_condition, dead), wait), handler);
+    assert_eq!(owed(&people(at_condition, &idle), wait), None);
+}
+
 /// A lock that names no holder, by the functions of the language: who of the other threads is amid
 /// something may have it; one that waits for work has not.
 #[test]
@@ -260,7 +317,8 @@ fn holders_that_were_seen_with_what_is_waited_for() {
     assert_eq!(owed(people, &asked("object=pipe:3")), None);
 }
 
-/// Who writes to a full pipe is amid something, and has the lock rather than one that wants it too.
+/// Who writes to a full pipe is in the middle of work, and has the lock rather than one that wants
+/// it too.
 #[test]
 fn a_lock_is_had_by_whoever_waits_for_room() {
     let people = "thread writer app 101\nthread waiter app 102

@@ -104,7 +104,7 @@ fn unseen_beginning() {
     assert_eq!((wait.start, wait.end), (0, 2_000_000));
     assert_eq!((wait.kind, wait.row, wake), (Unknown, None, Some(0)));
     let phrase = wait.phrase(&recording.evidence());
-    assert_eq!(phrase, "was off the CPU, the trace does not say why");
+    assert_eq!(phrase, "was off the CPU; the trace does not show why");
 }
 
 /// Phrases name what is known: holder, thread that is joined, descriptor, time asked for, place
@@ -137,10 +137,7 @@ fn phrases() {
             "sleeping wait4 arg=none",
             "waited for a child process to end",
         ),
-        (
-            "uninterruptible fault",
-            "waited for memory to be brought in",
-        ),
+        ("uninterruptible fault", "waited for a page-in"),
         (
             "uninterruptible mmap kstack=__schedule;schedule;rwsem_down_write_slowpath;do_mmap",
             "waited in the kernel in mmap, at rwsem_down_write_slowpath",

@@ -1,10 +1,10 @@
 //! What basic operations cost on the machine at hand: memory, threads, the kernel, files.
 //!
 //! A [`Method`] measures one thing and gives one or more figures; [`METHODS`] lists them all.
-//! [`measure`] goes through the list several times ([`run`]): a machine's mood changes in seconds,
-//! so samples of a figure are taken far apart, in fresh memory each time, and their spread tells
-//! what to expect of another run. Around each visit it looks at what else the machine did
-//! ([`quiet`]), and a figure that was disturbed carries a note that says so.
+//! [`measure`] goes through the list several times ([`run`]): a machine's frequency drift changes
+//! in seconds, so samples of a figure are taken far apart, in fresh memory each time, and their
+//! spread tells what to expect of another run. Around each visit it looks at what else the machine
+//! did ([`quiet`]), and a figure that was disturbed carries a note that says so.
 //!
 //! A [`Report`] is the result; [`compare`] tells two of them apart, [`plot`] draws one.
 

@@ -158,7 +158,7 @@ mod tests {
     use super::*;
     use std::time::Duration;
 
-    /// The first line's columns are told apart as proc(5) has them.
+    /// The first line's columns are distinguished as proc(5) has them.
     #[test]
     fn ticks_are_those_of_proc_stat() {
         assert_eq!(

@@ -124,7 +124,7 @@ impl Noise {
             let beyond = visits.iter().filter(|visit| share(visit) > limit).count();
             let most = visits.iter().map(share).fold(0.0, f64::max);
             let (percent, all) = (most * 100.0, visits.len());
-            (beyond > 0).then(|| format!("{what} {percent:.0} % in {beyond} of {all} visits"))
+            (beyond > 0).then(|| format!("{what} {percent:.0} % in {beyond} of {all} runs"))
         };
         let slower = |visit: &Disturbance| visit.cycle_ns / self.cycle_ns - 1.0;
         let notes = [

@@ -1,4 +1,4 @@
-//! Samples of one figure, and what is told of them: never a mean alone.
+//! Samples of one figure, and what is reported of them: never a mean alone.
 
 use serde::{Deserialize, Serialize};
 
@@ -9,7 +9,7 @@ use crate::method::Unit;
 /// What is told as the spread are the 10th and the 90th percentile of all samples, over all visits:
 /// a rare disturbance does not widen it, a machine that is slower every other second does. Both are
 /// moved apart by as much as the CPU's clock wandered during the run ([`Spread::widened`]): a method
-/// is visited a few times, and another run meets other moods of the clock.
+/// is visited a few times, and another run meets another frequency.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Spread {
     /// The best sample: the shortest time, the greatest rate.

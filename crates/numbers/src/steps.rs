@@ -1,7 +1,7 @@
 //! The levels of memory, as the latency curve shows them.
 //!
-//! A level is a stretch of the curve that is flat: over half an octave around each of its points the
-//! latency grows by less than a third an octave. Between two levels the curve climbs, because a
+//! A level is an interval of the curve that is flat: over half an octave around each of its points
+//! the latency grows by less than a third an octave. Between two levels the curve climbs, because a
 //! growing part of the loads misses the smaller one; a level is left where the latency passes the
 //! geometric mean of its own and the next one's. The idea is that of Saavedra and Smith (Measuring
 //! cache and TLB performance, 1995); the limits were chosen by looking at curves.
@@ -15,7 +15,7 @@ use crate::spread::Spread;
 /// Growth an octave, as a power of two, up to which the curve is flat: 2^0.43 is 1.35. A cache that
 /// is shared with other guests drifts by as much; where it is left, the curve doubles or more.
 const FLAT: f64 = 0.43;
-/// Flat stretches whose latencies differ by less than this are one level that drifts.
+/// Flat intervals whose latencies differ by less than this are one level that drifts.
 const SAME: f64 = 1.5;
 
 /// A level of the memory.
@@ -99,7 +99,7 @@ fn find(curve: &[(u64, Spread)], caches: &[Cache]) -> Vec<Step> {
         .collect()
 }
 
-/// A flat stretch: points of the curve, and its latency.
+/// A flat interval: points of the curve, and its latency.
 #[derive(Debug)]
 struct Level {
     first: usize,

@@ -4,7 +4,7 @@
 use hangdog_trace::ids::{IDLE, Utid};
 use hangdog_trace::tables::Switches;
 
-/// What one CPU ran, in order: stretches without gap or overlap from the trace's start to its
+/// What one CPU ran, in order: intervals without gap or overlap from the trace's start to its
 /// end, idle among them.
 #[derive(Clone, Copy, Debug)]
 pub struct Occupancy<'a> {
@@ -13,7 +13,7 @@ pub struct Occupancy<'a> {
     end: u64,
 }
 
-/// A stretch of time for which one thread had a CPU.
+/// An interval of time for which one thread had a CPU.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Occupant {
     /// When it came, ns since the trace's start; 0 for the one that was there.
@@ -35,7 +35,7 @@ impl<'a> Occupancy<'a> {
         }
     }
 
-    /// How many stretches; none for a CPU that never switched, of which nothing is known.
+    /// How many intervals; none for a CPU that never switched, of which nothing is known.
     pub fn len(&self) -> usize {
         match self.rows.len() {
             0 => 0,
@@ -48,7 +48,7 @@ impl<'a> Occupancy<'a> {
         self.rows.is_empty()
     }
 
-    /// The stretch at `i`, if there are that many. It is empty where two switches, or the
+    /// The interval at `i`, if there are that many. It is empty where two switches, or the
     /// trace's start and a switch, have one time.
     pub fn get(&self, i: usize) -> Option<Occupant> {
         (i < self.len()).then(|| self.at(i))
@@ -75,7 +75,7 @@ impl<'a> Occupancy<'a> {
         (0..all.len()).map(move |i| all.at(i))
     }
 
-    /// The index of the stretch that contains `t`; none past the trace's end or where nothing is
+    /// The index of the interval that contains `t`; none past the trace's end or where nothing is
     /// known.
     pub fn index_at(&self, t: u64) -> Option<usize> {
         if self.is_empty() || t >= self.end {
@@ -87,7 +87,7 @@ impl<'a> Occupancy<'a> {
         )
     }
 
-    /// The parts of the stretches that lie in `[from, to)`, in order.
+    /// The parts of the intervals that lie in `[from, to)`, in order.
     pub fn between(&self, from: u64, to: u64) -> impl Iterator<Item = Occupant> + use<'a> {
         let all = *self;
         let first = all.index_at(from).unwrap_or(all.len());

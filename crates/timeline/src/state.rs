@@ -91,7 +91,8 @@ impl Cause {
     }
 }
 
-/// A stretch of one thread's life in one state: from `start` up to but without `end`; never empty.
+/// An interval of one thread's life in one state: from `start` up to but without `end`; never
+/// empty.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Interval {
     /// When it begins, ns since the trace's start.

@@ -285,6 +285,27 @@ impl<'a> Intervals<'a> {
         (i < self.len()).then(|| self.at(i))
     }
 
+    /// When the interval at `i` begins, ns since the trace's start.
+    ///
+    /// # Panics
+    /// If there are not that many.
+    pub fn start(&self, i: usize) -> u64 {
+        self.starts[i]
+    }
+
+    /// The state of the interval at `i`.
+    ///
+    /// # Panics
+    /// If there are not that many.
+    pub fn state(&self, i: usize) -> State {
+        self.states[i]
+    }
+
+    /// When the last one ends, ns since the trace's start.
+    pub fn end(&self) -> u64 {
+        self.end
+    }
+
     fn at(&self, i: usize) -> Interval {
         Interval {
             start: self.starts[i],

@@ -214,7 +214,7 @@ fn wake_and_switch_at_one_time() {
     );
 }
 
-/// A wake of a thread that wants a CPU already changes nothing.
+/// A wake of a thread that is runnable already changes nothing.
 #[test]
 fn moot_wakes() {
     let mut e = Events::until(100);

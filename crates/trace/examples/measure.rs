@@ -184,5 +184,5 @@ fn main() -> Result<()> {
         switches.len(),
         start.elapsed().as_secs_f64()
     );
-    std::fs::remove_dir_all(&dir).map_err(|source| hangdog_trace::Error::Io { path: dir, source })
+    std::fs::remove_dir_all(&dir).map_err(|cause| hangdog_trace::Error::Io { path: dir, cause })
 }

@@ -12,11 +12,14 @@ use parquet::errors::Result as ParquetResult;
 use parquet::file::writer::SerializedColumnWriter;
 use parquet::schema::types::Type;
 
+use crate::budget::Budget;
+
 /// Values that are converted at a time, so that the intermediate form stays in the cache.
 const CHUNK: usize = 8192;
-/// Strings and lists of one part may take so much memory, bytes: a damaged or hostile file can
-/// claim any amount.
-const PART_BYTES: usize = 1 << 28;
+/// A text is no longer, bytes.
+const LONGEST_TEXT: usize = 1 << 20;
+/// A list (the frames of a stack) is no longer.
+const LONGEST_LIST: usize = 1 << 16;
 
 /// A type that a column can have.
 pub trait Cell: Clone + Default + Send + Sync + 'static {
@@ -29,10 +32,16 @@ pub trait Cell: Clone + Default + Send + Sync + 'static {
     /// Writes a column.
     fn write(values: &[Self], out: &mut SerializedColumnWriter<'_>) -> ParquetResult<()>;
 
-    /// Reads the next `rows` values, or fewer if there are no more, behind `out`'s.
+    /// Reads the next `rows` values, or fewer if there are no more, behind `out`'s. What they hold
+    /// beside themselves is taken from the budget.
     ///
     /// The caller has made sure of [`Cell::PHYSICAL`].
-    fn read(column: ColumnReader, rows: usize, out: &mut Vec<Self>) -> Result<(), String>;
+    fn read(
+        column: ColumnReader,
+        rows: usize,
+        out: &mut Vec<Self>,
+        budget: &Budget,
+    ) -> Result<(), String>;
 }
 
 fn primitive(name: &str, physical: Physical, logical: Option<LogicalType>) -> ParquetResult<Type> {
@@ -85,7 +94,12 @@ macro_rules! integer {
                 Ok(())
             }
 
-            fn read(column: ColumnReader, rows: usize, out: &mut Vec<Self>) -> Result<(), String> {
+            fn read(
+                column: ColumnReader,
+                rows: usize,
+                out: &mut Vec<Self>,
+                _: &Budget,
+            ) -> Result<(), String> {
                 let narrow: fn($wide) -> Option<$kind> = $narrow;
                 for_chunks::<$parquet>(column, rows, |chunk| {
                     let before = out.len();
@@ -119,7 +133,12 @@ impl Cell for bool {
             .map(drop)
     }
 
-    fn read(column: ColumnReader, rows: usize, out: &mut Vec<Self>) -> Result<(), String> {
+    fn read(
+        column: ColumnReader,
+        rows: usize,
+        out: &mut Vec<Self>,
+        _: &Budget,
+    ) -> Result<(), String> {
         for_chunks::<BoolType>(column, rows, |chunk| {
             out.append(chunk);
             Ok(())
@@ -141,14 +160,18 @@ impl Cell for String {
             .map(drop)
     }
 
-    fn read(column: ColumnReader, rows: usize, out: &mut Vec<Self>) -> Result<(), String> {
-        let mut bytes = 0;
+    fn read(
+        column: ColumnReader,
+        rows: usize,
+        out: &mut Vec<Self>,
+        budget: &Budget,
+    ) -> Result<(), String> {
         for_chunks::<ByteArrayType>(column, rows, |chunk| {
             for value in chunk {
-                bytes += value.len();
-                if bytes > PART_BYTES {
-                    return Err("its text is unreasonably long".into());
+                if value.len() > LONGEST_TEXT {
+                    return Err(format!("a text of it has more than {LONGEST_TEXT} bytes"));
                 }
+                budget.take(value.len())?;
                 let text = value.as_utf8().map_err(|_| "its text is not UTF-8")?;
                 out.push(text.to_owned());
             }
@@ -190,11 +213,15 @@ impl Cell for Vec<u32> {
             .map(drop)
     }
 
-    fn read(column: ColumnReader, rows: usize, out: &mut Vec<Self>) -> Result<(), String> {
+    fn read(
+        column: ColumnReader,
+        rows: usize,
+        out: &mut Vec<Self>,
+        budget: &Budget,
+    ) -> Result<(), String> {
         let mut column = get_typed_column_reader::<Int32Type>(column);
         let (mut items, mut defined, mut repeated) = (Vec::new(), Vec::new(), Vec::new());
         let mut left = rows;
-        let mut total = 0;
         while left > 0 {
             items.clear();
             defined.clear();
@@ -211,10 +238,7 @@ impl Cell for Vec<u32> {
                 break;
             }
             left -= records;
-            total += items.len();
-            if total > PART_BYTES / size_of::<u32>() {
-                return Err("its lists are unreasonably long".into());
-            }
+            budget.take(size_of_val(items.as_slice()))?;
             let mut items = items.iter();
             for (&defined, &repeated) in defined.iter().zip(&repeated) {
                 if repeated == 0 {
@@ -224,6 +248,9 @@ impl Cell for Vec<u32> {
                     let (Some(list), Some(&item)) = (out.last_mut(), items.next()) else {
                         return Err("its lists are broken".into());
                     };
+                    if list.len() == LONGEST_LIST {
+                        return Err(format!("a list of it has more than {LONGEST_LIST} numbers"));
+                    }
                     list.push(item as u32);
                 }
             }

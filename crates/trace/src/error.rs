@@ -49,12 +49,12 @@ pub enum Error {
         path: PathBuf,
     },
     /// The system refused to read or write.
-    #[error("{}: {source}: check the path and its permissions", path.display())]
+    #[error("{}: {cause}: check the path and its permissions", path.display())]
     Io {
         /// The file or directory.
         path: PathBuf,
         /// What the system said.
-        source: io::Error,
+        cause: io::Error,
     },
     /// A text trace does not follow the grammar of [`crate::text`].
     #[error("line {line}: {what}")]
@@ -71,14 +71,22 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 impl Error {
     /// Tells a full disk from other failures of the system.
-    pub(crate) fn io(path: &Path, source: io::Error) -> Error {
+    pub(crate) fn io(path: &Path, cause: io::Error) -> Error {
         use io::ErrorKind::*;
-        match source.kind() {
+        match cause.kind() {
             StorageFull | QuotaExceeded => Error::DiskFull { file: path.into() },
             _ => Error::Io {
                 path: path.into(),
-                source,
+                cause,
             },
+        }
+    }
+
+    /// Of a file inside a trace: what is no regular file is damage.
+    pub(crate) fn reading(path: &Path, cause: io::Error) -> Error {
+        match cause.kind() {
+            io::ErrorKind::InvalidData => Error::damaged(path, cause),
+            _ => Error::io(path, cause),
         }
     }
 

@@ -1,4 +1,4 @@
-//! The vocabulary of hangdog, and the file that holds it.
+//! The trace format: its vocabulary, its files, and how they are read and written.
 //!
 //! A trace is a directory of Parquet tables and a `meta.json` (docs/TRACE.md). This crate knows
 //! what an event, a thread, a stack is and how each is kept; it knows nothing of the kernel that
@@ -9,6 +9,7 @@
 //! - [`tables`]: each table as a struct of columns, declared once; [`Tables`] has one of each.
 //! - [`object`]: the identity of what a thread waits on.
 //! - [`Trace`] reads a trace, [`TraceWriter`] writes one, [`Meta`] is its `meta.json`.
+//! - [`regular`]: opens files that somebody else may have put there.
 //! - [`Threads`]: who the threads and processes are.
 //! - [`StackTable`]: what the stacks say; [`Calls`]: what system calls are named and do.
 //! - [`text`]: small traces as text, for tests.
@@ -36,24 +37,28 @@
 //! ```
 
 mod all;
+mod budget;
 pub mod calls;
 mod cell;
 mod error;
-mod file;
+mod folder;
 mod guard;
 pub mod ids;
+mod listing;
 pub mod meta;
 pub mod object;
 mod part;
 #[cfg(test)]
 mod properties;
 mod reader;
+pub mod regular;
 mod rows;
 pub mod sockets;
 pub mod stacks;
 pub mod tables;
 pub mod text;
 pub mod threads;
+mod times;
 pub mod words;
 mod writer;
 pub mod yardstick;
@@ -61,11 +66,12 @@ pub mod yardstick;
 pub use all::{Tables, Visitor};
 pub use calls::{Call, Calls, FutexOp};
 pub use error::{Error, Result};
+pub use folder::Owner;
 pub use meta::Meta;
-pub use reader::{TableInfo, Trace};
+pub use reader::{TableInfo, Trace, Verified};
 pub use sockets::SocketTable;
 pub use stacks::{ResolvedFrame, StackTable};
 pub use tables::Table;
 pub use threads::{Process, Thread, Threads};
-pub use writer::TraceWriter;
+pub use writer::{TraceWriter, put};
 pub use yardstick::Yardstick;

@@ -4,18 +4,25 @@
 //! `complete`), each time as a whole: a recording that was killed leaves the first form, and
 //! opens. Fields that this version does not know are ignored.
 
-use std::fs;
 use std::io::Write;
 use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Result};
-use crate::file;
+use crate::folder::{Folder, Owner};
+use crate::listing::{Listing, checksum};
+use crate::regular;
 use crate::yardstick::Yardstick;
 
 /// The format version that this crate writes, and the newest that it reads.
 pub const FORMAT: u32 = 1;
+/// Times of a recording whose end is not known are at most this, ns: a year.
+const LONGEST_NS: u64 = 366 * 24 * 3600 * 1_000_000_000;
+/// What is recorded while a recording ends may be so much later than its end, ns.
+const AFTER_END_NS: u64 = 60_000_000_000;
+/// A `meta.json` is no longer: it lists half a million parts.
+const MOST_BYTES: u64 = 1 << 26;
 /// The file's name inside a trace.
 pub const META_FILE: &str = "meta.json";
 
@@ -82,6 +89,18 @@ pub struct Unwinding {
     /// Python interpreters of versions whose frames cannot be read: in their stacks stand functions
     /// of the interpreter, not of Python.
     pub unread_interpreters: u64,
+}
+
+/// Files of which names or unwind rules are missing, because they could not be read.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Unread {
+    /// Why.
+    pub reason: String,
+    /// How many files.
+    pub files: u64,
+    /// One of them.
+    pub example: String,
 }
 
 /// A place in the kernel where hangdog listens.
@@ -153,6 +172,9 @@ pub struct Meta {
     /// were walked by frame pointers.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unwinding: Option<Unwinding>,
+    /// Files that could not be read, by reason, once the recording is complete.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub unread: Vec<Unread>,
     /// Events lost in all, once the recording is complete.
     #[serde(default)]
     pub lost: Option<u64>,
@@ -182,6 +204,7 @@ impl Default for Meta {
             options: Options::default(),
             hooks: Vec::new(),
             unwinding: None,
+            unread: Vec::new(),
             lost: None,
             yardstick: None,
         }
@@ -195,16 +218,29 @@ struct Version {
 }
 
 impl Meta {
+    /// No time in the trace can be later, ns since its start.
+    pub(crate) fn latest_ns(&self) -> u64 {
+        match (self.state, self.duration_ns) {
+            (RecordingState::Recording, _) | (_, 0) => LONGEST_NS,
+            (RecordingState::Complete, end) => end.saturating_add(AFTER_END_NS).min(LONGEST_NS),
+        }
+    }
+
     /// Whether the trace is of a single moment.
     pub fn is_instant(&self) -> bool {
         self.mode == Mode::Instant
     }
 
-    /// Reads the `meta.json` of the trace in `dir`.
-    pub(crate) fn read(dir: &Path) -> Result<Meta> {
+    /// Reads the `meta.json` of the trace in `dir`, with the list of parts if it has one.
+    pub(crate) fn read(dir: &Path) -> Result<(Meta, Option<Listing>)> {
         let path = dir.join(META_FILE);
-        let text = fs::read(&path).map_err(|e| Error::io(&path, e))?;
+        let text = regular::read(&path, MOST_BYTES).map_err(|e| Error::reading(&path, e))?;
+        let changed = || Error::damaged(&path, "it is not as it was recorded");
         let damaged = |e| Error::damaged(&path, e);
+        let sealed = match split_seal(&text) {
+            Some(body) if seal(body).as_bytes() != text => return Err(changed()),
+            found => found.is_some(),
+        };
         let Version { format } = serde_json::from_slice(&text).map_err(damaged)?;
         if format > FORMAT {
             return Err(Error::TooNew {
@@ -212,15 +248,58 @@ impl Meta {
                 version: format,
             });
         }
-        serde_json::from_slice(&text).map_err(damaged)
+        let Parts { parts } = serde_json::from_slice(&text).map_err(damaged)?;
+        if parts.is_some() && !sealed {
+            return Err(changed());
+        }
+        Ok((serde_json::from_slice(&text).map_err(damaged)?, parts))
     }
 
-    /// Writes it into the trace in `dir`, in place of the one before.
-    pub(crate) fn write(&self, dir: &Path) -> Result<()> {
-        let path = dir.join(META_FILE);
-        file::replace(&path, |out| {
-            serde_json::to_writer_pretty(&mut *out, self)?;
-            out.write_all(b"\n")
+    /// Writes it into a trace's folder, in place of the one before, with the list of `parts` once
+    /// all are there.
+    pub(crate) fn write(
+        &self,
+        folder: &Folder,
+        owner: Option<Owner>,
+        parts: Option<&Listing>,
+    ) -> Result<()> {
+        folder.put(META_FILE, owner, |out| {
+            let document = serde_json::to_string_pretty(&Document { meta: self, parts })?;
+            let body = document.strip_suffix("\n}").unwrap_or(&document);
+            out.write_all(seal(body.as_bytes()).as_bytes())
         })
     }
+}
+
+/// The file's content.
+#[derive(Serialize)]
+struct Document<'a> {
+    #[serde(flatten)]
+    meta: &'a Meta,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    parts: Option<&'a Listing>,
+}
+
+/// The part of it that is no [`Meta`].
+#[derive(Deserialize)]
+struct Parts {
+    #[serde(default)]
+    parts: Option<Listing>,
+}
+
+/// What stands before the checksum, the last field: it is the one of all that stands before this.
+const SEAL: &str = ",\n  \"checksum\": \"";
+
+/// A document with its checksum, of the document without its end.
+fn seal(body: &[u8]) -> String {
+    let text = String::from_utf8_lossy(body);
+    format!("{text}{SEAL}{:016x}\"\n}}\n", checksum(body))
+}
+
+/// What a document's checksum is of, if it has one.
+fn split_seal(text: &[u8]) -> Option<&[u8]> {
+    let at = text
+        .windows(SEAL.len())
+        .rposition(|w| w == SEAL.as_bytes())?;
+    Some(&text[..at])
 }

@@ -4,7 +4,6 @@
 //! disk is never mixed with one of the format. It is decoded column by column, all parts of a
 //! column at the same time.
 
-use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -17,15 +16,20 @@ use parquet::file::writer::{SerializedFileWriter, SerializedRowGroupWriter};
 use parquet::schema::types::{ColumnPath, Type};
 use rayon::prelude::*;
 
+use crate::budget::Budget;
 use crate::cell::Cell;
 use crate::error::{Error, Result};
 use crate::guard::guarded;
+use crate::listing::Entry;
+use crate::regular;
 use crate::tables::Table;
 
 /// Rows that the writer puts into one part at most.
 pub(crate) const PART_ROWS: usize = 1 << 20;
 /// Rows that a reader accepts in one part: a few bytes of a hostile file can claim any number.
 const MAX_PART_ROWS: usize = 1 << 24;
+/// Bytes that a reader accepts in one part, for the same reason.
+const MAX_PART_BYTES: u64 = 1 << 30;
 /// Ending of a part's name.
 pub(crate) const EXTENSION: &str = "parquet";
 
@@ -74,7 +78,7 @@ impl Encoder<'_> {
 fn encoding(path: &Path, e: ParquetError) -> Error {
     Error::Io {
         path: path.into(),
-        source: std::io::Error::other(e),
+        cause: std::io::Error::other(e),
     }
 }
 
@@ -129,6 +133,16 @@ pub struct Part {
     path: PathBuf,
     reader: SerializedFileReader<Bytes>,
     rows: usize,
+    size: u64,
+}
+
+/// The bytes of a part, which must be as it was `listed`, if it was.
+pub(crate) fn read(path: &Path, listed: Option<Entry>) -> Result<Vec<u8>> {
+    let bytes = regular::read(path, MAX_PART_BYTES).map_err(|e| Error::reading(path, e))?;
+    if let Some(entry) = listed {
+        entry.check(path, &bytes)?;
+    }
+    Ok(bytes)
 }
 
 /// What a part's footer tells.
@@ -138,17 +152,29 @@ pub(crate) struct Footer {
 }
 
 impl Part {
-    /// Reads a part's bytes and its footer.
-    pub(crate) fn open(path: PathBuf) -> Result<Part> {
-        let bytes = fs::read(&path).map_err(|e| Error::io(&path, e))?;
+    /// Reads a part's bytes and its footer. It must be as it was `listed`, if it was.
+    pub(crate) fn open(path: PathBuf, listed: Option<Entry>) -> Result<Part> {
+        let bytes = read(&path, listed)?;
+        let size = bytes.len() as u64;
         let reader = guarded(&path, || SerializedFileReader::new(Bytes::from(bytes)))?;
         let rows = row_count(&path, &reader)?;
-        Ok(Part { path, reader, rows })
+        if listed.is_some_and(|entry| entry.rows != rows as u64) {
+            return Err(Error::damaged(
+                &path,
+                "meta.json says that it has other rows",
+            ));
+        }
+        Ok(Part {
+            path,
+            reader,
+            rows,
+            size,
+        })
     }
 
     /// Reads the footer alone.
     pub(crate) fn footer(path: &Path) -> Result<Footer> {
-        let file = File::open(path).map_err(|e| Error::io(path, e))?;
+        let file = regular::open(path).map_err(|e| Error::reading(path, e))?;
         let bytes = file.metadata().map_err(|e| Error::io(path, e))?.len();
         let reader = guarded(path, || SerializedFileReader::new(file))?;
         Ok(Footer {
@@ -157,13 +183,23 @@ impl Part {
         })
     }
 
+    /// Where it is.
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Size of its file, bytes.
+    pub(crate) fn size(&self) -> u64 {
+        self.size
+    }
+
     /// Number of rows.
     pub(crate) fn rows(&self) -> usize {
         self.rows
     }
 
     /// The values of a column; `None` if the part has no such column.
-    fn column<T: Cell>(&self, name: &str) -> Result<Option<Vec<T>>> {
+    fn column<T: Cell>(&self, name: &str, budget: &Budget) -> Result<Option<Vec<T>>> {
         let schema = self.reader.metadata().file_metadata().schema_descr();
         let expected = guarded(&self.path, || T::field(name))?;
         let mut found = None;
@@ -182,10 +218,10 @@ impl Part {
             found = Some(leaf);
         }
         let Some(leaf) = found else { return Ok(None) };
-        guarded(&self.path, || self.values(leaf)).map(Some)
+        guarded(&self.path, || self.values(leaf, budget)).map(Some)
     }
 
-    fn values<T: Cell>(&self, leaf: usize) -> Result<Vec<T>, String> {
+    fn values<T: Cell>(&self, leaf: usize, budget: &Budget) -> Result<Vec<T>, String> {
         let mut values = Vec::with_capacity(self.rows.min(PART_ROWS));
         for group in 0..self.reader.num_row_groups() {
             let group = self
@@ -194,7 +230,7 @@ impl Part {
                 .map_err(|e| e.to_string())?;
             let rows = group.metadata().num_rows() as usize;
             let column = group.get_column_reader(leaf).map_err(|e| e.to_string())?;
-            T::read(column, rows, &mut values)?;
+            T::read(column, rows, &mut values, budget)?;
         }
         if values.len() != self.rows {
             return Err(format!("{} of {} rows are there", values.len(), self.rows));
@@ -235,8 +271,13 @@ fn row_count(path: &Path, reader: &impl FileReader) -> Result<usize> {
 }
 
 /// A column's values in all parts, in order. A part that lacks it gives `default` for each row.
-pub(crate) fn read_column<T: Cell>(parts: &[Part], name: &str, default: T) -> Result<Vec<T>> {
-    let read = |part: &Part| match part.column(name) {
+pub(crate) fn read_column<T: Cell>(
+    parts: &[Part],
+    name: &str,
+    default: T,
+    budget: &Budget,
+) -> Result<Vec<T>> {
+    let read = |part: &Part| match part.column(name, budget) {
         Ok(Some(values)) => Ok(values),
         Ok(None) => Ok(vec![default.clone(); part.rows]),
         Err(e) => Err(e),

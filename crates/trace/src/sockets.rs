@@ -399,7 +399,8 @@ mod tests {
         assert!(table.is_elsewhere(inet(1)) && !table.is_elsewhere(inet(4)));
     }
 
-    /// Who has a lock on a file and who only has it open are told apart; a file is no connection.
+    /// Who has a lock on a file and who only has it open are distinguished; a file is no
+    /// connection.
     #[test]
     fn a_locked_file_has_a_holder() {
         let table = table(

@@ -7,8 +7,10 @@
 
 use std::ops::Range;
 
+use crate::budget::Budget;
 use crate::error::Result;
 use crate::part::{Encoder, Part, read_column};
+use crate::times;
 
 /// A column's place in a table's description.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -55,18 +57,38 @@ mod stored {
         fn encode(&self, rows: Range<usize>, encoder: &mut Encoder<'_>) -> Result<()>;
         /// Declares the columns in order.
         fn declare(schema: &mut crate::part::Schema);
+        /// Memory that a row takes, bytes, beside what its texts and lists hold.
+        const ROW_BYTES: usize;
+        /// Whether the rows of a part ascend by `ts`: what has a duration is written when it ends.
+        const ASCENDS: bool;
         /// The rows of all parts, in order.
-        fn decode(parts: &[Part]) -> Result<Self>;
+        fn decode(parts: &[Part], budget: &Budget) -> Result<Self>;
+        /// Says which rows, if any, have a time after `latest` or, of a part's, an earlier one than
+        /// those before though they are to ascend: the first such row, and what is wrong with it.
+        fn check_times(&self, parts: &[Part], latest: u64) -> Result<(), (usize, String)>;
         /// Forgets the first `rows`.
         fn forget(&mut self, rows: usize);
         /// Sorts by `ts`, stably, if there is such a column and it is not in order.
         fn sort(&mut self);
+        /// Brings `ts` and `duration` below `end`.
+        #[cfg(test)]
+        fn bound_times(&mut self, end: u64);
         /// Any table of so many rows.
         #[cfg(test)]
         fn arbitrary(rows: usize) -> proptest::strategy::BoxedStrategy<Self>;
     }
 }
 pub(crate) use stored::Stored;
+
+/// Whether a column has that name; for constants.
+const fn is_column(name: &str, wanted: &str) -> bool {
+    let (name, wanted) = (name.as_bytes(), wanted.as_bytes());
+    let mut at = 0;
+    while at < name.len() && at < wanted.len() && name[at] == wanted[at] {
+        at += 1;
+    }
+    at == name.len() && at == wanted.len()
+}
 
 /// The row numbers in order of time, unless they are so already.
 fn order_by_time(column: &str, values: &dyn std::any::Any) -> Option<Vec<u32>> {
@@ -156,7 +178,17 @@ macro_rules! tables {
                     $(schema.add::<$kind>(stringify!($column));)+
                 }
 
-                fn decode(parts: &[Part]) -> Result<$table> {
+                const ROW_BYTES: usize = 0 $(+ size_of::<$kind>())+;
+
+                const ASCENDS: bool = !(false $(|| is_column(stringify!($column), "duration"))+);
+
+                fn check_times(&self, parts: &[Part], latest: u64) -> Result<(), (usize, String)> {
+                    let columns: [(&str, &dyn std::any::Any); _] =
+                        [$((stringify!($column), &self.$column)),+];
+                    times::check(&columns, Self::ASCENDS, parts.iter().map(Part::rows), latest)
+                }
+
+                fn decode(parts: &[Part], budget: &Budget) -> Result<$table> {
                     // The columns are independent of each other: each is a task of its own.
                     $(let mut $column = Ok(Vec::new());)+
                     rayon::scope(|tasks| {
@@ -164,11 +196,20 @@ macro_rules! tables {
                             let values = &mut $column;
                             tasks.spawn(move |_| {
                                 let default = tables!(@default $kind $(, $default)?);
-                                *values = read_column(parts, stringify!($column), default);
+                                *values = read_column(parts, stringify!($column), default, budget);
                             });
                         })+
                     });
                     Ok($table { $($column: $column?,)+ })
+                }
+
+                #[cfg(test)]
+                fn bound_times(&mut self, end: u64) {
+                    $(if matches!(stringify!($column), "ts" | "duration") {
+                        let values: &mut dyn std::any::Any = &mut self.$column;
+                        let times = values.downcast_mut::<Vec<u64>>().expect("times");
+                        times.iter_mut().for_each(|time| *time %= end);
+                    })+
                 }
 
                 #[cfg(test)]
@@ -225,7 +266,7 @@ tables! {
         call: i16 = -1,
         /// What `prev` waits on where the call tells: object::Object.
         object: u64,
-        /// By call: futex operation; requested sleep in ns (clock_nanosleep, nanosleep); time-out in ms (poll, epoll_wait), u64::MAX none; child's pid (wait4), u64::MAX any; faulting address (call -1); otherwise the second argument. Where `object` is a kernel lock: words::KernelLock.
+        /// By call: futex operation; requested sleep in ns (clock_nanosleep, nanosleep); timeout in ms (poll, epoll_wait), u64::MAX none; child's pid (wait4), u64::MAX any; faulting address (call -1); otherwise the second argument. Where `object` is a kernel lock: words::KernelLock.
         arg: u64,
         /// Who holds what `prev` waits for (utid), u32::MAX where that is not known. For a futex: the thread named in the owner field that a pthread mutex keeps beside it. For a kernel lock: its owner. For a file lock (fcntl, flock): the first thread of the process that holds it. Of threads that were found waiting also: the last user of a System V semaphore or queue, and the debugger of a thread that is stopped.
         holder: u32 = u32::MAX,

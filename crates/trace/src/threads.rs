@@ -165,22 +165,12 @@ impl Threads {
 
     /// The thread, if it is known.
     pub fn known(&self, utid: Utid) -> Option<&Thread> {
-        let i = self
-            .threads
-            .binary_search_by_key(&utid, |thread| thread.utid)
-            .ok()?;
-        self.threads.get(i)
+        at_id(&self.threads, utid, |thread| thread.utid)
     }
 
     /// The process, or a placeholder named "unknown" with upid [`NONE`].
     pub fn process(&self, upid: Upid) -> &Process {
-        match self
-            .processes
-            .binary_search_by_key(&upid, |process| process.upid)
-        {
-            Ok(i) => &self.processes[i],
-            Err(_) => &self.unknown_process,
-        }
+        at_id(&self.processes, upid, |process| process.upid).unwrap_or(&self.unknown_process)
     }
 
     /// The process of a thread, or the placeholder.
@@ -194,7 +184,7 @@ impl Threads {
     }
 
     /// Every process, the kernel's first, by ascending upid.
-    pub fn processes(&self) -> impl ExactSizeIterator<Item = &Process> {
+    pub fn processes(&self) -> impl DoubleEndedIterator<Item = &Process> + ExactSizeIterator {
         self.processes.iter()
     }
 
@@ -259,6 +249,14 @@ impl Threads {
             .filter(|t| t.utid != IDLE && fits(t))
             .map(|t| t.utid)
             .collect()
+    }
+}
+
+/// The entry with an id in a list that ascends by ids, most of which lie at their own index.
+fn at_id<T>(all: &[T], id: u32, id_of: impl Fn(&T) -> u32) -> Option<&T> {
+    match all.get(id as usize) {
+        Some(found) if id_of(found) == id => Some(found),
+        _ => all.get(all.binary_search_by_key(&id, id_of).ok()?),
     }
 }
 

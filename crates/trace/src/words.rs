@@ -71,7 +71,7 @@ word! {
         Hardirq = 2 "interrupt",
         /// The callback of a high-resolution timer (sleep, timeout, timerfd).
         Hrtimer = 3 "timer",
-        /// The callback of a timer-wheel timer (kernel time-outs).
+        /// The callback of a timer-wheel timer (kernel timeouts).
         Timer = 4 "kernel timer",
     }
 }

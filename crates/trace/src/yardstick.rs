@@ -1,5 +1,5 @@
 //! What basic operations cost on the machine that recorded, to hold a duration against: 98 µs of
-//! waiting for a CPU are 30 hand-overs between threads on one machine, and 5 on another.
+//! waiting for a CPU are 30 context switches between threads on one machine, and 5 on another.
 //!
 //! `hangdog numbers` measures them; a recording takes a copy along in its `meta.json`.
 
@@ -26,7 +26,7 @@ pub enum Operation {
     LockHandOver,
     /// One thread passes a byte to another, on another CPU.
     Message,
-    /// A page is brought in from the disk.
+    /// A page is paged in from the disk.
     MajorFault,
     /// 4 KiB are read from the disk.
     DiskRead,
@@ -47,11 +47,11 @@ impl Operation {
         }
     }
 
-    /// Its name for people, as in "30 times a hand-over".
+    /// Its name for people, as in "30 times a context switch".
     pub fn text(self) -> &'static str {
         match self {
-            Operation::HandOver => "a hand-over",
-            Operation::LockHandOver => "the hand-over of a lock",
+            Operation::HandOver => "a context switch",
+            Operation::LockHandOver => "a lock handoff",
             Operation::Message => "a message",
             Operation::MajorFault => "a page fault from the disk",
             Operation::DiskRead => "a read of 4 KiB from the disk",
@@ -97,7 +97,7 @@ impl Yardstick {
     }
 }
 
-/// Two significant digits, because a yardstick has no more, and thousands apart.
+/// Two significant digits, because baseline costs have no more, and thousands apart.
 fn two_digits(times: f64) -> String {
     if times < 9.95 {
         let text = format!("{times:.1}");
@@ -127,13 +127,13 @@ mod tests {
         }
     }
 
-    /// The example of the documents: 98 µs, and a hand-over of 3.3 µs.
+    /// The example of the documents: 98 µs, and a context switch of 3.3 µs.
     #[test]
     fn a_wait_is_held_against_a_hand_over() {
         let compared = yardstick(3300.0)
             .compare(98_000, Operation::HandOver)
             .unwrap();
-        assert_eq!(compared.text, "30 times a hand-over on this machine");
+        assert_eq!(compared.text, "30 times a context switch on this machine");
         assert_eq!(compared.cost_ns, 3300.0);
     }
 

@@ -1,4 +1,4 @@
-//! A trace as a directory: what is written comes back, and what is not a trace is told apart.
+//! A trace as a directory: what is written comes back, and what is not a trace is distinguished.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -105,7 +105,7 @@ fn killed_recording_opens() {
     assert_eq!((wakes.rows, wakes.parts, wakes.bytes), (2, 2, on_disk));
 }
 
-/// Rows that reached the disk out of order are read in order, those of one time as written.
+/// Rows that came out of order are read in order, those of one time as they came.
 #[test]
 fn rows_are_sorted_by_time() {
     let dir = tempfile::tempdir().unwrap();
@@ -169,18 +169,47 @@ fn unknown_fields_are_tolerated() {
     assert_eq!(Trace::open(dir.path()).unwrap().meta().host, "h");
 }
 
+/// A disk of 64 kB of the test's own.
+struct SmallDisk(tempfile::TempDir);
+
+impl SmallDisk {
+    fn mount() -> Option<SmallDisk> {
+        let disk = SmallDisk(tempfile::tempdir().unwrap());
+        let mut mount = std::process::Command::new("mount");
+        mount.args(["-t", "tmpfs", "-o", "size=64k", "none"]);
+        mount.arg(disk.0.path()).stderr(std::process::Stdio::null());
+        mount
+            .status()
+            .is_ok_and(|status| status.success())
+            .then_some(disk)
+    }
+}
+
+impl Drop for SmallDisk {
+    fn drop(&mut self) {
+        let _ = std::process::Command::new("umount")
+            .arg(self.0.path())
+            .status();
+    }
+}
+
 /// When the disk fills up in the middle of a part, that is the error, no torn file stays behind,
 /// what was saved before is readable, and what was not is still in memory.
 #[test]
 fn full_disk_loses_nothing_saved() {
-    let dir = tempfile::tempdir().unwrap();
-    let path = dir.path().join("t.hang");
+    let Some(disk) = SmallDisk::mount() else {
+        return eprintln!(
+            "NOT RUN: full_disk_loses_nothing_saved: needs root to mount a small disk"
+        );
+    };
+    let path = disk.0.path().join("t.hang");
     let mut writer = TraceWriter::create(&path, Meta::default()).unwrap();
     writer.tables.wakes.push(wake(10));
     writer.write_part().unwrap();
     writer.tables.wakes.push(wake(20));
-    // Writes through this name fail as on a full disk.
-    std::os::unix::fs::symlink("/dev/full", path.join("wakes/000002.tmp")).unwrap();
+    let filler = disk.0.path().join("filler");
+    let filled = fs::write(&filler, vec![1; 1 << 20]);
+    assert_eq!(filled.unwrap_err().kind(), std::io::ErrorKind::StorageFull);
     let error = writer.write_part().unwrap_err();
     assert!(matches!(&error, Error::DiskFull { file } if file.ends_with("wakes/000002.parquet")));
     assert_eq!(fs::read_dir(path.join("wakes")).unwrap().count(), 1);
@@ -189,11 +218,23 @@ fn full_disk_loses_nothing_saved() {
         [10]
     );
     assert_eq!(writer.tables.wakes.ts, [20]);
+    fs::remove_file(&filler).unwrap();
     writer.write_part().unwrap();
     assert_eq!(
         Trace::open(&path).unwrap().read::<Wakes>().unwrap().ts,
         [10, 20]
     );
+}
+
+/// A writer that ends before its first part leaves nothing.
+#[test]
+fn nothing_written_nothing_left() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("t.hang");
+    let writer = TraceWriter::create(&path, Meta::default()).unwrap();
+    assert!(path.join("meta.json").exists());
+    drop(writer);
+    assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 0);
 }
 
 /// Damage says which file, what, and what to do, in one sentence without the word panic.
@@ -206,12 +247,20 @@ fn damage_names_the_file() {
         .write_to(&path, Meta::default())
         .unwrap();
     fs::write(path.join("wakes/000001.parquet"), b"not parquet at all").unwrap();
-    let error = Trace::open(&path)
-        .unwrap()
-        .read::<Wakes>()
-        .unwrap_err()
-        .to_string();
+    let error = refused(&path);
     assert!(error.contains("wakes/000001.parquet is damaged"), "{error}");
+}
+
+/// A recording that was killed when it had one row.
+fn begun(path: &std::path::Path) {
+    let mut writer = TraceWriter::create(path, Meta::default()).unwrap();
+    writer.tables.losses.push(Loss {
+        ts: 0,
+        cpu: 0,
+        kind: 0,
+        count: 1,
+    });
+    writer.write_part().unwrap();
 }
 
 /// Writes a part with one column of numbers and one of text, as another version might.
@@ -243,13 +292,179 @@ fn foreign_part(trace: &std::path::Path, table: &str, number: &str, text: &str) 
     file.close().unwrap();
 }
 
+/// Swaps, in a trace in files, one file's content; gives what each way of reading says.
+fn refused(path: &std::path::Path) -> String {
+    match Trace::open(path).and_then(|trace| trace.read_all()) {
+        Ok(_) => "it was read".into(),
+        Err(error) => error.to_string(),
+    }
+}
+
+/// A complete trace is as it was recorded or is refused, in a sentence that names the file: with a
+/// part changed in one bit, missing, another's, or one too many, and with a changed meta.json.
+#[test]
+fn whole_or_said() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("t.hang");
+    let story = text::parse(STORY).unwrap();
+    story.write_to(&path, Meta::default()).unwrap();
+    let part = path.join("switches/000001.parquet");
+    let whole = fs::read(&part).unwrap();
+    assert!(
+        Trace::open(&path)
+            .unwrap()
+            .verify()
+            .unwrap()
+            .damaged
+            .is_empty()
+    );
+
+    let mut bytes = whole.clone();
+    let middle = bytes.len() / 2;
+    bytes[middle] ^= 1;
+    fs::write(&part, &bytes).unwrap();
+    let named = "switches/000001.parquet is damaged (it is not as it was recorded)";
+    assert!(refused(&path).contains(named), "{}", refused(&path));
+    let verified = Trace::open(&path).unwrap().verify().unwrap();
+    assert_eq!(verified.damaged.len(), 1);
+
+    fs::write(&part, &whole[1..]).unwrap();
+    assert!(
+        refused(&path).contains("bytes and was recorded with"),
+        "{}",
+        refused(&path)
+    );
+    fs::copy(path.join("wakes/000001.parquet"), &part).unwrap();
+    assert!(refused(&path).contains("switches/000001.parquet is damaged"));
+    fs::remove_file(&part).unwrap();
+    assert!(refused(&path).contains("switches/000001.parquet is damaged (it is missing)"));
+    fs::remove_dir(path.join("switches")).unwrap();
+    assert!(refused(&path).contains("switches/000001.parquet is damaged (it is missing)"));
+    fs::create_dir(path.join("switches")).unwrap();
+    fs::write(&part, &whole).unwrap();
+    fs::write(path.join("switches/000002.parquet"), &whole).unwrap();
+    assert!(refused(&path).contains("switches/000002.parquet is damaged (it is not part"));
+    fs::remove_file(path.join("switches/000002.parquet")).unwrap();
+    assert_eq!(refused(&path), "it was read");
+
+    let meta = path.join("meta.json");
+    let text = fs::read_to_string(&meta).unwrap();
+    for (from, to) in [
+        ("10000000", "10000001"),
+        ("complete", "recording"),
+        ("\"parts\"", "\"ports\""),
+        ("\"checksum\"", "\"checksun\""),
+    ] {
+        assert!(text.contains(from));
+        fs::write(&meta, text.replacen(from, to, 1)).unwrap();
+        assert!(
+            refused(&path).contains("meta.json is damaged"),
+            "{from}: {}",
+            refused(&path)
+        );
+    }
+}
+
+/// A trace of an older version, whose meta.json has no list of parts, opens as it always did.
+#[test]
+fn older_traces_open() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("t.hang");
+    let story = text::parse(STORY).unwrap();
+    story.write_to(&path, Meta::default()).unwrap();
+    let older = br#"{"format": 1, "state": "complete", "duration_ns": 10000000}"#;
+    fs::write(path.join("meta.json"), older).unwrap();
+    let trace = Trace::open(&path).unwrap();
+    assert_eq!(trace.read_all().unwrap(), story.tables);
+    assert!(trace.verify().is_none());
+    assert!(
+        trace
+            .tables_info()
+            .unwrap()
+            .iter()
+            .any(|table| table.rows > 0)
+    );
+}
+
+/// A part, a table or a meta.json that is a pipe or a link is damage, and nobody waits for it.
+#[test]
+fn pipes_and_links_are_damage() {
+    let dir = tempfile::tempdir().unwrap();
+    let pipe = |path: &std::path::Path| {
+        let made = std::process::Command::new("mkfifo").arg(path).status();
+        assert!(made.unwrap().success());
+    };
+    for (number, name) in ["wakes/000001.parquet", "wakes", "meta.json"]
+        .iter()
+        .enumerate()
+    {
+        for listed in [true, false] {
+            for link in [true, false] {
+                let path = dir.path().join(format!("{number}{listed}{link}.hang"));
+                if listed {
+                    text::parse(STORY)
+                        .unwrap()
+                        .write_to(&path, Meta::default())
+                        .unwrap();
+                } else {
+                    let mut writer = TraceWriter::create(&path, Meta::default()).unwrap();
+                    writer.tables.wakes.push(wake(10));
+                    writer.write_part().unwrap();
+                }
+                let (file, elsewhere) = (path.join(name), dir.path().join("elsewhere"));
+                fs::rename(&file, &elsewhere).unwrap();
+                match link {
+                    true => std::os::unix::fs::symlink(&elsewhere, &file).unwrap(),
+                    false => pipe(&file),
+                }
+                let said = refused(&path);
+                assert!(
+                    said.contains("is damaged"),
+                    "{name} {listed} {link}: {said}"
+                );
+                match elsewhere.is_dir() {
+                    true => fs::remove_dir_all(&elsewhere).unwrap(),
+                    false => fs::remove_file(&elsewhere).unwrap(),
+                }
+            }
+        }
+    }
+}
+
+/// Times that cannot be are refused where no checksum tells: after the end, and out of order.
+#[test]
+fn impossible_times_are_refused() {
+    let cases = [
+        ("10000000", vec![10, u64::MAX], "lies outside the recording"),
+        (
+            "10000000",
+            vec![10, 100_000_000_000],
+            "lies outside the recording",
+        ),
+        ("0", vec![10, u64::MAX], "lies outside the recording"),
+        ("0", vec![10, 100_000_000_000], "it was read"),
+    ];
+    for (duration, ts, expected) in cases {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("t.hang");
+        let mut writer = TraceWriter::create(&path, Meta::default()).unwrap();
+        ts.iter().for_each(|&ts| writer.tables.wakes.push(wake(ts)));
+        writer.write_part().unwrap();
+        drop(writer);
+        let meta = format!(r#"{{"format": 1, "state": "complete", "duration_ns": {duration}}}"#);
+        fs::write(path.join("meta.json"), meta).unwrap();
+        let said = refused(&path);
+        assert!(said.contains(expected), "{duration} {ts:?}: {said}");
+    }
+}
+
 /// A column that a part lacks reads as none where the table says so and as 0 elsewhere; one that
 /// the table does not have is ignored.
 #[test]
 fn other_columns_than_expected() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("t.hang");
-    TraceWriter::create(&path, Meta::default()).unwrap();
+    begun(&path);
     foreign_part(&path, "switches", "ts", "mood");
     let switches: Switches = Trace::open(&path).unwrap().read().unwrap();
     assert_eq!(switches.ts, [7, 8]);
@@ -264,7 +479,7 @@ fn other_columns_than_expected() {
 fn wrong_type_is_damage() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("t.hang");
-    TraceWriter::create(&path, Meta::default()).unwrap();
+    begun(&path);
     foreign_part(&path, "switches", "ts", "cpu");
     foreign_part(&path, "stacks", "frames", "mood");
     let trace = Trace::open(&path).unwrap();
@@ -279,7 +494,7 @@ fn wrong_type_is_damage() {
 fn table_that_is_a_file() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("t.hang");
-    TraceWriter::create(&path, Meta::default()).unwrap();
+    begun(&path);
     fs::write(path.join("wakes"), b"").unwrap();
     let error = Trace::open(&path).unwrap().read::<Wakes>().unwrap_err();
     assert!(matches!(error, Error::Damaged { file, .. } if file.ends_with("wakes")));
@@ -335,4 +550,17 @@ fn killed_in_the_middle() {
         assert!(ts.len() as u64 >= 3 * CHILD_ROWS && (ts.len() as u64).is_multiple_of(CHILD_ROWS));
         assert!(ts.iter().copied().eq(0..ts.len() as u64));
     }
+}
+
+/// A command prints an error and then what caused it. The text of ours has the cause already, so there
+/// is none besides.
+#[test]
+fn a_cause_is_printed_once() {
+    let error = TraceWriter::create(
+        std::path::Path::new("/nonexistent/dir/t.hang"),
+        Meta::default(),
+    );
+    let error = error.map(|_| ()).unwrap_err();
+    assert!(error.to_string().contains("os error 2"), "{error}");
+    assert!(std::error::Error::source(&error).is_none());
 }

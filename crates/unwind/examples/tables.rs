@@ -32,7 +32,7 @@ impl Sum {
         let begin = Instant::now();
         let table = match Table::from_file(path) {
             Ok(table) => table,
-            Err(Error::NotElf("it does not begin as one")) => return,
+            Err(Error::NotElf("it does not start like one")) => return,
             Err(error) => {
                 *self.refused.entry(error.to_string()).or_default() += 1;
                 return;

@@ -158,7 +158,7 @@ fn header<'data, R: ReadRef<'data>>(data: R) -> Result<&'data FileHeader64<Littl
         .read_bytes_at(0, 20)
         .map_err(|()| Error::NotElf("it is shorter than an ELF header"))?;
     if ident[..4] != elf::ELFMAG {
-        return Err(Error::NotElf("it does not begin as one"));
+        return Err(Error::NotElf("it does not start like one"));
     }
     let machine = u16::from_le_bytes([ident[18], ident[19]]);
     let (class, order) = (ident[4], ident[5]);
@@ -169,7 +169,7 @@ fn header<'data, R: ReadRef<'data>>(data: R) -> Result<&'data FileHeader64<Littl
             machine,
         });
     }
-    FileHeader64::parse(data).map_err(|_| Error::NotElf("its header makes no sense"))
+    FileHeader64::parse(data).map_err(|_| Error::NotElf("its header is invalid"))
 }
 
 /// The loaded segments, and the address of `.eh_frame_hdr`.

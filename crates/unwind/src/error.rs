@@ -10,7 +10,7 @@ pub enum Error {
     #[error("cannot be read: {0}")]
     Read(#[from] std::io::Error),
     /// No ELF file, or its headers cannot be true.
-    #[error("is no ELF file, or a damaged one: {0}")]
+    #[error("is not an ELF file, or is damaged: {0}")]
     NotElf(&'static str),
     /// An ELF file for another machine.
     #[error(

@@ -1,5 +1,6 @@
 //! The functions of one file: in stripped code the start of its FDE is what tells one from another.
 
+use std::fs::File;
 use std::path::Path;
 
 use gimli::{EndianSlice, LittleEndian, UnwindSection};
@@ -24,7 +25,15 @@ impl Functions {
     /// [`Error::Read`](crate::Error::Read) if it cannot be opened; otherwise as
     /// [`Functions::from_elf`].
     pub fn from_file(path: &Path) -> Result<Functions> {
-        sections::read(&sections::open(path)?, Layout::File)
+        Functions::of(&sections::open(path)?)
+    }
+
+    /// The functions of an open file.
+    ///
+    /// # Errors
+    /// As [`Functions::from_elf`].
+    pub fn of(file: &File) -> Result<Functions> {
+        sections::read_file(file)
     }
 
     /// The functions of an ELF file's bytes.

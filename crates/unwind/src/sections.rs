@@ -33,13 +33,17 @@ impl FromCfi for Rows {
     }
 }
 
-/// A file to read from: parts of it are read when they are needed, and never mapped, so that a file
-/// that shrinks meanwhile is an error, not a signal.
-pub(crate) fn open(path: &Path) -> Result<ReadCache<File>> {
+/// A file to read from.
+pub(crate) fn open(path: &Path) -> Result<File> {
     if !fs::metadata(path)?.is_file() {
-        return Err(Error::Read(io::Error::other("it is no regular file")));
+        return Err(Error::Read(io::Error::other("it is not a regular file")));
     }
-    Ok(ReadCache::new(File::open(path)?))
+    Ok(File::open(path)?)
+}
+
+/// Reads what an open file holds.
+pub(crate) fn read_file<T: FromCfi>(file: &File) -> Result<T> {
+    read(&ReadCache::new(file), Layout::File)
 }
 
 /// Reads what `data` holds.

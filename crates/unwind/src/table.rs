@@ -1,5 +1,6 @@
 //! The table of one file.
 
+use std::fs::File;
 use std::path::Path;
 
 use object::read::ReadRef;
@@ -17,6 +18,12 @@ pub struct Table {
     skipped: u64,
 }
 
+impl From<Rows> for Table {
+    fn from(Rows { rows, skipped }: Rows) -> Table {
+        Table { rows, skipped }
+    }
+}
+
 impl Table {
     /// The table of the file at `path`. Only the parts that are needed are read, and never mapped:
     /// a file that shrinks meanwhile is an error, not a signal.
@@ -24,7 +31,15 @@ impl Table {
     /// # Errors
     /// [`Error::Read`](crate::Error::Read) if it cannot be opened; otherwise as [`Table::from_elf`].
     pub fn from_file(path: &Path) -> Result<Table> {
-        Table::new(&sections::open(path)?, Layout::File)
+        Table::of(&sections::open(path)?)
+    }
+
+    /// The table of an open file, read as [`Table::from_file`] does.
+    ///
+    /// # Errors
+    /// As [`Table::from_elf`].
+    pub fn of(file: &File) -> Result<Table> {
+        sections::read_file::<Rows>(file).map(Table::from)
     }
 
     /// The table of an ELF file's bytes; its places are offsets in the file.
@@ -45,8 +60,7 @@ impl Table {
     }
 
     fn new<'data, R: ReadRef<'data>>(data: R, layout: Layout) -> Result<Table> {
-        let Rows { rows, skipped } = sections::read(data, layout)?;
-        Ok(Table { rows, skipped })
+        sections::read::<Rows, R>(data, layout).map(Table::from)
     }
 
     /// The rows.

@@ -384,7 +384,7 @@ fn a_file_and_its_bytes() {
     assert_eq!(file.rows(), table.rows());
 }
 
-/// Each kind of refusal is told apart.
+/// Each kind of refusal is distinguished.
 #[test]
 fn what_gives_no_table() {
     let (built, _) = assemble(FRAME);

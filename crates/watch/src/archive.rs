@@ -1,4 +1,4 @@
-//! The folder of what was caught.
+//! The directory of the hangs that were caught.
 //!
 //! ```text
 //! 20261122-140322-gedit.hang/          a trace
@@ -9,11 +9,17 @@
 //! Traces are large: the oldest go when they take more than the limit, each with its verdict.
 //! Reports are small and stay. A file that cannot be read is told of and passed over; only what is
 //! named like this is ever removed.
+//!
+//! Root may keep it in a folder that a user owns, who can put something else in its place at any
+//! time. So the watch opens the folder once, takes it only if it is root's, and reaches what is in
+//! it through that descriptor (`/proc/self/fd/N/NAME`), never by the folder's path again.
 
-use std::fs::{self, DirBuilder, File, OpenOptions};
+use std::fs::{self, DirBuilder, OpenOptions};
 use std::io::{self, Read, Write};
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
@@ -43,7 +49,7 @@ pub struct Occasion {
     pub goes_on: bool,
     /// The process.
     pub pid: u32,
-    /// The thread that did not come round.
+    /// The thread that stalled.
     pub tid: u32,
     /// Name of the trace's folder.
     pub trace: String,
@@ -107,6 +113,8 @@ pub struct Damaged {
 #[derive(Clone, Debug)]
 pub struct Archive {
     folder: PathBuf,
+    /// Of whoever writes into it.
+    open: Option<Arc<OwnedFd>>,
 }
 
 const TRACE: &str = ".hang";
@@ -124,18 +132,42 @@ impl Archive {
     pub fn at(folder: &Path) -> Archive {
         Archive {
             folder: folder.to_owned(),
+            open: None,
         }
     }
 
-    /// Makes the folder, for its owner alone, if there is none.
+    /// Makes the folder, for its owner alone, if there is none, and opens it for writing.
     ///
     /// # Errors
-    /// If it cannot be made, or something else is there.
-    pub fn create(&self) -> Result<(), Error> {
+    /// If it cannot be made, or something else is there, or somebody else's folder.
+    pub fn create(&mut self) -> Result<(), Error> {
+        let make = || {
+            let mut builder = DirBuilder::new();
+            builder.recursive(true).mode(0o700).create(&self.folder)?;
+            let flags = libc::O_DIRECTORY | libc::O_CLOEXEC;
+            let open = OpenOptions::new()
+                .read(true)
+                .custom_flags(flags)
+                .open(&self.folder)?;
+            // SAFETY: geteuid has no preconditions.
+            let own = unsafe { libc::geteuid() };
+            match open.metadata()?.uid() {
+                owner if owner == own => Ok(open),
+                owner => Err(io::Error::other(format!("it belongs to user {owner}"))),
+            }
+        };
         let doing = || format!("make the folder {}", self.folder.display());
-        let mut builder = DirBuilder::new();
-        builder.recursive(true).mode(0o700);
-        builder.create(&self.folder).map_err(failed(doing))
+        let open = make().map_err(failed(doing))?;
+        self.open = Some(Arc::new(open.into()));
+        Ok(())
+    }
+
+    /// Where something is in it, whatever was done to the folder's name meanwhile.
+    fn place(&self, name: &str) -> PathBuf {
+        match &self.open {
+            Some(open) => format!("/proc/self/fd/{}/{name}", open.as_raw_fd()).into(),
+            None => self.folder.join(name),
+        }
     }
 
     /// Where it is.
@@ -171,7 +203,7 @@ impl Archive {
         let stem = catch.occasion.trace.trim_end_matches(TRACE);
         self.write(&format!("{stem}{JSON}"), verdict)?;
         let name = format!("{REPORT}{}{JSON}", catch.signature);
-        let path = self.folder.join(&name);
+        let path = self.place(&name);
         let before = match path.exists() {
             true => read_report(&path).ok(),
             false => None,
@@ -203,9 +235,12 @@ impl Archive {
 
     /// Removes what there is of a trace whose hang was not added, with its verdict.
     pub fn discard(&self, trace: &Path) {
-        // It may never have been made.
-        let _ = fs::remove_dir_all(trace);
-        let _ = fs::remove_file(trace.with_extension("json"));
+        if let Some(name) = trace.file_name().and_then(|name| name.to_str()) {
+            let trace = self.place(name);
+            // It may never have been made.
+            let _ = fs::remove_dir_all(&trace);
+            let _ = fs::remove_file(trace.with_extension("json"));
+        }
     }
 
     /// All reports, the one that was met last first, and what should be one and is none.
@@ -218,10 +253,12 @@ impl Archive {
             if !name.starts_with(REPORT) || !name.ends_with(JSON) {
                 continue;
             }
-            let path = self.folder.join(&name);
-            match read_report(&path) {
+            match read_report(&self.place(&name)) {
                 Ok(report) => reports.push(report),
-                Err(why) => damaged.push(Damaged { path, why }),
+                Err(why) => damaged.push(Damaged {
+                    path: self.folder.join(&name),
+                    why,
+                }),
             }
         }
         let time = |report: &Report| report.last().map(|last| last.unix_ns);
@@ -243,7 +280,7 @@ impl Archive {
     pub fn limit(&self, bytes: u64) -> Result<Vec<String>, Error> {
         let mut traces = Vec::new();
         for name in self.names()?.into_iter().filter(|name| is_trace(name)) {
-            let path = self.folder.join(&name);
+            let path = self.place(&name);
             // One that vanishes meanwhile needs no removal.
             if let Ok(found) = fs::symlink_metadata(&path)
                 && found.is_dir()
@@ -258,8 +295,9 @@ impl Archive {
             if total <= bytes {
                 break;
             }
-            let path = self.folder.join(&name);
-            fs::remove_dir_all(&path).map_err(failed(|| format!("remove {}", path.display())))?;
+            let path = self.place(&name);
+            let doing = || format!("remove {}", self.folder.join(&name).display());
+            fs::remove_dir_all(&path).map_err(failed(doing))?;
             // A trace that was cut short has none.
             let _ = fs::remove_file(path.with_extension("json"));
             total -= size;
@@ -267,25 +305,23 @@ impl Archive {
         }
         let (reports, _) = self.reports()?;
         for report in reports.iter().skip(MOST_REPORTS) {
-            let _ = fs::remove_file(
-                self.folder
-                    .join(format!("{REPORT}{}{JSON}", report.signature)),
-            );
+            let name = format!("{REPORT}{}{JSON}", report.signature);
+            let _ = fs::remove_file(self.place(&name));
         }
         Ok(removed)
     }
 
     fn names(&self) -> Result<Vec<String>, Error> {
         let doing = || format!("read the folder {}", self.folder.display());
-        let entries = fs::read_dir(&self.folder).map_err(failed(doing))?;
+        let entries = fs::read_dir(self.place("")).map_err(failed(doing))?;
         let names = entries.flatten().map(|entry| entry.file_name());
         Ok(names.filter_map(|name| name.into_string().ok()).collect())
     }
 
     /// Puts a file there as a whole: who reads it meanwhile reads what was there before.
     fn write(&self, name: &str, content: &impl Serialize) -> Result<(), Error> {
-        let path = self.folder.join(name);
-        let unfinished = self.folder.join(format!(".{name}.new"));
+        let path = self.place(name);
+        let unfinished = self.place(&format!(".{name}.new"));
         let write = || {
             // What is left of one that was killed.
             let _ = fs::remove_file(&unfinished);
@@ -304,7 +340,9 @@ impl Archive {
             // Where the disk is full, a part of it would only take space.
             let _ = fs::remove_file(&unfinished);
         }
-        written.map_err(failed(|| format!("write {}", path.display())))
+        written.map_err(failed(|| {
+            format!("write {}", self.folder.join(name).display())
+        }))
     }
 }
 
@@ -325,12 +363,18 @@ fn is_trace(name: &str) -> bool {
 
 fn read_report(path: &Path) -> Result<Report, String> {
     let read = || {
-        // A pipe in its place would keep the reader waiting.
-        if !fs::symlink_metadata(path)?.is_file() {
-            return Err(io::Error::other("it is no plain file"));
+        // A pipe in its place would keep the reader waiting, a link lead it elsewhere.
+        let flags = libc::O_NOFOLLOW | libc::O_NONBLOCK | libc::O_NOCTTY;
+        let strange = || io::Error::other("it is not a regular file");
+        let opened = OpenOptions::new().read(true).custom_flags(flags).open(path);
+        let file = opened.map_err(|why| match why.raw_os_error() {
+            Some(libc::ELOOP | libc::ENXIO) => strange(),
+            _ => why,
+        })?;
+        if !file.metadata()?.is_file() {
+            return Err(strange());
         }
         let mut text = Vec::new();
-        let file = File::open(path)?;
         file.take(MOST_BYTES).read_to_end(&mut text)?;
         io::Result::Ok(text)
     };
@@ -342,7 +386,7 @@ fn read_report(path: &Path) -> Result<Report, String> {
         return Err(format!("it is the report of {}", report.signature));
     }
     if report.occasions.is_empty() {
-        return Err("it names no occasion".to_owned());
+        return Err("it has no occurrence".to_owned());
     }
     Ok(report)
 }
@@ -361,14 +405,15 @@ fn size(folder: &Path) -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use std::os::unix::fs::PermissionsExt;
+    use std::fs::File;
+    use std::os::unix::fs::{PermissionsExt, symlink};
     use std::time::{Duration, SystemTime};
 
     use super::*;
 
     fn archive() -> (tempfile::TempDir, Archive) {
         let root = tempfile::tempdir().unwrap();
-        let archive = Archive::at(&root.path().join("a/hangs"));
+        let mut archive = Archive::at(&root.path().join("a/hangs"));
         archive.create().unwrap();
         (root, archive)
     }
@@ -482,13 +527,39 @@ mod tests {
         }
         fs::remove_file(&path).unwrap();
         fs::create_dir(&path).unwrap();
-        assert_eq!(archive.reports().unwrap().1[0].why, "it is no plain file");
+        assert_eq!(
+            archive.reports().unwrap().1[0].why,
+            "it is not a regular file"
+        );
         fs::remove_dir(&path).unwrap();
         fs::write(&path, "{").unwrap();
         assert_eq!(add(&archive, "aa", 10, 10).count, 1);
         let (reports, damaged) = archive.reports().unwrap();
         assert_eq!((reports.len(), damaged.len()), (2, 0));
         assert!(archive.folder().join("report-aa.json.damaged").exists());
+    }
+
+    /// Whatever takes the folder's place meanwhile, nothing is written there and nothing removed;
+    /// a folder of somebody else's is not taken.
+    #[test]
+    fn another_in_its_place() {
+        let (root, archive) = archive();
+        add(&archive, "aa", 30, 5_000);
+        let elsewhere = root.path().join("elsewhere");
+        fs::create_dir_all(elsewhere.join("20261122-140322-gedit.hang")).unwrap();
+        fs::rename(archive.folder(), root.path().join("a/away")).unwrap();
+        symlink(&elsewhere, archive.folder()).unwrap();
+        assert_eq!(archive.reports().unwrap().0.len(), 1);
+        assert_eq!(archive.limit(0).unwrap(), ["20261122-140322-gedit.hang"]);
+        archive.discard(&archive.folder().join("20261122-140322-gedit.hang"));
+        assert_eq!(fs::read_dir(&elsewhere).unwrap().count(), 1);
+        let theirs = root.path().join("theirs");
+        fs::create_dir(&theirs).unwrap();
+        if std::os::unix::fs::chown(&theirs, Some(54_321), None).is_err() {
+            return eprintln!("NOT RUN: another_in_its_place: its last part needs root");
+        }
+        let refused = Archive::at(&theirs).create().unwrap_err().to_string();
+        assert!(refused.ends_with("it belongs to user 54321"), "{refused}");
     }
 
     /// A report cannot lead out of the folder, and programs' names make plain file names.

@@ -1,12 +1,12 @@
-//! What notices a hang while it lasts, from outside, and what keeps those that were caught.
+//! Detects hangs from outside while they last, and stores those that were caught.
 //!
 //! Two signs are looked for a few times a second, neither of which asks the program anything:
 //!
 //! - A window that does not answer: what the display sent it stays unread ([`windows`]), or where
 //!   a thread of its own reads that, the main thread does not take it (`relays`).
-//! - A thread that should come round and does not: it did not block once ([`stalls`]).
+//! - A thread that stalls: it made no voluntary context switch ([`stalls`]).
 //!
-//! [`Watcher`] looks for both and tells of each hang once. [`archive::Archive`] keeps what was
+//! [`Watcher`] looks for both and reports each hang once. [`archive::Archive`] keeps what was
 //! found out about them within a limit on disk. Nothing here records or explains.
 
 pub mod archive;

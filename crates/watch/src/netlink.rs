@@ -137,7 +137,7 @@ enum Rest {
 fn malformed() -> io::Error {
     io::Error::new(
         io::ErrorKind::InvalidData,
-        "the kernel's list of unix sockets is not as unix_diag.h has it",
+        "the kernel's list of unix sockets does not match unix_diag.h",
     )
 }
 

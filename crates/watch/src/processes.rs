@@ -62,7 +62,7 @@ pub fn thread_name(pid: u32, tid: u32) -> Option<String> {
     read_name(&format!("/proc/{pid}/task/{tid}/comm"))
 }
 
-/// How often a thread has left the CPU of its own accord.
+/// How often a thread has left the CPU voluntarily.
 pub fn voluntary_switches(pid: u32, tid: u32) -> Option<u64> {
     let status = fs::read_to_string(format!("/proc/{pid}/task/{tid}/status")).ok()?;
     read_voluntary_switches(&status)

@@ -1,6 +1,6 @@
-//! Threads that should come round and do not.
+//! Threads that stall.
 //!
-//! A thread that waits for work, or does it in turns, leaves the CPU of its own accord again and
+//! A thread that waits for work, or does it in turns, leaves the CPU voluntarily again and
 //! again, and the kernel counts that. While the count stands the thread blocks in one place, or
 //! runs without a pause. Which of the two is idle, only the user knows; so threads are watched that
 //! the user names.
@@ -170,8 +170,8 @@ mod tests {
         }
     }
 
-    /// A thread that waits in one place stalls, whatever it waits for, and is told when it comes
-    /// round; one that comes round in time is not. Times are those of the looks.
+    /// A thread that waits in one place stalls, whatever it waits for, and is reported when it
+    /// moves again; one that moves in time is not. Times are those of the looks.
     #[test]
     fn a_stall() {
         let (wake, woken) = channel::<()>();

@@ -17,7 +17,7 @@ use crate::windows::{self, Inlet, Queue, Silence, Windows};
 pub enum Sign {
     /// A window did not read what its display sent.
     Window,
-    /// A named thread did not come round.
+    /// A named thread stalled.
     Stall,
 }
 

@@ -3,7 +3,7 @@
  *
  *     param KEY=VALUE      what was drawn; any can be given as --key VALUE
  *     truth KEY=VALUE      victim, root (PROCESS/THREAD, one line for each that is right), class,
- *                          function, knot (its threads)
+ *                          function, wait cycle (its threads)
  *     hang FROM TO         as in lab.h
  *
  * What a machine does not allow is drawn again: `param redrawn` says so.
@@ -167,7 +167,7 @@ static void draw(void)
 	plan.depth = lab_choose("depth", 1, MAX_DEPTH);
 	if (plan.depth < 1 || plan.depth > MAX_DEPTH)
 		lab_exit(2, "depth is 1 to %d", MAX_DEPTH);
-	/* The knot may be the victim's own. */
+	/* The wait cycle may be the victim's own. */
 	if (family == CIRCULAR && lab_choose("victim_in_knot", 0, 3) == 1)
 		plan.depth = 0;
 	/* Realtime threads get 950 ms of each second: a longer hog would be throttled. */

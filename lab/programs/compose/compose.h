@@ -44,7 +44,7 @@ struct link_kind {
 	bool (*await)(struct link *link, uint64_t until_ns);
 	void (*accept)(struct link *link);
 	void (*answer)(struct link *link);
-	/* Wakes the one that waits in vain; NULL where there is no such thing. */
+	/* Wakes the one that is woken spuriously; NULL where there is no such thing. */
 	void (*tickle)(struct link *link);
 	/* Starts threads beside the one that waits, in its process; may be NULL. */
 	void (*start_helpers)(struct link *link);

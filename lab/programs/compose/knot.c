@@ -1,6 +1,6 @@
 /*
  * Circular waits. Member 0 is the chain's last node; the others are threads beside it. One member
- * gives up after the length of the hang, and that undoes the knot.
+ * gives up after the length of the hang, and that breaks the wait cycle.
  *
  * Locks: each member holds one and wants the next one's. Requests: each has asked the next and
  * waits for its answer, the last one for that of member 0, which waits itself.

@@ -60,7 +60,7 @@ def server_stopped(stage):
 
 @freeze("network", "dns-query-dropped")
 def query_dropped(stage):
-    """wget looks up a name, and a firewall drops the query: after the time-out it asks again."""
+    """wget looks up a name, and a firewall drops the query: after the timeout it asks again."""
     need("wget")
     network = Network(stage, resolver=THERE)
     network.web_server()

@@ -7,8 +7,8 @@
 use std::collections::HashMap;
 
 use super::{FRAME, Function, text};
-use crate::memory::Memory;
 use crate::session::skeleton::types::python_layout;
+use hangdog_symbols::memory::Memory;
 
 /// The interpreter of a process: where its state lies, and how it keeps its frames.
 #[derive(Clone, Copy)]

@@ -5,15 +5,18 @@
 //! finds no room, neighbours that were used longest ago make it.
 
 use std::collections::{HashMap, HashSet};
-use std::path::PathBuf;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::{Duration, Instant};
 
+use hangdog_symbols::Reader;
+use hangdog_symbols::place::Place;
+use hangdog_symbols::tables;
 use hangdog_trace::meta::Unwinding;
-use hangdog_unwind::{Error, Row, Rule, Table};
+use hangdog_unwind::{Row, Rule, Table};
 
 use super::arrays::{Runs, Shared};
 use super::layout::Layouts;
+use crate::pace;
 use crate::procfs;
 use crate::python::{Interpreter, Known};
 use crate::records::RawMapping;
@@ -60,22 +63,17 @@ pub(super) enum Rules {
 
 struct Request {
     file: u32,
+    path: String,
     /// Where the file may be found, the surest first.
-    places: Vec<PathBuf>,
+    places: Vec<Place>,
     build_id: String,
-}
-
-enum Found {
-    Table(Table),
-    /// Readable, and without unwind information that we know.
-    NoTable,
-    /// Not there, or not what was mapped.
-    Nothing,
+    is_interpreter: bool,
 }
 
 struct Built {
     file: u32,
-    found: Found,
+    is_interpreter: bool,
+    found: tables::Unwinding,
     interpreter: Option<Interpreter>,
 }
 
@@ -88,13 +86,18 @@ pub(super) struct Library {
     last_used: Vec<u64>,
     /// The Pythons that can be read.
     interpreters: HashMap<u32, Known>,
+    /// What the builder will work with, until there is something to build: threads that start before
+    /// the recorder has given its privileges up would keep them.
+    unstarted: Option<(Receiver<Request>, Sender<Built>)>,
     requests: Sender<Request>,
     built: Receiver<Built>,
     building: usize,
+    /// How many of them are interpreters by their names.
+    building_interpreters: usize,
     /// What is to be built only when somebody walks through it; none if everything is built at once.
     unwanted: Option<HashMap<u32, Request>>,
     /// Tables that wait for room.
-    homeless: Vec<(u32, Table)>,
+    homeless: Vec<(u32, Vec<Row>)>,
     vdso: Option<(Code, u64)>,
     figures: Unwinding,
 }
@@ -104,8 +107,8 @@ impl Library {
     pub(super) fn new(rows: Shared<Row>, lazy: bool) -> Library {
         let (requests, incoming) = channel();
         let (outgoing, built) = channel();
-        std::thread::spawn(move || build_all(incoming, outgoing));
         Library {
+            unstarted: Some((incoming, outgoing)),
             unwanted: lazy.then(HashMap::new),
             ..Library::served_by(requests, built, rows)
         }
@@ -124,9 +127,11 @@ impl Library {
             files: Vec::new(),
             last_used: Vec::new(),
             interpreters: HashMap::new(),
+            unstarted: None,
             requests,
             built,
             building: 0,
+            building_interpreters: 0,
             unwanted: None,
             homeless: Vec::new(),
             vdso: None,
@@ -195,16 +200,17 @@ impl Library {
             self.files[file as usize] = State::Building;
             let request = Request {
                 file,
+                path: mapping.path.clone(),
                 places: vec![
-                    procfs::mapped_file(pid, mapping.start, mapping.end),
-                    PathBuf::from(&mapping.path),
+                    procfs::mapped_file(pid, mapping),
+                    Place::Path(mapping.path.clone().into()),
                 ],
                 build_id: mapping.build_id.clone(),
+                is_interpreter: names_interpreter(&mapping.path),
             };
             // What Pythons there are must be known before stacks are copied.
-            let is_python = mapping.path.contains("python");
             match &mut self.unwanted {
-                Some(unwanted) if !is_python => {
+                Some(unwanted) if !request.is_interpreter => {
                     unwanted.insert(file, request);
                 }
                 _ => self.request(request),
@@ -214,6 +220,10 @@ impl Library {
     }
 
     fn request(&mut self, request: Request) {
+        if let Some((requests, results)) = self.unstarted.take() {
+            std::thread::spawn(move || build_all(requests, results));
+        }
+        self.building_interpreters += usize::from(request.is_interpreter);
         // Even if nobody takes it: what comes of it tells then that nobody builds.
         let _ = self.requests.send(request);
         self.building += 1;
@@ -231,6 +241,11 @@ impl Library {
     /// Whether tables are being built or wait for room.
     pub(super) fn is_busy(&self) -> bool {
         self.building > 0 || !self.homeless.is_empty()
+    }
+
+    /// Whether a Python is among what is being built, by its name.
+    pub(super) fn awaits_interpreter(&self) -> bool {
+        self.building_interpreters > 0
     }
 
     /// Loads what has been built, waiting up to `patience` for the first. Returns the code whose
@@ -251,11 +266,13 @@ impl Library {
         };
         while let Some(Built {
             file,
+            is_interpreter,
             found,
             interpreter,
         }) = next
         {
             self.building -= 1;
+            self.building_interpreters -= usize::from(is_interpreter);
             match interpreter {
                 Some(Interpreter::Known(known)) => {
                     self.interpreters.insert(file, known);
@@ -264,28 +281,27 @@ impl Library {
                 None => {}
             }
             match found {
-                Found::Table(table) if !table.rows().is_empty() => {
-                    self.homeless.push((file, table));
+                tables::Unwinding::Rows(rows) if !rows.is_empty() => {
+                    self.homeless.push((file, rows));
                 }
-                Found::Table(_) | Found::NoTable => {
+                tables::Unwinding::Rows(_) | tables::Unwinding::NoTable => {
                     self.settle(file, State::FramePointers, &mut changed);
                 }
-                Found::Nothing => {
+                tables::Unwinding::Nothing => {
                     self.figures.unreadable_files += 1;
                     self.settle(file, State::Unreadable, &mut changed);
                 }
             }
             next = self.built.try_recv().ok();
         }
-        for (file, table) in std::mem::take(&mut self.homeless) {
-            if let Some(state) = self.place(table.rows()) {
+        for (file, rows) in std::mem::take(&mut self.homeless) {
+            if let Some(state) = self.place(&rows) {
                 self.settle(file, state, &mut changed);
-            } else if table.rows().len() <= self.rows.count()
-                && (self.runs.is_resting()
-                    || self.make_room(table.rows().len(), layouts, &mut changed))
+            } else if rows.len() <= self.rows.count()
+                && (self.runs.is_resting() || self.make_room(rows.len(), layouts, &mut changed))
             {
                 // What was evicted is free only when the kernel side has surely left it.
-                self.homeless.push((file, table));
+                self.homeless.push((file, rows));
             } else {
                 self.figures.evicted += 1;
                 self.settle(file, State::Evicted(Instant::now()), &mut changed);
@@ -297,6 +313,7 @@ impl Library {
     /// Nobody builds any more: what is not there will not come.
     fn give_up_building(&mut self, changed: &mut HashSet<Code>) {
         self.building = 0;
+        self.building_interpreters = 0;
         for file in 0..self.files.len() as u32 {
             let is_homeless = self.homeless.iter().any(|(homeless, _)| *homeless == file);
             if matches!(self.files[file as usize], State::Building) && !is_homeless {
@@ -427,23 +444,44 @@ fn memory(rows: u32) -> u64 {
     u64::from(rows) * size_of::<Row>() as u64
 }
 
-/// Builds tables until nobody wants any; first what was mapped last, which runs now: what was there
-/// at the start may be much, and may be idle.
+/// Whether a file may be a Python, by its name, which may be wrong either way: it is built first.
+/// Extension modules have a Python's name in their directory only.
+fn names_interpreter(path: &str) -> bool {
+    let name = path.rsplit('/').next().unwrap_or(path);
+    name.starts_with("python") || name.starts_with("libpython")
+}
+
+/// Builds tables until nobody wants any. Interpreters come first: their functions can only be read
+/// while the threads that wait in them still do. Then what was mapped last, which runs now: what was
+/// there at the start may be much, and may be idle.
 fn build_all(requests: Receiver<Request>, results: Sender<Built>) {
-    let mut wanted = Vec::new();
+    // Stacks of a new program are copied, without its Python functions, until its tables are there.
+    pace::like_any_other();
+    let mut reader = Reader::default();
+    let mut wanted: Vec<Request> = Vec::new();
+    let next = |wanted: &mut Vec<Request>| {
+        let interpreter = wanted.iter().rposition(|request| request.is_interpreter);
+        match interpreter {
+            Some(at) => Some(wanted.remove(at)),
+            None => wanted.pop(),
+        }
+    };
     loop {
         wanted.extend(requests.try_iter());
         let Some(Request {
             file,
+            path,
             places,
             build_id,
-        }) = wanted.pop().or_else(|| requests.recv().ok())
+            is_interpreter,
+        }) = next(&mut wanted).or_else(|| requests.recv().ok())
         else {
             return;
         };
-        let (found, interpreter) = build(&places, &build_id);
+        let (found, interpreter) = reader.unwinding(&path, &places, &build_id);
         let built = Built {
             file,
+            is_interpreter,
             found,
             interpreter,
         };
@@ -451,21 +489,6 @@ fn build_all(requests: Receiver<Request>, results: Sender<Built>) {
             return;
         }
     }
-}
-
-/// The table of the first of `places` that is the file wanted, and whether it is a Python.
-fn build(places: &[PathBuf], build_id: &str) -> (Found, Option<Interpreter>) {
-    for place in places {
-        if !build_id.is_empty() && procfs::build_id(place) != build_id {
-            continue;
-        }
-        match Table::from_file(place) {
-            Ok(table) => return (Found::Table(table), Interpreter::of_file(place)),
-            Err(Error::Read(_)) => {}
-            Err(_) => return (Found::NoTable, None),
-        }
-    }
-    (Found::Nothing, None)
 }
 
 #[cfg(test)]
@@ -479,6 +502,16 @@ mod tests {
         let file = std::fs::File::from(file);
         file.set_len((count * size_of::<T>()) as u64).expect("room");
         Shared::map(file.as_fd(), count).expect("a mapping")
+    }
+
+    #[test]
+    fn interpreters_are_told_by_their_files_names() {
+        for path in ["/usr/bin/python3.11", "/opt/lib/libpython3.12.so.1.0"] {
+            assert!(names_interpreter(path), "{path}");
+        }
+        for path in ["/usr/lib/python3.11/lib-dynload/_queue.so", "/usr/bin/app"] {
+            assert!(!names_interpreter(path), "{path}");
+        }
     }
 
     /// When nobody builds tables any more, a file that waits for one is settled without, and nothing

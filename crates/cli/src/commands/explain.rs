@@ -1,18 +1,17 @@
 //! `hangdog explain`: why an edge of a verdict is believed.
 
 use super::why;
-use crate::answers_file;
 use crate::args::ExplainArgs;
-use crate::case::Case;
-use crate::format;
-use crate::loss::Loss;
+use crate::load;
 use crate::output::{self, Colour, Paint};
-use crate::select::NothingFound;
-use crate::which::choose;
 use anyhow::Result;
 use hangdog_diagnose::explain::{Explanation, Seen, explain};
-use hangdog_diagnose::problem::Scope;
-use hangdog_diagnose::{Setting, problem};
+use hangdog_diagnose::problem;
+use hangdog_report::answers_file;
+use hangdog_report::format;
+use hangdog_report::loss::Loss;
+use hangdog_report::select::NothingFound;
+use hangdog_report::which::choose;
 use serde::Serialize;
 use std::io::Write;
 use std::path::Path;
@@ -28,25 +27,19 @@ struct Answer<'a> {
 /// Explains it.
 pub fn run(args: &ExplainArgs) -> Result<()> {
     let answers = answers_file::read(&args.trace)?;
-    let case = Case::load(&args.trace)?;
+    let case = load::case(&args.trace)?;
     let recording = &case.recording;
     let evidence = case.evidence();
-    let problems = problem::find(&evidence, Scope::of(recording.trace.meta()));
-    let (chosen, _) = choose(&args.which, &evidence, recording, &problems)?;
-    let good = args.which.baseline.as_deref().map(Case::load).transpose()?;
-    let baseline = good.as_ref().map(Case::evidence);
-    let setting = Setting {
-        lost: recording.loss.total > 0,
-        answers: &answers,
-        baseline: baseline.as_ref(),
-        yardstick: recording.trace.meta().yardstick.as_ref(),
-        instant: recording.trace.meta().is_instant(),
-    };
+    let problems = problem::find(&evidence, case.scope());
+    let (chosen, _) = choose(&args.which.wanted(), &evidence, recording, &problems)?;
+    let good = args.which.baseline.as_deref().map(load::case).transpose()?;
+    let baseline = good.as_ref().map(|good| good.evidence());
+    let setting = case.setting(&answers, baseline.as_ref());
     let step = args.step as usize;
     let Some(explanation) = explain(&evidence, &chosen, setting, step) else {
         return Err(NothingFound::new(format!(
-            "the verdict has no edge {step}: the numbers are those of the steps of 'How it came \
-             about' in hangdog why, and a step that did not wait has no edge"
+            "the verdict has no edge {step}: edges have the numbers of the steps under 'How it \
+             came about' in hangdog why; a step that did not wait has no edge"
         ))
         .into());
     };
@@ -77,11 +70,12 @@ fn print(explanation: &Explanation, loss: &Loss) -> Result<()> {
         writeln!(out, "  at {}", line(&explanation.at))?;
     }
     if explanation.woken_in_vain > 0 {
-        let times = match explanation.woken_in_vain {
-            1 => "once".to_owned(),
-            times => format!("{times} times"),
-        };
-        writeln!(out, "  it was woken {times} in vain before")?;
+        let wakeups = format::things(
+            explanation.woken_in_vain as u64,
+            "spurious wakeup",
+            "spurious wakeups",
+        );
+        writeln!(out, "  {wakeups} before")?;
     }
     let edge = &explanation.edge;
     writeln!(
@@ -92,12 +86,12 @@ fn print(explanation: &Explanation, loss: &Loss) -> Result<()> {
         edge.kind,
         edge.strength
     )?;
-    writeln!(out, "\n{}", heading("What was seen"))?;
+    writeln!(out, "\n{}", heading("Observed"))?;
     match &explanation.wake {
         Some(seen) => print_seen(&mut out, seen, line)?,
         None => writeln!(out, "  nothing made it runnable within the trace")?,
     }
-    writeln!(out, "\n{}", heading("Such waits before"))?;
+    writeln!(out, "\n{}", heading("Earlier waits like this"))?;
     for before in &explanation.before {
         writeln!(
             out,
@@ -111,7 +105,7 @@ fn print(explanation: &Explanation, loss: &Loss) -> Result<()> {
     if others > 0 {
         writeln!(
             out,
-            "  time-outs ended {}, devices and what is not known {}",
+            "  timeouts ended {}, devices and unknown wakers {}",
             explanation.before_by_timer, explanation.before_by_others
         )?;
     } else if explanation.before.is_empty() {
@@ -124,7 +118,7 @@ fn print(explanation: &Explanation, loss: &Loss) -> Result<()> {
             format::duration(median)
         )?;
     }
-    writeln!(out, "\n{}", heading("What it could have been"))?;
+    writeln!(out, "\n{}", heading("Candidates"))?;
     for possibility in &explanation.possibilities {
         writeln!(
             out,
@@ -146,7 +140,7 @@ fn print_seen(out: &mut impl Write, seen: &Seen, line: impl Fn(&[String]) -> Str
     };
     writeln!(
         out,
-        "  {}: woken on CPU {} while {} was there: {}{call}",
+        "  {}: woken on CPU {} while {} was on it: {}{call}",
         format::moment(seen.at_ns),
         seen.cpu,
         why::name(&seen.on_cpu),

@@ -1,43 +1,52 @@
 //! `hangdog export`: a trace in another tool's format.
 
-use crate::answers_file;
+use super::open::silent;
 use crate::args::{ExportArgs, ExportFormat, FoldView};
-use crate::case::{self, Links};
-use crate::exported::Material;
-use crate::format;
+use crate::load;
 use crate::whole_file::WholeFile;
 use anyhow::{Context, Result, bail};
-use hangdog_diagnose::problem::Scope;
-use hangdog_diagnose::{Setting, diagnose, problem};
+use hangdog_diagnose::{diagnose, problem};
 use hangdog_export::{Selection, Span, firefox, folded, perfetto};
+use hangdog_report::Case;
+use hangdog_report::answers_file;
+use hangdog_report::format;
+use hangdog_server::report;
+use std::io::Write;
+use std::path::Path;
 
 /// Problems that are explained: beyond that, a track of them tells nothing more.
 const MOST_PROBLEMS: usize = 50;
 
 /// Writes it.
 pub fn run(args: &ExportArgs) -> Result<()> {
-    if args.view.is_some() && args.format != ExportFormat::Folded {
-        bail!("--view chooses the stacks of --format folded; the other formats hold all of them");
+    if let Some(file) = &args.html {
+        return html(args, file);
     }
-    if args.selection.thread.is_some() && args.format == ExportFormat::Perfetto {
+    // The arguments' definition asks for both where there is no --html.
+    let (Some(format), Some(output)) = (args.format, &args.output) else {
+        bail!("give --format and --output, or --html");
+    };
+    if args.view.is_some() && format != ExportFormat::Folded {
+        bail!("--view applies to --format folded only; the other formats contain all stacks");
+    }
+    if args.selection.thread.is_some() && format == ExportFormat::Perfetto {
         bail!(
-            "--thread does not go with --format perfetto: who had a CPU is told of all threads; \
-             --from and --to do"
+            "--format perfetto always shows all threads and takes no --thread; use --from and --to"
         );
     }
-    let material = Material::load(&args.trace)?;
-    let selected = material.select(&args.selection)?;
-    let source = material.source();
-    let cannot = || format!("cannot write {}", args.output.display());
-    let mut file = WholeFile::create(&args.output)?;
-    match args.format {
+    let case = load::case(&args.trace)?;
+    let selected = case.select(args.selection.thread.as_deref(), args.selection.window)?;
+    let source = case.source();
+    let cannot = || format!("cannot write {}", output.display());
+    let mut file = WholeFile::create(output)?;
+    match format {
         ExportFormat::Folded => {
             let view = args.view.unwrap_or(FoldView::OnCpu);
-            let fold = material.fold(&selected, view)?;
+            let fold = case.fold(&selected, view.into())?;
             folded::write(&source, &fold, &mut file).with_context(cannot)?;
         }
         ExportFormat::Perfetto => {
-            let problems = problems(&material, &selected.selection)?;
+            let problems = problems(&case, &selected.selection)?;
             perfetto::write(&source, &selected.selection, &problems, &mut file)
                 .with_context(cannot)?;
         }
@@ -46,30 +55,33 @@ pub fn run(args: &ExportArgs) -> Result<()> {
                 firefox::write(&source, &selected.selection, &mut file).with_context(cannot)?;
             if markers.are_limited() {
                 say!(
-                    "hangdog: of {}, those of {} and longer have a marker; --from, --to and \
-                     --thread show more of fewer",
+                    "hangdog: of {}, only those of {} and longer have a marker; narrow the \
+                     selection with --from, --to or --thread for more",
                     format::things(markers.waits as u64, "wait", "waits"),
                     format::duration(markers.at_least)
                 );
             }
         }
     }
-    file.finish(&args.output)
+    file.finish(output)
+}
+
+/// A problem as a page.
+fn html(args: &ExportArgs, path: &Path) -> Result<()> {
+    let page = report(args.trace.clone(), silent(), args.problem, args.redact)?;
+    let mut file = WholeFile::create(path)?;
+    file.write_all(page.as_bytes())
+        .with_context(|| format!("cannot write {}", path.display()))?;
+    file.finish(path)
 }
 
 /// The worst problems that lie within the selection, each with its verdict.
-fn problems(material: &Material, selection: &Selection) -> Result<Vec<Span>> {
-    let recording = &material.recording;
-    let links = Links::read(&recording.trace)?;
-    let evidence = case::evidence(recording, &material.stacks, &material.samples, &links);
-    let setting = Setting {
-        lost: recording.loss.total > 0,
-        answers: &answers_file::read(recording.trace.path())?,
-        baseline: None,
-        yardstick: recording.trace.meta().yardstick.as_ref(),
-        instant: recording.trace.meta().is_instant(),
-    };
-    let found = problem::find(&evidence, Scope::of(recording.trace.meta()));
+fn problems(case: &Case, selection: &Selection) -> Result<Vec<Span>> {
+    let recording = &case.recording;
+    let evidence = case.evidence();
+    let answers = answers_file::read(recording.trace.path())?;
+    let setting = case.setting(&answers, None);
+    let found = problem::find(&evidence, case.scope());
     Ok(found
         .iter()
         .filter(|problem| {

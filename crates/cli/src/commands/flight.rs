@@ -1,40 +1,45 @@
-//! `hangdog flight`: recording that is always on, until somebody asks for what it holds.
+//! `hangdog flight`: continuous recording into memory, saved on request.
 //!
 //! It speaks on standard error alone: on a terminal one line that changes, elsewhere (a journal) a
 //! line when there is something new.
 
 use crate::args::FlightArgs;
-use crate::format;
 use crate::status::StatusLine;
 use crate::yardstick;
 use anyhow::Result;
 use hangdog_capture::Options;
 use hangdog_capture::flight::{Status, fly, socket_path};
+use hangdog_report::format;
 use std::time::Duration;
 
-/// Flies until a signal asks to stop.
+/// Records until a signal asks to stop.
 pub fn run(args: &FlightArgs) -> Result<()> {
     let options = options(args);
     let socket = socket_path();
     let mut line = StatusLine::new();
     let mut told: Option<Status> = None;
-    fly(&options, &socket, |status| {
-        // The first status means that it flies: before it nothing may be promised.
-        if told.is_none() {
-            line.tell(&format!(
-                "flying in {} of memory; `hangdog snap` saves what it holds (asked at {}), \
-                 Ctrl-C stops",
-                args.memory,
-                socket.display()
-            ));
-        }
-        if line.is_on() {
-            line.show(|| text(status));
-        } else {
-            report(told, status, &line);
-        }
-        told = Some(status);
-    })?;
+    fly(
+        &options,
+        &socket,
+        || Ok(()),
+        |status| {
+            // The first status means that recording has begun.
+            if told.is_none() {
+                line.tell(&format!(
+                    "recording into {} of memory; `hangdog snap` saves its contents (socket {}), \
+                     Ctrl-C stops",
+                    args.memory,
+                    socket.display()
+                ));
+            }
+            if line.is_on() {
+                line.show(|| text(status));
+            } else {
+                report(told, status, &line);
+            }
+            told = Some(status);
+        },
+    )?;
     line.clear();
     Ok(())
 }

@@ -1,18 +1,18 @@
 //! `hangdog graph`: the graph of causes, counted or drawn.
 
 use crate::args::GraphArgs;
-use crate::case::Case;
-use crate::format;
-use crate::load::Recording;
-use crate::loss::Loss;
+use crate::load;
 use crate::output::{self, Colour, Paint};
-use crate::select::{self, NothingFound, Window};
 use crate::whole_file::WholeFile;
 use anyhow::{Result, bail};
 use hangdog_diagnose::problem::Scope;
 use hangdog_diagnose::{Problem, problem};
 use hangdog_graph::part::{Part, View};
 use hangdog_graph::{Begin, Evidence, Graph, Sources, Strength, dot};
+use hangdog_report::Recording;
+use hangdog_report::format;
+use hangdog_report::loss::Loss;
+use hangdog_report::select::{self, NothingFound, Window};
 use hangdog_trace::SocketTable;
 use hangdog_trace::tables::{Handoffs, Losses};
 use serde::Serialize;
@@ -27,11 +27,13 @@ const MOST_DRAWN: usize = 60;
 /// Builds the graph, and counts or draws it.
 pub fn run(args: &GraphArgs) -> Result<()> {
     if args.dot && args.around.is_none() && args.thread.is_none() {
-        bail!("say what to draw: --around N, as why --problem N, or --thread THREAD");
+        bail!(
+            "choose what to draw: --around N, numbered as in why --problem N, or --thread THREAD"
+        );
     }
     let began = Instant::now();
-    let case = Case::load(&args.trace)?;
-    let recording = &case.recording;
+    let case = load::case(&args.trace)?;
+    let recording = &*case.recording;
     let losses: Losses = recording.trace.read()?;
     let handoffs: Handoffs = recording.trace.read()?;
     let sockets = SocketTable::new(recording.trace.read()?, &recording.trace.read()?);
@@ -92,7 +94,7 @@ fn chosen(args: &GraphArgs, recording: &Recording, evidence: &Evidence<'_>) -> R
     let problems = problem::find(evidence, Scope::of(recording.trace.meta()));
     problems.get(number as usize - 1).cloned().ok_or_else(|| {
         let count = format::things(problems.len() as u64, "problem was", "problems were");
-        NothingFound::new(format!("{count} found, there is no number {number}")).into()
+        NothingFound::new(format!("{count} found; there is no number {number}")).into()
     })
 }
 
@@ -247,7 +249,7 @@ fn print(answer: &Answer<'_>) -> Result<()> {
     let wakes = &answer.wakes;
     writeln!(
         out,
-        "{}     {} are edges, {} of threads that did not wait, {} the kernel's upkeep",
+        "{}     {} are edges, {} of threads that did not wait, {} kernel housekeeping",
         heading("wakes"),
         count(wakes.edges),
         count(wakes.moot),
@@ -266,7 +268,7 @@ fn print(answer: &Answer<'_>) -> Result<()> {
     if let Some(from) = transfers.doubtful_from_ns {
         writeln!(
             out,
-            "          doubtful from {} on, because transfers were lost or not recorded",
+            "          uncertain from {} on, because socket or pipe I/O was lost or not recorded",
             format::moment(from)
         )?;
     }

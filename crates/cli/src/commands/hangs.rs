@@ -2,12 +2,12 @@
 
 use crate::args::{HangsArgs, Which, WhyArgs, WindowArgs};
 use crate::commands::why;
-use crate::format;
 use crate::output::{self, Colour, Paint};
-use crate::select::NothingFound;
-use crate::units::Moment;
 use anyhow::{Context, Result};
 use hangdog_capture::clock;
+use hangdog_report::format;
+use hangdog_report::select::NothingFound;
+use hangdog_report::units::Moment;
 use hangdog_watch::archive::{Archive, Occasion, Report};
 use serde::Serialize;
 use std::io::Write;
@@ -78,15 +78,11 @@ pub fn run(args: &HangsArgs) -> Result<()> {
         let what = format!("{folder} is not there: `sudo hangdog watch` makes it");
         return Err(NothingFound::new(what).into());
     }
-    let (mut reports, damaged) = archive
-        .reports()
-        .context("what a watch caught is its owner's alone: try sudo hangdog hangs")?;
+    let (mut reports, damaged) = archive.reports().context(
+        "only the user who ran hangdog watch can read its hangs: try sudo hangdog hangs",
+    )?;
     for file in &damaged {
-        say!(
-            "hangdog: {}: {}; passed over",
-            file.path.display(),
-            file.why
-        );
+        say!("hangdog: {}: {}; skipped", file.path.display(), file.why);
     }
     if let Some(signature) = &args.signature {
         reports.retain(|report| report.signature.starts_with(signature.as_str()));
@@ -97,8 +93,10 @@ pub fn run(args: &HangsArgs) -> Result<()> {
     if reports.is_empty() {
         let folder = args.dir.display();
         return Err(NothingFound::new(match &args.signature {
-            Some(signature) => format!("no hang, or more than one, has a signature {signature}"),
-            None => format!("nothing was caught so far in {folder}"),
+            Some(signature) => {
+                format!("no hang, or more than one, has a signature that begins with {signature}")
+            }
+            None => format!("no hangs in {folder} yet"),
         })
         .into());
     }
@@ -226,6 +224,6 @@ fn lasted(occasion: &Occasion) -> String {
 fn place(archive: &Archive, occasion: &Occasion) -> String {
     match archive.trace_of(occasion) {
         Some(path) => path.display().to_string(),
-        None => "trace removed to keep the limit on disk".to_owned(),
+        None => "trace removed to stay within --keep".to_owned(),
     }
 }

@@ -1,16 +1,16 @@
 //! `hangdog info`: what a trace holds.
 
 use crate::args::InfoArgs;
-use crate::format;
-use crate::loss::Loss;
 use crate::output::{self, Colour, Paint};
-use anyhow::Result;
+use anyhow::{Result, bail};
 use comfy_table::{CellAlignment, Table, presets};
-use hangdog_trace::meta::{Hook, Meta, Mode, RecordingState, Unwinding};
+use hangdog_report::format;
+use hangdog_report::loss::Loss;
+use hangdog_trace::meta::{Hook, Meta, Mode, RecordingState, Unread, Unwinding};
 use hangdog_trace::tables::{
     Counters, Handoffs, Interrupts, Ios, Lifecycle, Losses, Samples, Switches, Transfers, Wakes,
 };
-use hangdog_trace::{TableInfo, Threads, Trace};
+use hangdog_trace::{TableInfo, Trace};
 use serde::Serialize;
 use std::io::Write;
 use std::path::Path;
@@ -46,6 +46,16 @@ struct Answer<'a> {
     bytes: u64,
     /// All bytes by all events; none if there are no events.
     bytes_per_event: Option<f64>,
+    /// What was checked, if that was asked for and can be.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    verified: Option<Checked>,
+}
+
+/// Parts that are as they were recorded.
+#[derive(Serialize)]
+struct Checked {
+    parts: usize,
+    bytes: u64,
 }
 
 /// A table.
@@ -69,7 +79,11 @@ impl From<TableInfo> for Kind {
 /// Says what the trace holds.
 pub fn run(args: &InfoArgs) -> Result<()> {
     let trace = Trace::open(&args.trace)?;
-    let threads = Threads::new(&trace.read::<Lifecycle>()?);
+    let verified = match args.verify {
+        true => verify(&trace)?,
+        false => None,
+    };
+    let threads = trace.threads()?;
     let tables = trace.tables_info()?;
     let bytes = tables.iter().map(|table| table.bytes).sum();
     let (events, others): (Vec<_>, Vec<_>) = tables
@@ -95,12 +109,28 @@ pub fn run(args: &InfoArgs) -> Result<()> {
         event_count,
         bytes,
         bytes_per_event: (event_count > 0).then(|| bytes as f64 / event_count as f64),
+        verified,
     };
     if args.json {
         output::json(&answer)
     } else {
-        print(&answer)
+        print(&answer, args.verify)
     }
+}
+
+/// Looks at every byte; nothing if the trace has no checksums.
+fn verify(trace: &Trace) -> Result<Option<Checked>> {
+    let Some(verified) = trace.verify() else {
+        return Ok(None);
+    };
+    if let Some(first) = verified.damaged.first() {
+        let parts = format::things(verified.parts as u64, "part", "parts");
+        bail!("{} of {parts} damaged; {first}", verified.damaged.len());
+    }
+    Ok(Some(Checked {
+        parts: verified.parts,
+        bytes: verified.bytes,
+    }))
 }
 
 /// Where the data ends. A recorder that was killed could not write it down.
@@ -115,7 +145,7 @@ fn duration(trace: &Trace) -> Result<u64> {
     }
 }
 
-fn print(answer: &Answer<'_>) -> Result<()> {
+fn print(answer: &Answer<'_>, verify: bool) -> Result<()> {
     let paint = Paint::for_stdout();
     let mut out = output::stdout();
     let meta = answer.meta;
@@ -144,8 +174,18 @@ fn print(answer: &Answer<'_>) -> Result<()> {
     if let Some(taken) = &meta.unwinding {
         line("unwinding", &unwinding(taken))?;
     }
+    for unread in &meta.unread {
+        let count = format::things(unread.files, "file", "files");
+        let Unread {
+            reason, example, ..
+        } = unread;
+        line("unread", &format!("{count}, such as {example}: {reason}"))?;
+    }
     line("size", &size(answer))?;
     line("lost", &answer.loss.text())?;
+    if verify {
+        line("verified", &checked(answer.verified.as_ref()))?;
+    }
     let absent: Vec<&Hook> = meta.hooks.iter().filter(|hook| !hook.attached).collect();
     let attached = meta.hooks.len() - absent.len();
     line("hooks", &format!("{attached} of {}", meta.hooks.len()))?;
@@ -238,7 +278,7 @@ fn options(meta: &Meta) -> String {
     let transfers = if options.transfers {
         "transfers"
     } else {
-        "no transfers of pipes"
+        "no pipe I/O"
     };
     format!("{stacks}, {samples}, {transfers}")
 }
@@ -253,7 +293,7 @@ fn unwinding(taken: &Unwinding) -> String {
     );
     if taken.evicted > 0 {
         let count = format::things(taken.evicted, "table", "tables");
-        text.push_str(&format!("; {count} had to make room (--unwind-memory)"));
+        text.push_str(&format!("; {count} evicted (--unwind-memory)"));
     }
     if taken.unreadable_files > 0 {
         let count = format::things(taken.unreadable_files, "file", "files");
@@ -262,7 +302,7 @@ fn unwinding(taken: &Unwinding) -> String {
     if taken.unread_interpreters > 0 {
         let count = format::things(taken.unread_interpreters, "Python", "Pythons");
         text.push_str(&format!(
-            "; {count} whose functions have no names (not 3.11 to 3.13)"
+            "; {count} without function names (not 3.11 to 3.13)"
         ));
     }
     text
@@ -276,6 +316,17 @@ fn size(answer: &Answer<'_>) -> String {
     match answer.bytes_per_event {
         Some(each) => format!("{bytes}, {events}, {each:.1} bytes an event"),
         None => format!("{bytes}, {events}"),
+    }
+}
+
+fn checked(verified: Option<&Checked>) -> String {
+    match verified {
+        Some(checked) => format!(
+            "{} in {} as recorded",
+            format::bytes(checked.bytes),
+            format::things(checked.parts as u64, "part", "parts")
+        ),
+        None => "not possible: the trace was cut short, or its version has no checksums".to_owned(),
     }
 }
 

@@ -36,8 +36,8 @@ pub fn run(args: &NumbersArgs) -> Result<ExitCode> {
             Some((report, _)) => report,
             None => {
                 say!(
-                    "hangdog: nothing was measured on this machine with this kernel yet; \
-                     `hangdog numbers` does"
+                    "hangdog: no measurements on this machine with this kernel yet; run `hangdog \
+                     numbers`"
                 );
                 return Ok(ExitCode::from(super::NOTHING_FOUND));
             }
@@ -67,7 +67,7 @@ fn measured(args: &NumbersArgs) -> Result<Report> {
     let report = measure(&setting, stop_asked, |progress| show(&bar, progress));
     bar.finish_and_clear();
     let report = report?;
-    // A part is no yardstick.
+    // A partial measurement does not replace the baseline costs.
     if args.only.is_empty() {
         yardstick::store(&report)?;
     }

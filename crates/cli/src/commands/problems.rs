@@ -1,18 +1,16 @@
 //! `hangdog problems`: what took too long in a trace, worst first.
 
-use crate::answers_file;
 use crate::args::ProblemsArgs;
-use crate::case::Case;
-use crate::format;
-use crate::loss::Loss;
+use crate::load;
 use crate::output::{self, Colour, Paint};
-use crate::select::{self, NothingFound};
-use crate::units::Span;
 use anyhow::Result;
-use hangdog_diagnose::problem::Scope;
-use hangdog_diagnose::verdict::{Class, Who};
-use hangdog_diagnose::{Setting, diagnose, problem};
-use rayon::prelude::*;
+use hangdog_diagnose::problem;
+use hangdog_report::answers::{ProblemRow, problem_rows};
+use hangdog_report::answers_file;
+use hangdog_report::format;
+use hangdog_report::loss::Loss;
+use hangdog_report::select::{self, NothingFound};
+use hangdog_report::units::Span;
 use serde::Serialize;
 use std::io::Write;
 use std::path::Path;
@@ -21,40 +19,16 @@ use std::path::Path;
 struct Answer<'a> {
     trace: &'a Path,
     loss: &'a Loss,
-    problems: Vec<Row>,
-}
-
-#[derive(Serialize)]
-struct Row {
-    number: usize,
-    #[serde(flatten)]
-    who: Who,
-    start_ns: u64,
-    duration_ns: u64,
-    /// What makes it a problem.
-    kind: &'static str,
-    severity: &'static str,
-    felt: f64,
-    class: Class,
-    root_class: Class,
-    confidence: f64,
-    sentence: String,
+    problems: Vec<ProblemRow>,
 }
 
 /// Lists them.
 pub fn run(args: &ProblemsArgs) -> Result<()> {
     let answers = answers_file::read(&args.trace)?;
-    let case = Case::load(&args.trace)?;
+    let case = load::case(&args.trace)?;
     let recording = &case.recording;
     let evidence = case.evidence();
-    let setting = Setting {
-        lost: recording.loss.total > 0,
-        answers: &answers,
-        baseline: None,
-        yardstick: recording.trace.meta().yardstick.as_ref(),
-        instant: recording.trace.meta().is_instant(),
-    };
-    let scope = Scope::of(recording.trace.meta());
+    let scope = case.scope();
     let mut found = match &args.process {
         None => problem::find(&evidence, scope),
         Some(selector) => {
@@ -67,28 +41,9 @@ pub fn run(args: &ProblemsArgs) -> Result<()> {
     let least = args.min.map_or(0, Span::ns);
     found.retain(|problem| problem.duration() >= least);
     if found.is_empty() {
-        return Err(NothingFound::new("nothing took long").into());
+        return Err(NothingFound::new("no problems found").into());
     }
-    let rows: Vec<Row> = found
-        .par_iter()
-        .enumerate()
-        .map(|(at, problem)| {
-            let verdict = diagnose(&evidence, problem, setting);
-            Row {
-                number: at + 1,
-                who: verdict.problem.who,
-                start_ns: verdict.problem.start_ns,
-                duration_ns: verdict.problem.duration_ns,
-                kind: problem.kind.text(),
-                severity: problem.severity().text(),
-                felt: problem.felt,
-                class: verdict.problem.class,
-                root_class: verdict.root.class,
-                confidence: verdict.root.confidence,
-                sentence: verdict.sentence,
-            }
-        })
-        .collect();
+    let rows = problem_rows(&case, &evidence, &found, &answers);
     if args.json {
         return output::json(&Answer {
             trace: &args.trace,

@@ -6,7 +6,6 @@
 
 use super::why::now;
 use crate::args::RecordArgs;
-use crate::format;
 use crate::new_trace::{self, Saved};
 use crate::status::StatusLine;
 use crate::yardstick;
@@ -14,6 +13,7 @@ use anyhow::Result;
 use hangdog_capture::Options;
 use hangdog_capture::error::Error;
 use hangdog_capture::record::{Progress, Request, record};
+use hangdog_report::format;
 use std::cell::RefCell;
 use std::io::ErrorKind;
 use std::process::ExitCode;
@@ -47,16 +47,16 @@ pub fn run(args: &RecordArgs) -> Result<ExitCode> {
     };
     let outcome = record(&request, progress, || {
         line.borrow_mut().clear();
-        say!("hangdog: not done at its limit; this is what it waits for:");
+        say!("hangdog: the command exceeded --limit; this is what it waits for:");
         if let Err(why) = now::of_hung(&request.output) {
             say!("hangdog: {why:#}");
         }
     });
     line.borrow_mut().clear();
     let outcome = match outcome {
-        Err(Error::Command { command, source }) => {
-            say!("hangdog: cannot run {command}: {source}");
-            return Ok(ExitCode::from(match source.kind() {
+        Err(Error::Command { command, cause }) => {
+            say!("hangdog: cannot run {command}: {cause}");
+            return Ok(ExitCode::from(match cause.kind() {
                 ErrorKind::NotFound => NOT_FOUND,
                 _ => NOT_EXECUTABLE,
             }));

@@ -1,10 +1,10 @@
 //! `hangdog snap`: what the flight recorder holds, as a trace.
 
 use crate::args::SnapArgs;
-use crate::loss::Loss;
 use crate::new_trace::{self, Saved};
 use anyhow::Result;
 use hangdog_capture::flight::{snap, socket_path};
+use hangdog_report::loss::Loss;
 use hangdog_trace::Trace;
 
 /// Has the flight recorder save.

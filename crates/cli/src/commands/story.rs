@@ -1,14 +1,14 @@
 //! `hangdog story`: what one thread did, interval by interval.
 
 use crate::args::StoryArgs;
-use crate::format;
-use crate::load::{self, Recording};
-use crate::loss::Loss;
+use crate::load;
 use crate::output::{self, Colour, Paint};
-use crate::samples::ThreadSamples;
-use crate::select::{self, Who, Window};
-use crate::story::Story;
 use anyhow::Result;
+use hangdog_report::format;
+use hangdog_report::loss::Loss;
+use hangdog_report::samples::ThreadSamples;
+use hangdog_report::select::{self, Who, Window};
+use hangdog_report::story::Story;
 use hangdog_timeline::State;
 use hangdog_trace::calls::Calls;
 use serde::{Serialize, Serializer};
@@ -35,7 +35,7 @@ fn entries<S: Serializer>((story, limit): &(&Story<'_>, usize), to: S) -> Result
 
 /// Tells the story.
 pub fn run(args: &StoryArgs) -> Result<()> {
-    let recording = Recording::load(&args.trace)?;
+    let recording = load::recording(&args.trace)?;
     let window = Window::new(args.window, recording.timeline.end())?;
     let thread = select::thread(
         &recording.threads,
@@ -55,7 +55,7 @@ pub fn run(args: &StoryArgs) -> Result<()> {
         window,
     };
     let limit = args.limit.unwrap_or(usize::MAX);
-    let left_out = story.len().saturating_sub(limit);
+    let left_out = story.count().saturating_sub(limit);
     if !args.json {
         return print(&story, limit, left_out);
     }
@@ -83,7 +83,7 @@ fn print(story: &Story<'_>, limit: usize, left_out: usize) -> Result<()> {
         paint.text(Colour::Heading, &who.text()),
         format::moment(story.window.from),
         format::moment(story.window.to),
-        format::things(story.len() as u64, "interval", "intervals"),
+        format::things(story.count() as u64, "interval", "intervals"),
     )?;
     writeln!(out, "Lost: {}", story.recording.loss.text())?;
     writeln!(out)?;
@@ -104,10 +104,7 @@ fn print(story: &Story<'_>, limit: usize, left_out: usize) -> Result<()> {
     }
     if left_out > 0 {
         let more = format::things(left_out as u64, "more interval", "more intervals");
-        writeln!(
-            out,
-            "\n{more}: raise --limit, or tell another part with --from"
-        )?;
+        writeln!(out, "\n{more}: raise --limit, or start later with --from")?;
     }
     Ok(out.flush()?)
 }

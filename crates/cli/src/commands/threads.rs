@@ -1,19 +1,16 @@
 //! `hangdog threads`: where each thread's time went.
 
 use crate::args::{Column, ThreadsArgs};
-use crate::format;
-use crate::load::Recording;
-use crate::loss::Loss;
+use crate::load;
 use crate::output::{self, Colour, Paint};
-use crate::select::{self, NothingFound, Who, Window};
 use anyhow::Result;
 use comfy_table::{Attribute, Cell, CellAlignment, Table, presets};
-use hangdog_timeline::counters::{self, Rate, Rates};
-use hangdog_timeline::summary::{Summary, summaries};
-use hangdog_timeline::{Interval, State};
-use hangdog_trace::ids::Utid;
-use hangdog_trace::tables::Counters;
-use serde::{Serialize, Serializer};
+use hangdog_report::format;
+use hangdog_report::select::{self, NothingFound, Window};
+use hangdog_report::threads::{ThreadRow, thread_rows};
+use hangdog_report::{Loss, Recording};
+use hangdog_timeline::State;
+use serde::Serialize;
 use std::cmp::Reverse;
 use std::io::Write;
 use std::path::Path;
@@ -25,102 +22,15 @@ struct Answer<'a> {
     loss: &'a Loss,
     from_ns: u64,
     to_ns: u64,
-    threads: &'a [Row<'a>],
-}
-
-/// A thread.
-#[derive(Serialize)]
-struct Row<'a> {
-    #[serde(flatten)]
-    who: Who<'a>,
-    /// Its life within the window, ns.
-    time_ns: u64,
-    #[serde(serialize_with = "states")]
-    states: Summary,
-    switches: u64,
-    #[serde(serialize_with = "wait")]
-    longest_wait: Option<Interval>,
-    /// None where the thread was not counted.
-    #[serde(serialize_with = "rates", skip_serializing_if = "Option::is_none")]
-    counters: Option<Rates>,
-}
-
-impl<'a> Row<'a> {
-    fn new(who: Who<'a>, summary: Summary, counters: Option<Rates>) -> Row<'a> {
-        Row {
-            who,
-            time_ns: summary.total(),
-            states: summary,
-            switches: summary.switches,
-            longest_wait: summary.longest_wait,
-            counters,
-        }
-    }
-
-    fn time(&self, state: State) -> u64 {
-        self.states.time_in(state)
-    }
-}
-
-fn states<S: Serializer>(summary: &Summary, to: S) -> Result<S::Ok, S::Error> {
-    #[derive(Serialize)]
-    struct Share {
-        ns: u64,
-        share: f64,
-    }
-    let total = summary.total().max(1) as f64;
-    to.collect_map(State::ALL.into_iter().map(|state| {
-        let ns = summary.time_in(state);
-        let share = ns as f64 / total;
-        (state.text(), Share { ns, share })
-    }))
-}
-
-fn wait<S: Serializer>(wait: &Option<Interval>, to: S) -> Result<S::Ok, S::Error> {
-    #[derive(Serialize)]
-    struct Wait {
-        start_ns: u64,
-        duration_ns: u64,
-        state: &'static str,
-    }
-    wait.map(|wait| Wait {
-        start_ns: wait.start,
-        duration_ns: wait.duration(),
-        state: wait.state.text(),
-    })
-    .serialize(to)
-}
-
-fn rates<S: Serializer>(rates: &Option<Rates>, to: S) -> Result<S::Ok, S::Error> {
-    #[derive(Serialize)]
-    struct Counted {
-        instructions_per_cycle: Option<f64>,
-        cache_misses_per_1000_instructions: Option<f64>,
-        tlb_misses_per_1000_instructions: Option<f64>,
-    }
-    let per_1000 = |rate: Rate| rate.value().map(|each| each * 1000.0);
-    rates
-        .map(|rates| Counted {
-            instructions_per_cycle: rates.instructions.value(),
-            cache_misses_per_1000_instructions: per_1000(rates.cache_misses),
-            tlb_misses_per_1000_instructions: per_1000(rates.tlb_misses),
-        })
-        .serialize(to)
+    threads: &'a [ThreadRow<'a>],
 }
 
 /// Shows the threads.
 pub fn run(args: &ThreadsArgs) -> Result<()> {
-    let recording = Recording::load(&args.trace)?;
+    let recording = load::recording(&args.trace)?;
     let window = Window::new(args.window, recording.timeline.end())?;
-    let counters: Counters = recording.trace.read()?;
-    let rates = counters::rates(&counters, window.from, window.to);
-    let mut rows: Vec<Row<'_>> = chosen(&recording, window, args)?
-        .into_iter()
-        .map(|(utid, summary)| {
-            let who = Who::new(&recording.threads, utid);
-            Row::new(who, summary, rates.get(&utid).copied())
-        })
-        .collect();
+    let mut rows = thread_rows(&recording, window)?;
+    retain(&mut rows, &recording, window, args)?;
     if rows.is_empty() {
         return Err(NothingFound::new("no such thread lives within the window").into());
     }
@@ -137,27 +47,27 @@ pub fn run(args: &ThreadsArgs) -> Result<()> {
     })
 }
 
-/// The threads that live within the window and that the arguments mean.
-fn chosen(
+/// Keeps the threads that the arguments mean.
+fn retain(
+    rows: &mut Vec<ThreadRow<'_>>,
     recording: &Recording,
     window: Window,
     args: &ThreadsArgs,
-) -> Result<Vec<(Utid, Summary)>> {
+) -> Result<()> {
     let threads = &recording.threads;
-    let mut found = summaries(&recording.timeline, window.from, window.to);
     if let Some(selector) = &args.process {
         let processes = select::processes(threads, selector)?;
-        found.retain(|(utid, _)| processes.contains(&threads.thread(*utid).upid));
+        rows.retain(|row| processes.contains(&threads.thread(row.who.utid).upid));
     }
     if let Some(selector) = &args.thread {
         let utids = select::threads(threads, &recording.timeline, window, selector)?;
-        found.retain(|(utid, _)| utids.contains(utid));
+        rows.retain(|row| utids.contains(&row.who.utid));
     }
-    Ok(found)
+    Ok(())
 }
 
 /// Sorts by a column; what is equal there stays in order of the threads' ids in the trace.
-fn sort(rows: &mut [Row<'_>], column: Column) {
+fn sort(rows: &mut [ThreadRow<'_>], column: Column) {
     match column {
         Column::Process => rows.sort_by_key(|row| (row.who.process, row.who.thread)),
         Column::Pid => rows.sort_by_key(|row| (row.who.pid, row.who.tid)),
@@ -176,7 +86,7 @@ fn sort(rows: &mut [Row<'_>], column: Column) {
     }
 }
 
-fn print(loss: &Loss, window: Window, rows: &[Row<'_>]) -> Result<()> {
+fn print(loss: &Loss, window: Window, rows: &[ThreadRow<'_>]) -> Result<()> {
     let paint = Paint::for_stdout();
     let mut table = Table::new();
     table.load_style(presets::NOTHING);

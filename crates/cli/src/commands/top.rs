@@ -1,14 +1,15 @@
 //! `hangdog top`: the functions that time went to.
 
-use crate::args::{FoldView, TopArgs, TopBy, TopView};
-use crate::exported::Material;
-use crate::format;
-use crate::loss::Loss;
+use crate::args::{TopArgs, TopBy, TopView};
+use crate::load;
 use crate::output::{self, Colour, Paint};
 use anyhow::Result;
 use comfy_table::{Attribute, Cell, CellAlignment, Table, presets};
+use hangdog_export::View;
 use hangdog_export::fold::{Doing, Fold, Weight};
 use hangdog_export::top::{By, Completeness, Function, Top};
+use hangdog_report::format;
+use hangdog_report::loss::Loss;
 use serde::{Serialize, Serializer};
 use std::io::Write;
 use std::path::Path;
@@ -125,18 +126,18 @@ fn rows<S: Serializer>(
 
 /// Lists them.
 pub fn run(args: &TopArgs) -> Result<()> {
-    let material = Material::load(&args.trace)?;
-    let selected = material.select(&args.selection)?;
-    let source = material.source();
+    let case = load::case(&args.trace)?;
+    let selected = case.select(args.selection.thread.as_deref(), args.selection.window)?;
+    let source = case.source();
     let (view, scale, period_ns) = match args.view {
         TopView::OnCpu => {
             let period = source.sampling_period();
             let timed = period.is_some();
-            (FoldView::OnCpu, Scale::Samples { timed }, period)
+            (View::OnCpu, Scale::Samples { timed }, period)
         }
-        TopView::OffCpu => (FoldView::OffCpu, Scale::Time, None),
+        TopView::OffCpu => (View::OffCpu, Scale::Time, None),
     };
-    let fold = material.fold(&selected, view)?;
+    let fold = case.fold(&selected, view)?;
     let by = match args.by {
         TopBy::Own => By::Own,
         TopBy::Total => By::Total,
@@ -148,7 +149,7 @@ pub fn run(args: &TopArgs) -> Result<()> {
     };
     let left_out = top.functions.len().saturating_sub(limit);
     let waiting_ns = waiting(&fold);
-    let loss = &material.recording.loss;
+    let loss = &case.recording.loss;
     if args.json {
         return output::json(&Answer {
             trace: &args.trace,
@@ -166,7 +167,7 @@ pub fn run(args: &TopArgs) -> Result<()> {
     }
     let paint = Paint::for_stdout();
     let mut out = output::stdout();
-    let heading = selected.text(&material);
+    let heading = selected.text(&case);
     writeln!(out, "{}", paint.text(Colour::Heading, &heading))?;
     writeln!(out, "{}", summary(&top, scale, period_ns, waiting_ns))?;
     writeln!(out, "{}", stacks(&top.stacks, scale))?;
@@ -200,7 +201,7 @@ fn summary(top: &Top<'_>, scale: Scale, period_ns: Option<u64>, waiting_ns: u64)
             format!("On the CPU: {samples}; the trace does not say how often they were taken")
         }
         (Scale::Time, _) => format!(
-            "Off the CPU: blocked {} in {}; besides, {} of waiting for a CPU",
+            "Off the CPU: blocked {} in {}; plus {} waiting for a CPU",
             format::duration(ns),
             format::things(count, "wait", "waits"),
             format::duration(waiting_ns)
@@ -218,8 +219,8 @@ fn stacks(stacks: &Completeness, scale: Scale) -> String {
     let mut parts = Vec::new();
     for (weight, what) in [
         (stacks.without, "without"),
-        (stacks.incomplete, "ending before the outermost function"),
-        (stacks.unknown, "not known to be complete"),
+        (stacks.incomplete, "truncated before the outermost function"),
+        (stacks.unknown, "possibly incomplete"),
     ] {
         if scale.amount(weight) > 0 {
             parts.push(format!("{} {what}", share(weight)));

@@ -1,17 +1,17 @@
-//! `hangdog watch`: a flight recorder that saves by itself what it holds when something hangs.
+//! `hangdog watch`: a flight recorder that saves its ring when something hangs.
 //!
-//! Three threads: one flies, one looks for hangs, one saves and explains what was found while the
-//! others go on. They speak on standard error alone, through the one that flies.
+//! Three threads: one records, one looks for hangs, one saves and explains what was found while the
+//! others go on. They speak on standard error alone, through the one that records.
 
 mod keeper;
 
 use self::keeper::Keeper;
 use crate::args::WatchArgs;
 use crate::commands::flight;
-use crate::format;
 use crate::status::StatusLine;
 use anyhow::{Context, Result, bail};
 use hangdog_capture::flight::{Status, fly, socket_path};
+use hangdog_report::format;
 use hangdog_watch::archive::Archive;
 use hangdog_watch::processes::Process;
 use hangdog_watch::stalls::Stalls;
@@ -44,16 +44,16 @@ pub fn run(args: &WatchArgs) -> Result<()> {
         most_ns: args.most.ns(),
     };
     if args.window_limit.ns() == 0 || args.stall.iter().any(|stall| stall.limit.ns() == 0) {
-        bail!("a limit of no time would be passed by everything");
+        bail!("--window-limit and --stall need a duration above 0");
     }
-    let archive = Archive::at(&std::path::absolute(&args.dir)?);
+    let mut archive = Archive::at(&std::path::absolute(&args.dir)?);
     archive.create()?;
     let stalls = args.stall.iter();
     let stalls = stalls
         .map(|stall| Stalls::new(stall.selector.clone(), limits(stall.limit.ns())))
         .collect();
     let watcher = Watcher::new(limits(args.window_limit.ns()), stalls).context(
-        "cannot see which windows there are: the kernel does not list unix sockets \
+        "cannot list windows: the kernel does not list unix sockets \
          (CONFIG_UNIX_DIAG, module unix_diag)",
     )?;
     let keeper = Keeper {
@@ -78,17 +78,21 @@ pub fn run(args: &WatchArgs) -> Result<()> {
             }
         };
         let look = move || look_out(watcher, shared, patience, &give, &tell);
-        Builder::new()
-            .name("keeper".into())
-            .spawn_scoped(scope, keep)?;
-        Builder::new()
-            .name("lookout".into())
-            .spawn_scoped(scope, look)?;
         let mut was_full = false;
-        let flown = fly(&flight::options(&args.flight), &keeper.socket, |status| {
+        let begun = || {
+            Builder::new()
+                .name("keeper".into())
+                .spawn_scoped(scope, keep)?;
+            Builder::new()
+                .name("lookout".into())
+                .spawn_scoped(scope, look)?;
+            Ok(())
+        };
+        let options = flight::options(&args.flight);
+        let flown = fly(&options, &keeper.socket, begun, |status| {
             if !shared.flies.swap(true, Ordering::Relaxed) {
                 line.tell(&format!(
-                    "watching; hangs are kept in {} (`hangdog hangs` lists them), Ctrl-C stops",
+                    "watching; hangs are saved in {} (`hangdog hangs` lists them), Ctrl-C stops",
                     archive.folder().display()
                 ));
             }
@@ -146,7 +150,7 @@ fn look_out(
             Ok(hangs) => hangs,
             Err(why) => {
                 if !was_blind {
-                    let _ = tell.send(format!("cannot see the windows: {why}; trying on"));
+                    let _ = tell.send(format!("cannot list windows: {why}; retrying"));
                 }
                 was_blind = true;
                 continue;
@@ -159,18 +163,23 @@ fn look_out(
         for hang in hangs {
             let Some(process) = hang.process.clone() else {
                 let _ = tell.send(format!(
-                    "a window did not answer for {}, and no process can be seen that it belongs \
-                     to: not saved",
+                    "a window did not respond for {}; not saved: its process is unknown",
                     length(&hang)
                 ));
                 continue;
             };
             let noticed = notice(&hang, &process);
             let rests = saved.is_some_and(|saved| saved.elapsed() < patience.pause);
-            if !rests && give.try_send((hang, process)).is_ok() {
+            if rests {
+                let _ = tell.send(format!(
+                    "{noticed}; not saved: within --pause of the last one"
+                ));
+            } else if give.try_send((hang, process)).is_ok() {
                 saved = Some(Instant::now());
             } else {
-                let _ = tell.send(format!("{noticed}; not saved, the last one is too fresh"));
+                let _ = tell.send(format!(
+                    "{noticed}; not saved: the last one is being explained"
+                ));
             }
         }
     }
@@ -185,8 +194,8 @@ fn length(hang: &Hang) -> String {
 fn notice(hang: &Hang, process: &Process) -> String {
     let name = format::printable(&process.name);
     let what = match hang.sign {
-        Sign::Window => format!("{name} ({}) did not answer", process.pid),
-        Sign::Stall => format!("{name}: thread {} did not come round", hang.tid),
+        Sign::Window => format!("{name} ({}) did not respond", process.pid),
+        Sign::Stall => format!("{name}: thread {} stalled", hang.tid),
     };
     format!("{what} for {}", length(hang))
 }

@@ -8,59 +8,20 @@ mod ran;
 
 pub use print::name;
 
-use crate::answers_file;
 use crate::args::WhyArgs;
-use crate::case::Case;
-use crate::loss::Loss;
+use crate::load;
 use crate::output::{self, Paint};
-use crate::which::{choose, whole_run};
 use anyhow::{Result, bail};
 use ask::Said;
-use hangdog_diagnose::problem::Scope;
 use hangdog_diagnose::shape::Shape;
-use hangdog_diagnose::verdict::{Question, Verdict, Who};
-use hangdog_diagnose::{
-    Answers, Problem, Setting, diagnose, diagnose_run, judge, problem, signature,
-};
+use hangdog_diagnose::verdict::{Question, Verdict};
+use hangdog_diagnose::{Answers, Problem, Setting, diagnose, diagnose_run, problem, signature};
 use hangdog_graph::Evidence;
-use serde::Serialize;
+use hangdog_report::answers::{Found, VerdictAnswer};
+use hangdog_report::answers_file;
+use hangdog_report::which::{choose, more_convincing, whole_run};
 use std::io::{self, IsTerminal};
 use std::path::Path;
-
-/// The answer in JSON.
-#[derive(Serialize)]
-struct Answer<'a> {
-    /// None of a moment that is not kept.
-    trace: Option<&'a Path>,
-    loss: &'a Loss,
-    #[serde(flatten)]
-    verdict: &'a Verdict,
-    /// What the cause is known by on other occasions.
-    signature: String,
-    /// All problems that were found, worst first.
-    problems: Vec<Found>,
-    /// Which of them this is, from 1; none where the user said what to explain.
-    number: Option<usize>,
-}
-
-/// A problem that was found.
-#[derive(Serialize)]
-struct Found {
-    #[serde(flatten)]
-    who: Who,
-    start_ns: u64,
-    duration_ns: u64,
-}
-
-impl Found {
-    fn new(evidence: &Evidence<'_>, problem: &Problem) -> Found {
-        Found {
-            who: judge::who(evidence, problem.thread),
-            start_ns: problem.window.start,
-            duration_ns: problem.duration(),
-        }
-    }
-}
 
 /// How a problem is explained.
 type Diagnose = fn(&Evidence<'_>, &Problem, Setting<'_>) -> Verdict;
@@ -74,7 +35,7 @@ pub fn run(args: &WhyArgs) -> Result<()> {
 }
 
 fn of_trace(trace: &Path, args: &WhyArgs) -> Result<()> {
-    let case = Case::load(trace)?;
+    let case = load::case(trace)?;
     let mut answers = answers_file::read(trace)?;
     for &number in &args.forget {
         forget(trace, &mut answers, number)?;
@@ -82,31 +43,30 @@ fn of_trace(trace: &Path, args: &WhyArgs) -> Result<()> {
     let recording = &case.recording;
     let meta = recording.trace.meta();
     let evidence = case.evidence();
-    let problems = problem::find(&evidence, Scope::of(meta));
-    let (chosen, number, diagnose) = match whole_run(args, &evidence, meta, &problems)? {
-        Some(run) => (run, None, diagnose_run as Diagnose),
-        None => {
-            let (chosen, number) = choose(&args.which, &evidence, recording, &problems)?;
-            (chosen, number, diagnose as Diagnose)
+    let problems = problem::find(&evidence, case.scope());
+    let wanted = args.which.wanted();
+    let (mut chosen, mut number, diagnose) =
+        match whole_run(&wanted, args.whole, &evidence, meta, &problems)? {
+            Some(run) => (run, None, diagnose_run as Diagnose),
+            None => {
+                let (chosen, number) = choose(&wanted, &evidence, recording, &problems)?;
+                (chosen, number, diagnose as Diagnose)
+            }
+        };
+    let good = args.which.baseline.as_deref().map(load::case).transpose()?;
+    let baseline = good.as_ref().map(|good| good.evidence());
+    let explain = |problem: &Problem, answers: &Answers| {
+        let setting = case.setting(answers, baseline.as_ref());
+        diagnose(&evidence, problem, setting)
+    };
+    let mut verdict = explain(&chosen, &answers);
+    let is_answered = answers.iter().next().is_some();
+    if wanted.is_open() && !is_answered && number == Some(1) {
+        let better = more_convincing(&verdict, &problems, |problem| explain(problem, &answers));
+        if let Some((at, other)) = better {
+            (chosen, number, verdict) = (problems[at].clone(), Some(at + 1), other);
         }
-    };
-    let good = args.which.baseline.as_deref().map(Case::load).transpose()?;
-    let baseline = good.as_ref().map(Case::evidence);
-    let lost = recording.loss.total > 0;
-    let explain = |answers: &Answers| {
-        diagnose(
-            &evidence,
-            &chosen,
-            Setting {
-                lost,
-                answers,
-                baseline: baseline.as_ref(),
-                yardstick: meta.yardstick.as_ref(),
-                instant: meta.is_instant(),
-            },
-        )
-    };
-    let mut verdict = explain(&answers);
+    }
     let is_asked =
         !args.yes && !args.json && io::stdin().is_terminal() && io::stdout().is_terminal();
     if is_asked {
@@ -120,7 +80,7 @@ fn of_trace(trace: &Path, args: &WhyArgs) -> Result<()> {
                     let choice = &question.possibilities[at].choice;
                     answers.add(&question.text, question.wait.clone(), choice)?;
                     answers_file::write(trace, &answers)?;
-                    verdict = explain(&answers);
+                    verdict = explain(&chosen, &answers);
                 }
             }
         }
@@ -130,7 +90,7 @@ fn of_trace(trace: &Path, args: &WhyArgs) -> Result<()> {
         .map(|problem| Found::new(&evidence, problem))
         .collect();
     if args.json {
-        return output::json(&Answer {
+        return output::json(&VerdictAnswer {
             trace: Some(trace),
             loss: &recording.loss,
             verdict: &verdict,
@@ -140,9 +100,9 @@ fn of_trace(trace: &Path, args: &WhyArgs) -> Result<()> {
         });
     }
     let defaults = match (args.yes, is_asked) {
-        (true, _) => "default, as --yes asks for",
+        (true, _) => "default, because of --yes",
         (_, true) => "default",
-        (false, false) => "default, since this is no terminal; without --yes a terminal asks",
+        (false, false) => "default, because this is not a terminal",
     };
     match &verdict.whole {
         Some(whole) => print::print_whole(&verdict, whole, &recording.loss, &found, defaults),

@@ -2,7 +2,7 @@
 
 use crate::support::{Live, json, machine, number};
 use hangdog_timeline::summary::Summary;
-use hangdog_timeline::{State, Timeline};
+use hangdog_timeline::{Cause, State, Timeline};
 use hangdog_trace::Calls;
 use hangdog_trace::calls::{Call, FutexOp};
 use hangdog_trace::ids::{IDLE, Utid};
@@ -83,11 +83,19 @@ fn running_is_the_cpu_time() {
     let intervals = timeline.intervals(live.utid(&fact["tid"]));
     let summary = Summary::of(intervals, 0, u64::MAX);
     let on_cpu = summary.time_in(State::Running) + summary.time_in(State::Interrupted);
-    let (on_cpu, charged) = (on_cpu / 1_000_000, number(&fact["cpu_ms"]));
+    // Some kernels hide when a thread of process 1 leaves its CPU: who came after it may be taken to
+    // run too early. Of its first interval the cause is not known either.
+    let unsure = intervals
+        .iter()
+        .skip(1)
+        .filter(|interval| interval.state == State::Running && interval.cause == Cause::Unknown);
+    let unsure: u64 = unsure.map(|interval| interval.duration()).sum();
+    let (sure, on_cpu) = ((on_cpu - unsure) / 1_000_000, on_cpu / 1_000_000);
+    let charged = number(&fact["cpu_ms"]);
     // The trace has more: before main, after the report.
     assert!(
-        (charged..charged + 20).contains(&on_cpu),
-        "{on_cpu} of {charged} ms"
+        on_cpu >= charged && sure < charged + 20,
+        "{sure} to {on_cpu} of {charged} ms"
     );
 }
 
@@ -105,7 +113,7 @@ fn switches_of(switches: &Switches, utid: Utid) -> (u64, u64) {
 }
 
 /// Every switch that the kernel counted for a thread is in the trace, and no other: 20,000
-/// hand-overs between two processes.
+/// context switches between two processes.
 #[test]
 fn no_switch_is_missed() {
     let Some(machine) = machine() else { return };

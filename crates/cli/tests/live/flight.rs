@@ -6,6 +6,8 @@ use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
+use serde_json::Value;
+
 /// A flight recorder on a socket of its own.
 pub struct Flight<'a> {
     machine: &'a Machine,
@@ -24,16 +26,16 @@ impl Flight<'_> {
             machine,
             process: Background(process.expect("a run")),
         };
-        wait_until("it flies", || flight.said().contains("flying"));
+        wait_until("it records", || flight.said().contains("recording into"));
         flight
     }
 
-    fn said(&self) -> String {
+    pub fn said(&self) -> String {
         fs::read_to_string(self.machine.path("said")).unwrap_or_default()
     }
 }
 
-fn on_socket(machine: &Machine) -> Command {
+pub fn on_socket(machine: &Machine) -> Command {
     let mut command = hangdog();
     command.current_dir(machine.dir());
     command.env("HANGDOG_SOCKET", machine.path("flight.sock"));
@@ -58,8 +60,8 @@ fn end(info: &serde_json::Value) -> u64 {
     number(&info["meta"]["started_unix_ns"]) + number(&info["duration_ns"])
 }
 
-/// Snapshots are traces, each of its own moment; the recorder flies on, ends when asked, and takes
-/// its socket away.
+/// Snapshots are traces, each of its own moment; the recorder keeps recording, ends when asked, and
+/// takes its socket away.
 #[test]
 fn snapshots_of_a_flight() {
     let Some(machine) = machine() else { return };
@@ -93,14 +95,17 @@ fn snapshots_of_a_flight() {
         flight.process.0.try_wait().expect("its state").is_none(),
         "it fell"
     );
-    assert!(flight.said().contains("snapshot 2"), "{}", flight.said());
+    // The recorder answers first and then writes what it did.
+    wait_until("the second snapshot is announced", || {
+        flight.said().contains("snapshot 2")
+    });
     send(&flight.process.0, libc::SIGINT);
     let code = flight.process.0.wait().expect("its end").code();
     assert_eq!(code, Some(0), "{}", flight.said());
     assert!(!machine.path("flight.sock").exists());
 }
 
-/// When the ring comes round the recorder says how far back it reaches, and a snapshot holds as
+/// When the ring wraps around the recorder says how far back it reaches, and a snapshot holds as
 /// much: a thread that lives throughout is whole in it, and none of its switches is missing.
 #[test]
 fn a_ring_that_has_come_round() {
@@ -122,11 +127,28 @@ fn a_ring_that_has_come_round() {
     let threads = json(&["threads", "--process", &pid], &machine.path("round.hang"));
     let ping = &threads["threads"][0];
     let tid = ping["tid"].to_string();
-    let story = json(&["story", "--thread", &tid], &machine.path("round.hang"));
-    let mut intervals = story["intervals"].as_array().expect("intervals").iter();
-    assert!(intervals.all(|interval| interval["what"] != "lost"));
+    let is_lost = |interval: &Value| interval["what"] == "lost";
+    let lost = intervals(&machine, &tid, is_lost);
+    // Some kernels hide when a thread of process 1 leaves its CPU (perf does not see it either).
+    // Who is switched in after it has no visible begin; a timer interrupt makes two intervals of it.
+    let all = json(&["threads"], &machine.path("round.hang"));
+    let hidden: usize = (all["threads"].as_array().expect("threads").iter())
+        .filter(|thread| thread["pid"] == 1)
+        .map(|first| {
+            let ran = |interval: &Value| interval["state"] == "running";
+            intervals(&machine, &first["tid"].to_string(), ran)
+        })
+        .sum();
+    assert!(lost <= 2 * hidden, "{lost} lost, {hidden} of process 1");
     assert_eq!(ping["time_ns"], info["duration_ns"]);
     assert!(number(&ping["switches"]) > 100, "{ping}");
+}
+
+/// How many intervals of the thread in `round.hang` are such.
+fn intervals(machine: &Machine, tid: &str, is_such: impl Fn(&Value) -> bool) -> usize {
+    let story = json(&["story", "--thread", tid], &machine.path("round.hang"));
+    let intervals = story["intervals"].as_array().expect("intervals").iter();
+    intervals.filter(|interval| is_such(interval)).count()
 }
 
 /// Without a flight recorder there is nothing to save: exit code 2, and how to start one. A second
@@ -144,7 +166,7 @@ fn one_flight_at_a_time() {
     let second = on_socket(&machine).arg("flight").output().expect("a run");
     assert_eq!(second.status.code(), Some(2));
     let errors = String::from_utf8_lossy(&second.stderr).into_owned();
-    assert!(errors.contains("runs already"), "{errors}");
+    assert!(errors.contains("already running"), "{errors}");
     assert_eq!(
         snap(&machine, "still.hang").status.code(),
         Some(0),
@@ -168,11 +190,11 @@ fn nobody_listens() {
         .spawn()
         .expect("a run");
     let said = BufReader::new(process.stderr.take().expect("a pipe"));
-    let flies = said
+    let started = said
         .lines()
         .map_while(Result::ok)
-        .find(|line| line.contains("flying"));
-    assert!(flies.is_some());
+        .find(|line| line.contains("recording into"));
+    assert!(started.is_some());
     let _running = Background(process);
     let saved = snap(&machine, "unheard.hang");
     assert_eq!(

@@ -12,6 +12,8 @@ mod names;
 mod names_python;
 mod names_sources;
 mod now;
+mod owner;
+mod safety;
 mod support;
 mod watch;
 mod yardstick;

@@ -183,6 +183,15 @@ pub fn json(args: &[&str], trace: &Path) -> Value {
     serde_json::from_slice(&output.stdout).expect("JSON")
 }
 
+/// Whether a stack of the thread's waits has the function. The first stacks of a program may lack what
+/// the tables of its files would tell: these are built meanwhile.
+pub fn blocks_in(trace: &Path, tid: &str, function: &str) -> bool {
+    let args = ["top", "--view", "off-cpu", "-n", "0", "--thread", tid];
+    let top = json(&args, trace);
+    let functions = top["functions"].as_array().expect("functions");
+    functions.iter().any(|row| row["function"] == function)
+}
+
 pub fn number(value: &Value) -> u64 {
     value
         .as_u64()
@@ -201,9 +210,9 @@ pub fn send(child: &Child, signal: libc::c_int) {
 
 /// Waits until something is so.
 pub fn wait_until(what: &str, is_so: impl Fn() -> bool) {
-    let end = Instant::now() + Duration::from_secs(20);
+    let end = Instant::now() + Duration::from_secs(120);
     while !is_so() {
-        assert!(Instant::now() < end, "not within 20 s: {what}");
+        assert!(Instant::now() < end, "not within 120 s: {what}");
         thread::sleep(Duration::from_millis(20));
     }
 }

@@ -367,7 +367,7 @@ fn entries(folder: &Path) -> usize {
         .sum::<usize>()
 }
 
-/// A named thread that does not come round is caught, by its limit, also without a window.
+/// A named thread that stalls is caught, by its limit, also without a window.
 #[test]
 fn a_thread_that_stalls() {
     let Some(machine) = machine() else { return };
@@ -377,7 +377,7 @@ fn a_thread_that_stalls() {
     let options = ["--window-limit", "1h", "--stall", "window:1s"];
     let mut watch = Watch::start(&machine, &options);
     let mut window = Window::open(&machine, &display);
-    // It comes round: each of these is followed by a wait.
+    // It does not stall: each of these is followed by a wait.
     for _ in 0..8 {
         window.hang(300);
         thread::sleep(Duration::from_millis(100));

@@ -17,8 +17,8 @@ fn record(cache: &Path, dir: &Path, name: &str) -> Value {
     json(&["info"], &dir.join(name))["meta"].clone()
 }
 
-/// Before anything was measured a trace has no yardstick; afterwards it has the medians that were
-/// found, under their names.
+/// Before anything was measured a trace has no baseline costs; afterwards it has the medians that
+/// were found, under their names.
 #[test]
 fn a_recording_takes_the_figures_along() {
     let Some(machine) = machine() else { return };

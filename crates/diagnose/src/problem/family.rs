@@ -22,6 +22,8 @@ pub(super) struct Family {
     members: Vec<Upid>,
     /// Programs that a display server sent something to.
     on_display: HashSet<Upid>,
+    /// Programs that have a connection to a display server open.
+    has_display: HashSet<Upid>,
 }
 
 /// A program that is on the display has somebody in front of it.
@@ -69,6 +71,10 @@ impl Family {
             first,
             members,
             on_display: input::clients(evidence),
+            has_display: (evidence.threads.processes())
+                .filter(|process| has_display(evidence, process.upid))
+                .map(|process| process.upid)
+                .collect(),
         }
     }
 
@@ -114,6 +120,20 @@ impl Family {
         }
     }
 
+    /// Whether a thread that waits for a child keeps the turns of an event loop from coming round:
+    /// that of a program on the display, or of a server that was seen to take turns.
+    pub(super) fn holds_up_turns(
+        &self,
+        evidence: &Evidence<'_>,
+        thread: Utid,
+        takes_turns: bool,
+    ) -> bool {
+        let process = evidence.threads.thread(thread).upid;
+        let is_serving = || evidence.sockets.served_by(process).next().is_some();
+        self.has_display.contains(&process) && evidence.stands_for_program(thread)
+            || takes_turns && (self.on_display.contains(&process) || is_serving())
+    }
+
     /// How much what a thread computes is felt, or a series of small waits; `takes_turns` says that
     /// it does so in an event loop.
     pub(super) fn felt(
@@ -147,6 +167,13 @@ impl Family {
 /// Nobody is known to wait for a part of what a batch job does.
 const BATCH: f64 = 0.05;
 const TURN: f64 = 0.15;
+
+/// Whether a process has a connection to a display server.
+fn has_display(evidence: &Evidence<'_>, process: Upid) -> bool {
+    let mut peers =
+        (evidence.sockets.asks(process)).filter_map(|object| evidence.sockets.peer_process(object));
+    peers.any(|peer| evidence.serves_display(peer))
+}
 
 /// Whether a thread does nothing but wait for a child for nearly all of its life, as a shell does.
 /// One that waits for many, one after the other, has a use for each.

@@ -23,7 +23,7 @@ pub(super) struct Candidate {
     pub(super) wait: Option<Wait>,
     /// It looked again and again whether something had come.
     pub(super) looks: bool,
-    /// A time-out ended it.
+    /// A timeout ended it.
     pub(super) timed_out: bool,
     /// How long it was runnable without a CPU meanwhile, ns.
     pub(super) starved: u64,
@@ -111,6 +111,8 @@ struct Busy {
     busy: u64,
     /// Of that, the time without a CPU.
     starved: u64,
+    /// The waits in between.
+    paused: u64,
 }
 
 /// A wait up to this long, and up to this share of what was done before, does not end a
@@ -121,10 +123,17 @@ const PAUSE_SHARE: u64 = 10;
 impl Finder {
     pub(super) fn wait(&mut self, evidence: &Evidence<'_>, waiting: &Waiting) {
         let length = waiting.to - waiting.from;
-        if let Some(busy) = &self.busy
-            && (length > PAUSE_NS || length > busy.busy / PAUSE_SHARE)
-        {
-            self.end_busy();
+        if let Some(busy) = &mut self.busy {
+            // Between two times without a CPU it may get enough of one for a few short waits.
+            busy.paused += length;
+            let is_kept_out = busy.starved > busy.busy / 10 * 9;
+            let goes_on = match is_kept_out {
+                true => busy.paused <= busy.busy / PAUSE_SHARE,
+                false => length <= PAUSE_NS && length <= busy.busy / PAUSE_SHARE,
+            };
+            if !goes_on {
+                self.end_busy();
+            }
         }
         self.add_up(waiting);
         let kind = waiting.wait.kind;
@@ -273,6 +282,7 @@ impl Finder {
                     window,
                     busy: length,
                     starved,
+                    paused: 0,
                 })
             }
         }

@@ -26,7 +26,7 @@ struct Connection {
     reader: Option<Utid>,
     /// Since when something lies there.
     unread: Option<u64>,
-    /// Stretches that began before the reader was known.
+    /// Intervals that began before the reader was known.
     long: Vec<(u64, u64)>,
 }
 

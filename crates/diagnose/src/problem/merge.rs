@@ -1,10 +1,10 @@
-//! Stretches that are one problem: a thread that waits, and those that it waits for.
+//! Intervals that are one problem: a thread that waits, and those that it waits for.
 //!
 //! A freeze is found once at each thread that it holds up, and where its cause runs. What somebody
-//! feels is at the end of the chain: the one that asked. So of two stretches of which one waits for
+//! feels is at the end of the chain: the one that asked. So of two intervals of which one waits for
 //! the other, that one stays which waits; of several that wait for the same thread, the first.
 //! Whoever only started a program and waits for its end did not ask for a part of what it does:
-//! then the program's own stretch stays.
+//! then the program's own interval stays.
 
 use hangdog_graph::belief::{InVain, beliefs};
 use hangdog_graph::edge::ended_by;
@@ -22,9 +22,9 @@ use crate::stretch::{Stretch, Waiting, each_stretch};
 
 /// So many of the worst are held against each other.
 const MOST: usize = 64;
-/// A wait is what a stretch is about from this share of it on.
+/// A wait is what an interval is about from this share of it on.
 const MAIN_SHARE: f64 = 0.5;
-/// Two stretches are at one time if they share so much of the shorter.
+/// Two intervals are at one time if they share so much of the shorter.
 const SAME_TIME: f64 = 0.8;
 /// What is felt less than this stands for no other: its thread waits for one that it asked for
 /// nothing.
@@ -307,6 +307,10 @@ fn is_most(part: &Range<u64>, window: &Range<u64>) -> bool {
 /// Whether a program only waits for a part of itself, for what it started, or for what was started
 /// with it, and nobody owes anything to that: a batch job, of which nobody is known to await a part.
 fn is_own_work(evidence: &Evidence<'_>, problem: &Problem, links: &[Link]) -> bool {
+    // Its event loop serves somebody.
+    if problem.kind == ProblemKind::Turn {
+        return false;
+    }
     let Some(last) = links.last() else {
         // One child came after the other.
         let waiting = main_wait(evidence, problem.thread, problem.window.clone());

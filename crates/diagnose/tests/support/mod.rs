@@ -163,7 +163,7 @@ pub fn problems(recording: &Recording, command_tid: Option<u32>) -> Vec<(String,
         &evidence,
         Scope {
             command_tid,
-            recorder_pid: None,
+            recorder_pid: recording.recorder,
         },
     )
     .iter()

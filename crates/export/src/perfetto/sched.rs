@@ -7,7 +7,7 @@
 //! at the time at which the timeline, too, has the thread off its CPU; Perfetto counts these as
 //! `task_state_invalid`.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::io::{self, Write};
 
 use hangdog_timeline::Cause;
@@ -41,7 +41,7 @@ pub(crate) fn write<W: Write>(
     packets: &mut Packets<W>,
 ) -> io::Result<()> {
     let (switches, wakes) = (source.switches, source.wakes);
-    let mut cpus: HashMap<u16, Cpu> = HashMap::new();
+    let mut cpus: BTreeMap<u16, Cpu> = BTreeMap::new();
     let mut priorities: HashMap<Utid, u8> = HashMap::new();
     let start = |ts: &[u64]| ts.partition_point(|&ts| ts < selection.from);
     let end = |ts: &[u64]| ts.partition_point(|&ts| ts < selection.to);
@@ -251,7 +251,7 @@ pub(crate) fn write_interrupts<W: Write>(
     packets: &mut Packets<W>,
 ) -> io::Result<()> {
     let interrupts = source.interrupts;
-    let mut cpus: HashMap<u16, Vec<FtraceEvent>> = HashMap::new();
+    let mut cpus: BTreeMap<u16, Vec<FtraceEvent>> = BTreeMap::new();
     let bundle = |cpu: u16, event| FtraceEventBundle {
         cpu: Some(cpu.into()),
         event,

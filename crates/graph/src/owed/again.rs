@@ -1,4 +1,4 @@
-//! Whom a thread waits for that asks again and again, with sleeps in between.
+//! Which thread a polling thread waits for.
 
 use hangdog_trace::ids::{NONE, Utid};
 use hangdog_trace::object::{Object, ObjectKind};
@@ -113,9 +113,12 @@ fn file_lock(evidence: &Evidence<'_>, wait: &Wait, until: u64) -> Option<Edge> {
     let holder = evidence.file_lock_taker(most.file, most.holder, most.last);
     let times = match most.count {
         1 => String::new(),
-        count => format!(", and refused it {count} times"),
+        count => format!(", and lock attempts failed {count} times"),
     };
-    let reason = format!("{} has the lock of the file{times}", evidence.name(holder));
+    let reason = format!(
+        "{} holds the lock on the file{times}",
+        evidence.name(holder)
+    );
     Some(Edge::new(
         EdgeKind::Holder,
         Strength::Strong,
@@ -139,7 +142,7 @@ fn open_file_lock(evidence: &Evidence<'_>, wait: &Wait, until: u64) -> Option<Ed
     };
     let thread = thread_of(evidence, process, Object::NONE, until)?;
     let reason = format!(
-        "{} has the lock of a file that it has open",
+        "{} holds the lock on a file that it has open",
         evidence.name(thread)
     );
     let source = Source::Thread(thread);

@@ -16,7 +16,8 @@ use crate::wait::{Wait, WaitKind};
 /// Who keeps a client of a database waiting for a lock on what that keeps, for one of a pooler's
 /// connections, or for what somebody is to send through a broker: no sign of it leaves the server. It
 /// is another client, which waits for nothing from the server itself; of several one that PostgreSQL
-/// says is in a transaction, and of a broker's the one that took something last and is amid something.
+/// says is in a transaction, and of a broker's the one that took something last and is in the
+/// middle of work.
 pub(super) fn other_client(evidence: &Evidence<'_>, wait: &Wait) -> Option<Edge> {
     let threads = evidence.threads;
     let own = threads.process(threads.thread(wait.thread).upid);
@@ -55,13 +56,15 @@ pub(super) fn other_client(evidence: &Evidence<'_>, wait: &Wait) -> Option<Edge>
     let candidates = ends.into_iter().filter_map(|(server, end)| {
         let object = evidence.sockets.peer(end)?;
         let client = process_of(evidence, object)?;
-        let thread = thread_of(evidence, client, Object::NONE, wait.end)?;
+        // At the end it waits for the server to take its commit, by which it lets the other go on.
+        let moment = wait.start + wait.duration() / 2;
+        let thread = thread_of(evidence, client, Object::NONE, moment)?;
         let asks = |&thread: &Utid| {
-            let there = wait_at(evidence, thread, wait.end);
+            let there = wait_at(evidence, thread, moment);
             there.is_some_and(|there| there.object(evidence) == object)
         };
         let is_idle = |thread| {
-            wait_at(evidence, thread, wait.end).is_some_and(|there| is_home(evidence, &there))
+            wait_at(evidence, thread, moment).is_some_and(|there| is_home(evidence, &there))
         };
         let is_waiting = threads.process(client).threads.iter().any(asks);
         if is_waiting || is_broker && is_idle(thread) {
@@ -79,9 +82,9 @@ pub(super) fn other_client(evidence: &Evidence<'_>, wait: &Wait) -> Option<Edge>
     let (_, is_likely, _, thread) = candidates.max()?;
     let name = evidence.name(thread);
     let reason = match is_likely {
-        _ if is_broker => format!("{name} took something from it, and has not answered"),
+        _ if is_broker => format!("{name} took a request from it, and has not answered"),
         true => format!("it waits for a lock, and {name} is in a transaction"),
-        false => format!("it waits for a lock, and {name} is a client that waits for nothing"),
+        false => format!("it waits for a lock, and {name} is a client that does not wait"),
     };
     Some(Edge::new(
         EdgeKind::Holder,

@@ -7,8 +7,8 @@ use hangdog_trace::sockets::{Holder, Role};
 use hangdog_trace::words::LastTransfer;
 use std::ops::Range;
 
-use super::owes;
 use super::who::{is_home, is_there, main_life, process_of, stopped_thread, thread_of, wait_at};
+use super::{other_thread, owes};
 use crate::edge::{Edge, EdgeKind, Source, Strength};
 use crate::evidence::Evidence;
 use crate::marks::Mark;
@@ -18,7 +18,8 @@ use crate::wait::{Wait, WaitKind};
 pub(super) fn peer(evidence: &Evidence<'_>, wait: &Wait, object: Object) -> Option<Edge> {
     let sockets = evidence.sockets;
     if is_lost(evidence, object) {
-        let reason = format!("what it sent over {object} is not acknowledged, and sent again");
+        let reason =
+            format!("the data it sent over {object} is not acknowledged and was retransmitted");
         return Some(Edge::new(
             EdgeKind::Network,
             Strength::Strong,
@@ -49,6 +50,9 @@ pub(super) fn peer(evidence: &Evidence<'_>, wait: &Wait, object: Object) -> Opti
     };
     let thread = match user {
         Some(user) if is_there(evidence, user, wait.end) => user,
+        _ if process == evidence.threads.thread(wait.thread).upid => {
+            other_thread(evidence, wait, true).or_else(|| only_one_at_condition(evidence, wait))?
+        }
         _ => thread_of(evidence, process, end.unwrap_or(Object::NONE), wait.end)?,
     };
     // The debt moved on with what was asked.
@@ -58,8 +62,7 @@ pub(super) fn peer(evidence: &Evidence<'_>, wait: &Wait, object: Object) -> Opti
         && evidence.threads.thread(to).upid != evidence.threads.thread(wait.thread).upid
     {
         let (by, name) = (evidence.name(thread), evidence.name(to));
-        let reason =
-            format!("{by} passed on to {name} what it asked for, and that has not answered");
+        let reason = format!("{by} forwarded its request to {name}, which has not answered");
         return Some(owes(to, Strength::Strong, reason));
     }
     if thread == wait.thread {
@@ -75,11 +78,11 @@ pub(super) fn peer(evidence: &Evidence<'_>, wait: &Wait, object: Object) -> Opti
         .unwrap_or(0);
     Some(match (sockets.role(object), unread) {
         (Some(Role::Client), 1..) => {
-            let reason = format!("it asked {name} over {object}, where that lies unread");
+            let reason = format!("it asked {name} over {object}, and the request is unread");
             owes(thread, Strength::Strong, reason)
         }
         (Some(Role::Client), 0) => {
-            let reason = format!("it asked {name} over {object}, and no answer has come");
+            let reason = format!("it asked {name} over {object}, and got no answer");
             owes(thread, Strength::Strong, reason)
         }
         _ => {
@@ -87,6 +90,20 @@ pub(super) fn peer(evidence: &Evidence<'_>, wait: &Wait, object: Object) -> Opti
             owes(thread, Strength::Weak, reason)
         }
     })
+}
+
+/// The only other thread of the process that waits for a condition. Of several it is not known which of
+/// them handles the request, and which wait for one.
+fn only_one_at_condition(evidence: &Evidence<'_>, wait: &Wait) -> Option<Utid> {
+    let process = evidence.threads.thread(wait.thread).upid;
+    let threads = evidence.threads.process(process).threads.iter().copied();
+    let mut waiting = threads.filter(|&other| {
+        other != wait.thread
+            && is_there(evidence, other, wait.end)
+            && wait_at(evidence, other, wait.end)
+                .is_some_and(|there| there.kind == WaitKind::Condition)
+    });
+    waiting.next().filter(|_| waiting.next().is_none())
 }
 
 /// Whether what was sent over a connection does not arrive.
@@ -168,7 +185,7 @@ pub(super) fn asked_process(evidence: &Evidence<'_>, wait: &Wait) -> Option<Edge
 
 /// Whom a process waits for that serves one connection and asked for nothing: its client.
 pub(super) fn only_client(evidence: &Evidence<'_>, wait: &Wait) -> Option<Edge> {
-    // Where a time-out ended it, the server let that pass on its own account.
+    // Where a timeout ended it, the server let that pass on its own account.
     if wait.end < evidence.timeline.end() {
         return None;
     }

@@ -24,6 +24,7 @@ use hangdog_trace::sockets::Role;
 use crate::edge::{Edge, EdgeKind, Source, Strength};
 use crate::evidence::Evidence;
 use crate::marks::Mark;
+use crate::names;
 use crate::wait::{Wait, WaitKind};
 
 pub use again::asked_again;
@@ -83,7 +84,7 @@ fn named_debtor(evidence: &Evidence<'_>, wait: &Wait) -> Option<Edge> {
 }
 
 /// The program that serves the file that a thread waits for: the only one of `servers`, or one of them
-/// that is stopped, or amid something.
+/// that is stopped, or in the middle of work.
 fn server_of_files(
     evidence: &Evidence<'_>,
     wait: &Wait,
@@ -148,7 +149,7 @@ pub(crate) fn asked(evidence: &Evidence<'_>, wait: &Wait) -> Vec<Edge> {
         .into_iter()
         .map(|other| {
             let reason = format!(
-                "it woke {} right before it waited, as one who asks for something",
+                "it woke {} right before it waited, as a request does",
                 evidence.name(other)
             );
             Edge::new(
@@ -174,21 +175,22 @@ pub fn asked_own(evidence: &Evidence<'_>, wait: &Wait) -> bool {
 const ASKED_WITHIN_NS: u64 = 5_000_000;
 
 /// Who may have a lock of the program's own that names no holder: of the other threads of the process
-/// one that is amid something; where there is none, one that waits for such a lock itself.
+/// one that is in the middle of work; where there is none, one that waits for such a lock itself.
 pub(crate) fn likely_holder(evidence: &Evidence<'_>, wait: &Wait) -> Option<Edge> {
     if !wait.is_for_own_lock(evidence) {
         return None;
     }
     let holder = other_thread(evidence, wait, true)?;
     let reason = format!(
-        "the lock names no holder; {} may have it by what it does",
+        "the lock names no holder; {} may hold it, judging by its activity",
         evidence.name(holder)
     );
     Some(amid_edge(holder, reason))
 }
 
-/// What the first thread of a program may wait for by a condition: another that is amid something, or
-/// that waits for a lock; where there is none, a child of its process that is amid something.
+/// What the first thread of a program may wait for by a condition: another that is in the middle of
+/// work, or that waits for a lock; where there is none, a child of its process that is in the
+/// middle of work.
 pub(crate) fn amid_something(evidence: &Evidence<'_>, wait: &Wait) -> Option<Edge> {
     let awaits_other = wait.kind == WaitKind::Condition
         && wait.holder.is_none()
@@ -198,20 +200,20 @@ pub(crate) fn amid_something(evidence: &Evidence<'_>, wait: &Wait) -> Option<Edg
     }
     if let Some(other) = other_thread(evidence, wait, true) {
         let reason = format!(
-            "of the other threads of its process {} is amid something",
+            "of the other threads of its process, {} is in the middle of work",
             evidence.name(other)
         );
         return Some(amid_edge(other, reason));
     }
     let child = amid_child(evidence, wait)?;
     let reason = format!(
-        "no thread of its process is amid something, but its child {} is",
+        "no thread of its process is in the middle of work, but its child {} is",
         evidence.name(child)
     );
     Some(amid_edge(child, reason))
 }
 
-/// The child started last of those that are amid something and do not wait for their parent.
+/// The child started last of those that are in the middle of work and do not wait for their parent.
 fn amid_child(evidence: &Evidence<'_>, wait: &Wait) -> Option<Utid> {
     let moment = wait.start + wait.duration() / 2;
     let own = evidence.threads.thread(wait.thread).upid;
@@ -239,6 +241,22 @@ fn amid_child(evidence: &Evidence<'_>, wait: &Wait) -> Option<Utid> {
         .last()
 }
 
+/// Whether a thread that may hold what is waited for waits itself for the one who waits, otherwise
+/// than for a lock: then it is no guess that it holds one. Two who wait for locks may be a deadlock.
+pub(crate) fn waits_for_it(
+    evidence: &Evidence<'_>,
+    guess: &Edge,
+    dependent: &[Utid],
+    moment: u64,
+) -> bool {
+    let Source::Thread(other) = guess.source else {
+        return false;
+    };
+    let waits_for_lock =
+        || wait_at(evidence, other, moment).is_some_and(|there| there.is_for_own_lock(evidence));
+    guess.kind == EdgeKind::Amid && dependent.contains(&other) && !waits_for_lock()
+}
+
 /// Who alone is left to end a wait for a condition that others wait for: the only other thread of the
 /// process that is not one of those, the `dependent`.
 pub(crate) fn only_other(evidence: &Evidence<'_>, wait: &Wait, dependent: &[Utid]) -> Option<Edge> {
@@ -258,7 +276,7 @@ pub(crate) fn only_other(evidence: &Evidence<'_>, wait: &Wait, dependent: &[Utid
     });
     let only = others.next().filter(|_| others.next().is_none())?;
     let reason = format!(
-        "of its process {} alone is left to end it",
+        "{} is the only thread left in its process that can end it",
         evidence.name(only)
     );
     Some(amid_edge(only, reason))
@@ -273,8 +291,9 @@ fn amid_edge(thread: Utid, reason: String) -> Edge {
     )
 }
 
-/// The thread of the same process that is most surely amid something during a wait, rather than
-/// waiting for work; `is_lock` says that those who wait for a lock count too, if nobody else does.
+/// The thread of the same process that is most surely in the middle of work during a wait, rather
+/// than waiting for work; `is_lock` says that those who wait for a lock count too, if nobody else
+/// does.
 fn other_thread(evidence: &Evidence<'_>, wait: &Wait, is_lock: bool) -> Option<Utid> {
     // When it ends, all may run, to end as well.
     let moment = wait.start + wait.duration() / 2;
@@ -304,13 +323,21 @@ fn other_thread(evidence: &Evidence<'_>, wait: &Wait, is_lock: bool) -> Option<U
         let stack = there.map_or(0, |there| there.user_stack(evidence));
         evidence.stacks.frame_ids(stack).len()
     };
+    // What the virtual machine keeps for itself has no lock of the program's.
+    let is_machine = |other: Utid| {
+        let name = evidence.threads.thread(other).name();
+        names::JAVA_MACHINE
+            .iter()
+            .any(|start| name.starts_with(start))
+    };
     threads
         .filter(|&other| other != wait.thread && is_there(evidence, other, moment))
-        .filter(|&other| amid(other) > 0)
+        .filter(|&other| !is_machine(other) && amid(other) > 0)
         .max_by_key(|&other| (amid(other), depth(other), std::cmp::Reverse(other)))
 }
 
-/// The child of a server that works for it: the last that was started of those that are amid something.
+/// The child of a server that works for it: the last that was started of those that are in the
+/// middle of work.
 fn helper(evidence: &Evidence<'_>, wait: &Wait) -> Option<Edge> {
     let own = evidence.threads.thread(wait.thread).upid;
     // Who was not asked waits for nobody's help.
@@ -327,7 +354,7 @@ fn helper(evidence: &Evidence<'_>, wait: &Wait) -> Option<Edge> {
     };
     let thread = alive.filter(is_amid).last()?;
     let reason = format!(
-        "it started {}, which is amid something",
+        "it started {}, which is in the middle of work",
         evidence.name(thread)
     );
     Some(owes(thread, Strength::Weak, reason))
@@ -358,6 +385,6 @@ fn terminal(evidence: &Evidence<'_>, wait: &Wait) -> Option<Edge> {
                 .filter_map(|process| thread_of(evidence, process, Object::NONE, wait.end))
                 .find(|thread| !awaits_child(thread))
         })?;
-    let reason = format!("{} may have its terminal", evidence.name(thread));
+    let reason = format!("{} may be using its terminal", evidence.name(thread));
     Some(owes(thread, Strength::Weak, reason))
 }

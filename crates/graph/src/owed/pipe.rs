@@ -65,7 +65,7 @@ pub(crate) fn relative(evidence: &Evidence<'_>, wait: &Wait) -> Option<Edge> {
     let is_other_end = |holder: &Holder| {
         holder.process != own && if writes { holder.reads } else { holder.writes }
     };
-    let is_known = holders.any(is_other_end);
+    let is_known = holders.any(is_other_end) || is_own_pipe(evidence, wait);
     if wait.kind != WaitKind::Message || pipe.kind() != ObjectKind::Pipe || is_known {
         return None;
     }
@@ -74,19 +74,24 @@ pub(crate) fn relative(evidence: &Evidence<'_>, wait: &Wait) -> Option<Edge> {
     let is_alive = |process: &&Process| {
         let life = main_life(evidence, process.upid);
         process.upid != own
+            && Some(process.pid) != evidence.recorder
             && life.is_some_and(|life| life.start < wait.end && wait.end <= life.end)
     };
-    let others = || evidence.threads.processes().filter(is_alive);
     let own_birth = born(evidence.threads.process(own));
-    let started = others().filter(|other| is_descendant(evidence, other.upid, own));
-    let beside = others().filter(|other| {
-        parent != NONE && other.parent == parent && born(other).abs_diff(own_birth) < BESIDE_NS
-    });
+    // Who fits by kinship first: few do, and a life takes longer to look up.
+    let others = || evidence.threads.processes().rev();
+    let mut started = others()
+        .filter(|other| is_descendant(evidence, other.upid, own))
+        .filter(is_alive);
+    let mut beside = others()
+        .filter(|other| parent != NONE && other.parent == parent)
+        .filter(|other| born(other).abs_diff(own_birth) < BESIDE_NS)
+        .filter(is_alive);
     let last = match writes {
         true => beside
-            .last()
-            .or_else(|| others().find(|other| other.upid == parent)),
-        false => started.last().or_else(|| beside.last()),
+            .next()
+            .or_else(|| Some(evidence.threads.process(parent)).filter(is_alive)),
+        false => started.next().or_else(|| beside.next()),
     }?;
     let thread = thread_of(evidence, last.upid, pipe, wait.end)?;
     let name = evidence.name(thread);

@@ -18,6 +18,8 @@ pub struct Recording {
     pub timeline: Timeline,
     pub stacks: StackTable,
     pub sockets: SocketTable,
+    /// The pid of who recorded.
+    pub recorder: Option<u32>,
 }
 
 impl Recording {
@@ -44,6 +46,7 @@ impl Recording {
         );
         Recording {
             sockets: SocketTable::new(tables.sockets.clone(), &tables.descriptors),
+            recorder: None,
             trace,
             threads,
             timeline,
@@ -63,7 +66,7 @@ impl Recording {
             timeline: &self.timeline,
             stacks: &self.stacks,
             calls: Calls::new("x86_64"),
-            recorder: None,
+            recorder: self.recorder,
         })
     }
 

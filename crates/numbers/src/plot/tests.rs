@@ -1,4 +1,4 @@
-//! The picture as a reader of SVG sees it.
+//! The picture as an SVG reader sees it.
 
 use std::collections::HashMap;
 

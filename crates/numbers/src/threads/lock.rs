@@ -46,11 +46,11 @@ pub(super) const UNCONTENDED: Method = Method {
 pub(super) const CONTENDED: Method = Method {
     id: "lock.contended",
     section: Section::Threads,
-    figures: &[Kind::ns("lock.contended", "hand over a contended mutex")],
+    figures: &[Kind::ns("lock.contended", "handoff of a contended mutex")],
     how: "a thread holds a default pthread mutex for 20 µs after another, on another core, began \
         to lock it; from just before the unlock until the other one has it. Only samples in which \
         the other one slept for it",
-    source: "the hand-over that a waiter sees; throughput of a mutex that several hammer on, as \
+    source: "the handoff latency that a waiter sees; throughput of a mutex that several hammer on, as \
         sysbench mutex has it, is another thing",
     weight: 1,
     run: |place: &Place, meter: &mut Meter| {
@@ -102,7 +102,7 @@ impl Drop for Mutex {
     }
 }
 
-/// One hand-over.
+/// One context switch.
 #[derive(Debug)]
 struct Seen {
     /// From the unlock until the other had it, ns.

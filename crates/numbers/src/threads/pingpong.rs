@@ -1,4 +1,4 @@
-//! Two threads that wake each other in turn: what one hand-over costs.
+//! Two threads that wake each other in turn: what one context switch costs.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -46,7 +46,7 @@ fn visit<H: HandOver>(
     let ball = H::new()?;
     let time = meter.time_left();
     play(&ball, here, there, |round_trips| {
-        // A round trip is two hand-overs.
+        // A round trip is two context switches.
         meter.batches(figure, None, time, |count| Ok(round_trips(count)? / 2))
     })
 }
@@ -133,7 +133,7 @@ mod tests {
             .sum()
     }
 
-    /// A hand-over that writes down who did what where.
+    /// A context switch that writes down who did what where.
     struct Watched<H> {
         inner: H,
         sides: Mutex<[Side; 2]>,

@@ -1,12 +1,12 @@
 //! Two reports side by side: what differs by more than the spread.
 
 use super::table::{binary, value};
-use crate::format;
 use crate::output::{self, Colour, Paint};
 use anyhow::Result;
 use comfy_table::{CellAlignment, Table, presets};
 use hangdog_numbers::compare::Comparison;
 use hangdog_numbers::{Axis, Report, kind};
+use hangdog_report::format;
 use std::io::Write;
 
 /// Prints what differs, and how much does not.

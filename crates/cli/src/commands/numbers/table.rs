@@ -1,16 +1,20 @@
 //! The table: this machine beside others, then every figure with its spread.
 
-use crate::format;
 use crate::output::{self, Colour, Paint};
 use anyhow::Result;
 use comfy_table::{Cell, CellAlignment, Table, presets};
 use hangdog_capture::clock;
 use hangdog_numbers::{Axis, Figure, Kind, REFERENCES, Report, Section, Spread, Unit, methods};
+use hangdog_report::format;
 use std::io::Write;
 
 /// Rows beside others' figures, by the figure's name and its place on a curve.
 const BESIDE: [(&str, Option<u64>, &str); 6] = [
-    ("pingpong.semaphore.across", None, "a semaphore's hand-over"),
+    (
+        "pingpong.semaphore.across",
+        None,
+        "semaphore: wake and switch",
+    ),
     ("thread.overhead", None, "work in a new thread: in all"),
     ("thread.create", None, "  to create it"),
     ("thread.finish", None, "  to finish it"),
@@ -88,7 +92,8 @@ fn circumstances(report: &Report) -> String {
     let files = &report.machine.files;
     let noise = &report.noise;
     format!(
-        "{}, {:.0} s{}; files on {} ({}); {:.2} GHz; others used {:.1} % of the CPUs, the hypervisor {:.1} %",
+        "{}, {:.0} s{}; files on {} ({}); {:.2} GHz; others used {:.1} % of the CPUs, the \
+         hypervisor {:.1} %",
         clock::text(report.taken_unix_s.saturating_mul(1_000_000_000)),
         report.took_s,
         if report.quick { ", a rough run" } else { "" },

@@ -5,19 +5,25 @@
 //! does not end the watch.
 
 use super::notice;
-use crate::format;
 use anyhow::{Context, Result, bail};
 use hangdog_capture::clock;
 use hangdog_capture::flight::snap;
+use hangdog_capture::system::stop_asked;
+use hangdog_report::format;
 use hangdog_trace::Trace;
 use hangdog_watch::Hang;
 use hangdog_watch::archive::{Archive, Catch, Occasion, Report};
 use hangdog_watch::processes::Process;
+use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 use serde_json::Value;
 use std::env;
+use std::io;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Output, Stdio};
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::thread;
+use std::time::Duration;
 
 /// Where hangs go.
 pub struct Keeper<'a> {
@@ -26,6 +32,11 @@ pub struct Keeper<'a> {
     /// Disk space for traces, bytes.
     pub keep: u64,
 }
+
+/// How long a verdict in progress may still take once the watch is to stop.
+const GRACE: Duration = Duration::from_secs(3);
+/// How often it is looked whether it is.
+const LOOK: Duration = Duration::from_millis(100);
 
 /// What the report of all hangs is known by that could not be diagnosed.
 const UNDIAGNOSED: &str = "undiagnosed";
@@ -42,9 +53,9 @@ impl Keeper<'_> {
             Ok(removed) if removed.is_empty() => text,
             Ok(removed) => {
                 let count = format::things(removed.len() as u64, "old trace", "old traces");
-                format!("{text}; removed {count} to keep the limit")
+                format!("{text}; removed {count} to stay within --keep")
             }
-            Err(why) => format!("{text}; the limit on disk is not kept: {why}"),
+            Err(why) => format!("{text}; cannot stay within --keep: {why}"),
         }
     }
 
@@ -83,12 +94,12 @@ impl Keeper<'_> {
                 let text = |field: &str| answer[field].as_str().map(str::to_owned);
                 let signature = text("signature").filter(|text| is_plain(text));
                 let (Some(signature), Some(sentence)) = (signature, text("sentence")) else {
-                    bail!("`hangdog why` gave no sentence");
+                    bail!("`hangdog why` printed no verdict");
                 };
                 (signature, sentence, answer)
             }
             Err(why) => {
-                let sentence = format!("{}; why is not known: {why:#}", notice(hang, process));
+                let sentence = format!("{}; not diagnosed: {why:#}", notice(hang, process));
                 (UNDIAGNOSED.to_owned(), sentence, Value::Null)
             }
         };
@@ -106,9 +117,9 @@ impl Keeper<'_> {
 /// What `hangdog why` says of a hang, as docs/JSON.md has it.
 fn why(trace: &Path, hang: &Occasion) -> Result<Value> {
     if hang.from_ns >= hang.to_ns {
-        bail!("the recorder's memory does not reach back to it; give more --memory");
+        bail!("the ring no longer holds its beginning; give more --memory");
     }
-    let program = env::current_exe().context("cannot find hangdog's own program")?;
+    let program = env::current_exe().context("cannot find the hangdog executable")?;
     let child = Command::new(program)
         .args(["why", "--json", "--thread"])
         .arg(hang.tid.to_string())
@@ -127,15 +138,38 @@ fn why(trace: &Path, hang: &Occasion) -> Result<Value> {
     // SAFETY: setpriority takes plain numbers; the child has not been waited for, so that the id
     // is its own.
     unsafe { libc::setpriority(libc::PRIO_PROCESS, child.id(), 19) };
-    let output = child
-        .wait_with_output()
-        .context("cannot read what hangdog why says")?;
+    let output = unless_stopped(child).context("cannot read the output of hangdog why")?;
     if !output.status.success() {
         let errors = String::from_utf8_lossy(&output.stderr);
         let errors = errors.trim().trim_start_matches("hangdog: ");
         bail!("{}", format::printable(errors));
     }
-    serde_json::from_slice(&output.stdout).context("what hangdog why says is no JSON")
+    serde_json::from_slice(&output.stdout).context("the output of hangdog why is not JSON")
+}
+
+/// What a child prints until its end. Once the watch is to stop, the child has [`GRACE`] left.
+fn unless_stopped(child: Child) -> io::Result<Output> {
+    let pid = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
+    let process = pidfd_open(pid.ok_or(io::ErrorKind::NotFound)?, PidfdFlags::empty())?;
+    let (done, is_done) = mpsc::channel::<()>();
+    thread::scope(|scope| {
+        scope.spawn(move || {
+            let mut left = GRACE;
+            while is_done.recv_timeout(LOOK) == Err(RecvTimeoutError::Timeout) {
+                if stop_asked() {
+                    left = left.saturating_sub(LOOK);
+                }
+                if left.is_zero() {
+                    // It may have ended by now, which is as well.
+                    let _ = pidfd_send_signal(&process, Signal::KILL);
+                    return;
+                }
+            }
+        });
+        let output = child.wait_with_output();
+        drop(done);
+        output
+    })
 }
 
 fn is_plain(signature: &str) -> bool {

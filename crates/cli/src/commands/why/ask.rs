@@ -1,9 +1,9 @@
 //! Asking the user, at the terminal, what only the user may know.
 
-use crate::format;
 use crate::output::{Colour, Paint};
 use anyhow::Result;
 use hangdog_diagnose::verdict::Question;
+use hangdog_report::format;
 use std::io::{BufRead, Write};
 
 /// So many frames are shown of where a thread waited.

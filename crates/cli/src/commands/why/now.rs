@@ -1,17 +1,19 @@
 //! Who waits for whom at this moment: `hangdog why --live`, and what `hangdog record --limit` says of
 //! a command that hangs.
 
-use super::{Answer, Found, print};
+use super::print;
 use crate::args::WhyArgs;
-use crate::case::Case;
+use crate::load;
 use crate::output::{self, Paint};
-use crate::select::NothingFound;
 use anyhow::{Context, Result};
 use hangdog_capture::Options;
 use hangdog_capture::live::look;
 use hangdog_diagnose::problem::Scope;
 use hangdog_diagnose::{Answers, Problem, Setting, Verdict, diagnose, problem, signature};
 use hangdog_graph::Evidence;
+use hangdog_report::Case;
+use hangdog_report::answers::{Found, VerdictAnswer};
+use hangdog_report::select::NothingFound;
 use hangdog_trace::ids::{NONE, Upid, Utid};
 use std::collections::HashSet;
 use std::io;
@@ -41,7 +43,7 @@ fn tell(trace: &Path, kept: Option<&Path>, process: &str, json: bool) -> Result<
         yardstick: None,
     };
     look(&options, process, trace)?;
-    let case = Case::load(trace)?;
+    let case = load::case(trace)?;
     let evidence = case.evidence();
     let scope = Scope::of(case.recording.trace.meta());
     let waits = match process {
@@ -60,7 +62,7 @@ fn tell(trace: &Path, kept: Option<&Path>, process: &str, json: bool) -> Result<
         }
     }?;
     match json {
-        true => output::json(&Answer {
+        true => output::json(&VerdictAnswer {
             trace: kept,
             loss: &case.recording.loss,
             signature: signature(&waits.verdict),
@@ -77,7 +79,7 @@ fn tell(trace: &Path, kept: Option<&Path>, process: &str, json: bool) -> Result<
 /// # Errors
 /// What is wrong with the trace, in a sentence.
 pub fn of_hung(trace: &Path) -> Result<()> {
-    let case = Case::load(trace)?;
+    let case = load::case(trace)?;
     let evidence = case.evidence();
     let scope = Scope::of(case.recording.trace.meta());
     let end = evidence.timeline.end();

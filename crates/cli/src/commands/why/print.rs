@@ -1,13 +1,13 @@
 //! A verdict as text.
 
-use super::Found;
 use super::ran;
-use crate::format;
-use crate::loss::Loss;
 use crate::output::{self, Colour, Paint};
 use anyhow::Result;
 use hangdog_diagnose::verdict::{BaselineReport, PathStep, Question, Verdict, Who};
 use hangdog_diagnose::whole::{Entry, Whole};
+use hangdog_report::answers::Found;
+use hangdog_report::format;
+use hangdog_report::loss::Loss;
 use std::io::Write;
 
 /// A share in percent.
@@ -66,10 +66,10 @@ pub fn print(
     let saved = problem.duration_ns.saturating_sub(verdict.without_root_ns);
     if saved > 0 {
         match verdict.without_root_ns {
-            0 => writeln!(out, "         nothing of it would remain without that")?,
+            0 => writeln!(out, "         without it: 0 ms")?,
             left => writeln!(
                 out,
-                "         without that it would have taken {} instead of {}",
+                "         without it: {} instead of {}",
                 format::duration(left),
                 format::duration(problem.duration_ns),
             )?,
@@ -79,8 +79,8 @@ pub fn print(
         let names: Vec<String> = knot.iter().map(name).collect();
         writeln!(
             out,
-            "{}     {} wait for each other",
-            heading("Knot"),
+            "{}    {} wait for each other",
+            heading("Cycle"),
             names.join(", ")
         )?;
     }
@@ -130,7 +130,7 @@ pub fn print(
         )
     })?;
     if verdict.slice.len() > 1 {
-        writeln!(out, "\n{}", heading("What led to it, backwards"))?;
+        writeln!(out, "\n{}", heading("What led to it, latest first"))?;
         for step in &verdict.slice {
             writeln!(
                 out,
@@ -172,7 +172,7 @@ pub fn write_now(
         .map(|(other, _)| name(&other.who))
         .collect();
     if !others.is_empty() {
-        writeln!(out, "\nOthers that wait: {}", others.join(", "))?;
+        writeln!(out, "\nOther waiting threads: {}", others.join(", "))?;
     }
     out.flush()
 }
@@ -303,9 +303,9 @@ fn write_open(
         write_question(out, paint, question, defaults)?;
     }
     for hint in &verdict.hints {
-        let heading = paint.text(Colour::Heading, "To find out");
+        let heading = paint.text(Colour::Heading, "Hint");
         writeln!(out, "\n{heading}  {}", format::printable(&hint.text))?;
-        writeln!(out, "             {}", format::printable(&hint.how))?;
+        writeln!(out, "      {}", format::printable(&hint.how))?;
     }
     Ok(())
 }
@@ -339,7 +339,7 @@ fn write_steps(
                 .collect();
             let more = match step.stack_end {
                 _ if step.stack.len() > MOST_FRAMES => " < ...".to_owned(),
-                Some(end) => format!(" < ... (not known further out: {end})"),
+                Some(end) => format!(" < ... (outer frames unknown: {end})"),
                 None => String::new(),
             };
             let joined = shown.join(" < ");
@@ -400,11 +400,7 @@ fn write_baseline(
     writeln!(
         out,
         "\n{heading}\n  {} {place}; the one at {} took {} instead of {}",
-        format::things(
-            baseline.found as u64,
-            "wait like the longest",
-            "waits like the longest"
-        ),
+        format::things(baseline.found as u64, "similar wait", "similar waits"),
         format::moment(baseline.start_ns),
         format::duration(baseline.duration_ns),
         format::duration(baseline.now_ns),

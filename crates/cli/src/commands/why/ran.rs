@@ -2,9 +2,9 @@
 //!
 //! Shares are rounded to whole percents: samples do not tell more.
 
-use crate::format;
 use crate::output::{Colour, Paint};
 use hangdog_diagnose::verdict::{Common, EarlyEnds, FunctionShare, Ran};
+use hangdog_report::format;
 use std::io::{self, Write};
 
 /// So many functions are shown, those with a share of their own first; JSON has more.
@@ -24,17 +24,17 @@ pub fn print(out: &mut impl Write, paint: &Paint, ran: &Ran) -> io::Result<()> {
     match (&ran.common, ran.samples) {
         (_, 0) => writeln!(
             out,
-            "  {name} ran {time}; no sample tells in which functions"
+            "  {name} ran {time}; no samples show in which functions"
         )?,
         (None, _) => writeln!(
             out,
-            "  {name} ran {time}; no function is on most of the samples"
+            "  {name} ran {time}; no function is in most of the samples"
         )?,
         (Some(common), _) => writeln!(out, "  {name} ran {time}: {}", in_common(common))?,
     }
     if let Some(begun) = &ran.begun {
         let at = format::moment(begun.at_ns);
-        writeln!(out, "  begun at {at}: {}", format::printable(&begun.text))?;
+        writeln!(out, "  started at {at}: {}", format::printable(&begun.text))?;
     }
     let Some(error) = ran.share_error else {
         return Ok(());
@@ -109,11 +109,7 @@ fn print_functions(out: &mut impl Write, ran: &Ran) -> io::Result<()> {
         row(&percent(others), "", "other functions")?;
     }
     if ran.unknown > 0.0 {
-        row(
-            &percent(ran.unknown),
-            "",
-            "not known: no stack, or no module",
-        )?;
+        row(&percent(ran.unknown), "", "unknown: no stack, or no module")?;
     }
     Ok(())
 }
@@ -149,7 +145,7 @@ fn early_ends(ends: &[EarlyEnds]) -> Option<String> {
         })
         .collect();
     Some(format!(
-        "{} of the stacks may lack outer functions ({}): totals can be more than shown",
+        "{} of the stacks may lack outer functions ({}): totals may be higher than shown",
         percent(share),
         kinds.join(", ")
     ))

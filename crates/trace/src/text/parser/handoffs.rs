@@ -11,7 +11,7 @@ use crate::words::{Context, DescriptorKind, HandoffKind, HandoffStep, LastTransf
 impl Parser {
     pub(super) fn handoff(&mut self, ts: u64, cpu: u16, words: &mut Words<'_>) -> Parsed<()> {
         let thread = self.thread(words)?;
-        let kind = word_of(HandoffKind::ALL, words.next("what was handed over")?)?;
+        let kind = word_of(HandoffKind::ALL, words.next("the kind of async work")?)?;
         let step = word_of(HandoffStep::ALL, words.next("the step")?)?;
         let known = ["key", "object", "other", "work", "detail", "in"];
         let options = words.options(&known)?;

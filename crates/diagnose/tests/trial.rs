@@ -1,0 +1,231 @@
+//! What somebody who did not know the diagnosis made freeze, and what it first took for the cause: each
+//! as a trace small enough to read, with the cause that it was made with.
+
+mod support;
+
+use hangdog_diagnose::Class;
+use support::*;
+
+const PLAYER: &str = "
+    process player 100
+    thread player player 100
+    thread decoder player 101
+    thread audio player 102
+";
+const SEMAPHORE: &str =
+    "sleeping futex op=wait object=futex:0x10 stack=__new_sem_wait_slow;present_frame";
+
+/// The decoder gives a semaphore six times, every 10 ms, and exits at 62 ms. The player waits on, for
+/// good; a third thread that naps is not to blame. From 70 ms on all time is the decoder's, which had
+/// exited.
+#[test]
+fn a_partner_that_exited_is_missed() {
+    let mut text = format!("{PLAYER}0 cpu0 switch idle -> player\n0 cpu1 switch idle -> decoder\n");
+    for turn in 0..6 {
+        let at = 1 + 10 * turn;
+        text += &format!(
+            "{at}ms cpu0 switch player -> idle {SEMAPHORE}
+            {}ms cpu1 wake decoder -> player futex op=wake object=futex:0x10 stack=sem_post;decode
+            {}us cpu0 switch idle -> player\n",
+            at + 9,
+            (at + 9) * 1000 + 10
+        );
+    }
+    text += &format!(
+        "61ms cpu0 switch player -> idle {SEMAPHORE}
+        62ms exit decoder 0
+        62ms cpu1 switch decoder -> audio dead\n"
+    );
+    for at in (70..600).step_by(20) {
+        text += &format!(
+            "{at}ms cpu1 switch audio -> idle sleeping nanosleep arg=19ms stack=nanosleep;play
+            {}ms cpu1 wake idle -> audio in=timer
+            {}us cpu1 switch idle -> audio\n",
+            at + 19,
+            (at + 19) * 1000 + 10
+        );
+    }
+    let recording = record(&format!("{text}end 600ms"));
+    let verdict = explain(&recording, "player", 70_000..600_000);
+    assert_eq!(
+        (verdict.root.who.tid, verdict.root.class),
+        (101, Class::LongWait)
+    );
+    assert_eq!(of_thread(&verdict, 101, "exited"), 530_000);
+    assert!(
+        verdict.sentence.contains("player/decoder exited"),
+        "{}",
+        verdict.sentence
+    );
+}
+
+/// Two programs talk by pipes, each in turn, until both wait for the other. A harness then ends one of
+/// them by a signal, which brings it nothing: its killer is not the cause, even where the thread lives on
+/// for a while.
+#[test]
+fn who_ends_a_hung_program_is_not_the_cause() {
+    let recording = record(
+        "process convert 100
+        thread convert convert 100
+        process harness 200
+        thread harness harness 200
+        0 cpu0 switch idle -> convert
+        0 cpu1 switch idle -> harness
+        1ms cpu0 switch convert -> idle sleeping write object=pipe:5 stack=write;run
+        2ms cpu1 switch harness -> idle sleeping nanosleep arg=497ms stack=nanosleep;hold
+        499ms cpu1 wake idle -> harness in=timer
+        499ms cpu1 switch idle -> harness
+        500ms cpu1 wake harness -> convert kill arg=15
+        500ms cpu0 switch idle -> convert
+        560ms exit convert 15
+        560ms cpu0 switch convert -> idle dead
+        end 600ms",
+    );
+    let verdict = explain(&recording, "convert", 1_000..500_000);
+    assert_ne!(verdict.root.who.tid, 200, "{}", verdict.sentence);
+}
+
+/// The kernel closes the pipe of a process that ends where the last of its threads dies, which had slept
+/// on a futex. What the reader waited for is the first thread, which computed.
+#[test]
+fn the_end_of_a_process_is_its_first_threads() {
+    let text = format!(
+        "process tee 100
+        thread tee tee 100
+        process node 200
+        thread node node 200
+        thread inspector node 201
+        0 cpu0 switch idle -> tee
+        0 cpu1 switch idle -> node
+        0 cpu2 switch idle -> inspector
+        1ms cpu0 switch tee -> idle sleeping read object=pipe:5 stack=read
+        1ms cpu2 switch inspector -> idle sleeping futex op=wait object=futex:0x10 stack=uv_sem_wait
+        {}
+        400ms exit node 0
+        400ms cpu1 wake node -> inspector exit_group
+        400ms cpu1 switch node -> idle dead
+        400ms cpu2 switch idle -> inspector
+        400.1ms cpu2 wake inspector -> tee futex
+        400.2ms exit inspector 0
+        400.2ms cpu2 switch inspector -> idle dead
+        400.3ms cpu0 switch idle -> tee
+        end 500ms",
+        samples(1, "node", 2..399, "build;main")
+    );
+    let verdict = explain(&record(&text), "tee", 1_000..400_300);
+    assert_eq!(
+        (verdict.root.who.tid, verdict.root.class),
+        (200, Class::LongRunning)
+    );
+    assert_eq!(verdict.root.function.as_deref(), Some("build"));
+}
+
+/// A debugger stops a program and lets it go on after its own script slept.
+#[test]
+fn a_debugger_had_stopped_it() {
+    let recording = record(
+        "process quotes 100
+        thread quotes quotes 100
+        process gdb 200
+        thread gdb gdb 200
+        0 cpu0 switch idle -> quotes
+        0 cpu1 switch idle -> gdb
+        1ms cpu0 switch quotes -> idle stopped
+        2ms cpu1 switch gdb -> idle sleeping nanosleep arg=398ms stack=nanosleep;script
+        400ms cpu1 wake idle -> gdb in=timer
+        400ms cpu1 switch idle -> gdb
+        400ms cpu1 wake gdb -> quotes ptrace
+        400ms cpu0 switch idle -> quotes
+        end 500ms",
+    );
+    let verdict = explain(&recording, "quotes", 1_000..400_000);
+    assert_eq!(verdict.root.who.tid, 200, "{}", verdict.sentence);
+    assert_eq!(way(&verdict)[0], ("quotes", "holder"));
+}
+
+/// A thread that computes and shares its CPU evenly with others had its share: what it computes is the
+/// cause. It runs 4 ms of each 9, and waits 5 ms for its turn.
+#[test]
+fn a_fair_share_of_a_cpu_is_no_starvation() {
+    let mut text = String::from(
+        "process php 100
+        thread php php 100
+        process cc 200
+        thread cc cc 200
+        0 cpu0 switch idle -> php\n",
+    );
+    for turn in 0..40 {
+        let at = 9 * turn;
+        text += &format!(
+            "{}ms cpu0 switch php -> cc preempted\n{}ms cpu0 switch cc -> php preempted\n",
+            at + 4,
+            at + 9
+        );
+        text += &format!("{}ms cpu0 sample php stack=render;main\n", at + 2);
+    }
+    let verdict = explain(&record(&format!("{text}end 400ms")), "php", 0..360_000);
+    assert_eq!(
+        (verdict.root.who.tid, verdict.root.class),
+        (100, Class::LongRunning)
+    );
+    assert_eq!(verdict.root.function.as_deref(), Some("render"));
+    assert!((verdict.root.share - 4.0 / 9.0).abs() < 1e-6);
+}
+
+/// `record -- sleep 1` asks what else went on: the sleep is the recording's clock. A program of the
+/// user's that sleeps as long is a problem.
+#[test]
+fn the_clock_of_a_recording_has_no_problem() {
+    let text = |name: &str| {
+        format!(
+            "process hangdog 50
+            thread hangdog hangdog 50
+            process {name} 100
+            0 cpu0 switch idle -> hangdog
+            1ms fork hangdog -> command {name} 100
+            1ms cpu0 wake hangdog -> command fork new
+            1ms exec command /bin/{name}
+            1ms cpu0 switch hangdog -> command sleeping wait4 arg=100
+            2ms cpu0 switch command -> idle sleeping nanosleep arg=998ms stack=nanosleep;main
+            1s cpu0 wake idle -> command in=timer
+            1s cpu0 switch idle -> command
+            1001ms exit command 0
+            1001ms cpu0 switch command -> hangdog dead
+            end 1002ms"
+        )
+    };
+    let found = |name: &str| {
+        let mut recording = record(&text(name));
+        recording.recorder = Some(50);
+        problems(&recording, Some(100))
+    };
+    assert_eq!(found("sleep"), []);
+    assert!(!found("app").is_empty());
+}
+
+/// A client and its server in one process, begun before the recording: the handler was asked, and waits
+/// for a queue that nobody serves any more. That its client could hold a lock makes no circle.
+#[test]
+fn a_queue_that_nobody_serves_is_no_circle() {
+    for queue in ["get", "Condition.wait;Queue.get"] {
+        let recording = record(&format!(
+            "process app 100
+        thread main app 100
+        thread handler app 101
+        0 socket app object=inet:1 local=127.0.0.1:5000 remote=127.0.0.1:80
+        0 socket app object=inet:2 local=127.0.0.1:80 remote=127.0.0.1:5000
+        0 socket app object=inet:3 local=127.0.0.1:80
+        0 open app object=inet:1 last=sent
+        0 open app object=inet:2 last=received
+        0 open app object=inet:3 kind=listener
+        0 cpu0 switch idle -> main
+        0 cpu1 switch idle -> handler
+        1ms cpu1 switch handler -> idle sleeping futex arg=128 object=futex:0x1 stack=sem_wait;PyThread_acquire_lock_timed;{queue};handle
+        1ms cpu0 switch main -> idle sleeping recvfrom object=inet:1 stack=recv;ask
+        end 3s"
+        ));
+        let verdict = explain(&recording, "main", 1_000..3_000_000);
+        assert_eq!(verdict.root.who.tid, 101, "{}", verdict.sentence);
+        assert_ne!(verdict.root.class, Class::Circular, "{}", verdict.sentence);
+    }
+}

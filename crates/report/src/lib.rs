@@ -1,0 +1,28 @@
+//! A trace opened, and its answers as values that serialise.
+//!
+//! [`Case`] holds what was read of a trace; every answer is made of it: the list of problems and
+//! the verdicts ([`answers`]), a thread's story ([`story`]), where each thread's time went
+//! ([`threads`]), weighted stacks ([`folds`]). Some bring their text form along. The command
+//! prints them, the server sends them.
+//!
+//! It knows no terminal and no HTTP, and links nothing that records.
+
+pub mod answers;
+pub mod answers_file;
+pub mod case;
+pub mod describe;
+pub mod folds;
+pub mod format;
+pub mod instant;
+pub mod loss;
+pub mod range;
+pub mod samples;
+pub mod select;
+pub mod story;
+pub mod threads;
+pub mod units;
+pub mod wait;
+pub mod which;
+
+pub use case::{Case, Loading, Recording};
+pub use loss::Loss;

@@ -1,0 +1,184 @@
+//! Which problem of a trace a person means.
+
+use crate::case::Recording;
+use crate::format;
+use crate::select::{self, Bounds, NothingFound, Window};
+use anyhow::{Result, bail};
+use hangdog_diagnose::problem::Scope;
+use hangdog_diagnose::verdict::{Class, Verdict};
+use hangdog_diagnose::{Problem, problem, whole};
+use hangdog_graph::Evidence;
+use hangdog_trace::Meta;
+use hangdog_trace::ids::Utid;
+
+/// What a person names, as far as they do.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Wanted<'a> {
+    /// A number among the problems, from 1, the worst.
+    pub problem: Option<u32>,
+    /// A thread: tid, name, or process/thread.
+    pub thread: Option<&'a str>,
+    /// A process: pid, name, or how the name begins.
+    pub process: Option<&'a str>,
+    /// When.
+    pub window: Bounds,
+}
+
+impl Wanted<'_> {
+    /// Whether it is left open.
+    pub fn is_open(&self) -> bool {
+        let is_named = self.problem.is_some() || self.thread.is_some() || self.process.is_some();
+        !is_named && self.window == Bounds::default()
+    }
+}
+
+/// A problem that a person named was felt.
+fn named(problem: &Problem) -> Problem {
+    Problem {
+        felt: problem.felt.max(1.0),
+        ..problem.clone()
+    }
+}
+
+/// The recorded command's run, if there is one and it is what to explain: because the user asks
+/// for it by `--whole`, or left it open where none of the `problems` stands out.
+///
+/// # Errors
+/// It is asked for, and the trace is not of a command.
+pub fn whole_run(
+    wanted: &Wanted<'_>,
+    is_asked_for: bool,
+    evidence: &Evidence<'_>,
+    meta: &Meta,
+    problems: &[Problem],
+) -> Result<Option<Problem>> {
+    let run = meta
+        .command_tid
+        .and_then(|tid| whole::run_of(evidence, tid));
+    match run {
+        None if is_asked_for => {
+            bail!("this trace was not recorded with a command; use hangdog record -- COMMAND")
+        }
+        Some(run) if is_asked_for => Ok(Some(run)),
+        run => {
+            let is_clock = |tid| whole::is_clock(evidence, tid);
+            let run = run.filter(|_| !meta.command_tid.is_some_and(is_clock));
+            Ok(run.filter(|run| wanted.is_open() && !whole::stands_out(problems, run)))
+        }
+    }
+}
+
+/// The worst problem of a process; where it has none, the life of its first thread.
+fn of_process(
+    selector: &str,
+    evidence: &Evidence<'_>,
+    recording: &Recording,
+    window: Window,
+) -> Result<Problem> {
+    let processes = select::processes(&recording.threads, selector)?;
+    let is_meant = |thread| processes.contains(&recording.threads.thread(thread).upid);
+    let scope = Scope::of(recording.trace.meta());
+    let within =
+        |problem: &Problem| problem.window.start < window.to && window.from < problem.window.end;
+    let mut own = problem::find_of(evidence, scope, is_meant).into_iter();
+    if let Some(worst) = own.find(within) {
+        return Ok(worst);
+    }
+    let threads = || {
+        recording
+            .timeline
+            .threads()
+            .filter(|&thread| is_meant(thread))
+    };
+    let is_main = |&thread: &Utid| recording.threads.thread(thread).is_main();
+    let Some(first) = threads().find(is_main).or_else(|| threads().next()) else {
+        return Err(
+            NothingFound::new(format!("'{selector}' has no activity in this trace")).into(),
+        );
+    };
+    let life = recording.timeline.life(first);
+    let part = window.from.max(life.start)..window.to.min(life.end);
+    Ok(Problem::picked(first, part))
+}
+
+/// What to explain: what the user named, or the worst of the `problems` that were found; with its
+/// number among them.
+///
+/// # Errors
+/// An empty window, or [`NothingFound`].
+pub fn choose(
+    wanted: &Wanted<'_>,
+    evidence: &Evidence<'_>,
+    recording: &Recording,
+    problems: &[Problem],
+) -> Result<(Problem, Option<usize>)> {
+    let window = Window::new(wanted.window, recording.timeline.end())?;
+    if let Some(selector) = wanted.thread {
+        let thread = select::thread(&recording.threads, &recording.timeline, window, selector)?;
+        let life = recording.timeline.life(thread);
+        let part = window.from.max(life.start)..window.to.min(life.end);
+        // A part of a thread's life is explained as it is; of a whole life, its worst problem.
+        let asked_for_part = wanted.window != Bounds::default();
+        if !asked_for_part {
+            let listed = problems.iter().position(|problem| problem.thread == thread);
+            if let Some(at) = listed {
+                return Ok((named(&problems[at]), Some(at + 1)));
+            }
+            let scope = Scope::of(recording.trace.meta());
+            let own = problem::find_of(evidence, scope, |other| other == thread);
+            if let Some(worst) = own.into_iter().next() {
+                return Ok((named(&worst), None));
+            }
+        }
+        return Ok((Problem::picked(thread, part), None));
+    }
+    if let Some(selector) = wanted.process {
+        return Ok((of_process(selector, evidence, recording, window)?, None));
+    }
+    let within =
+        |problem: &&Problem| problem.window.start < window.to && window.from < problem.window.end;
+    let mut candidates = problems
+        .iter()
+        .enumerate()
+        .filter(|(_, problem)| within(problem));
+    let number = wanted.problem.unwrap_or(1) as usize;
+    match candidates.nth(number - 1) {
+        Some((at, problem)) if wanted.is_open() => Ok((problem.clone(), Some(at + 1))),
+        Some((at, problem)) => Ok((named(problem), Some(at + 1))),
+        None if problems.is_empty() => Err(NothingFound::new(
+            "no problems found: no thread waited, ran or was runnable for much longer than usual; \
+             hangdog threads shows what each did",
+        )
+        .into()),
+        None => {
+            let count = format::things(problems.len() as u64, "problem was", "problems were");
+            Err(NothingFound::new(format!("{count} found; there is no number {number}")).into())
+        }
+    }
+}
+
+/// So many problems behind the worst are tried, where it is not known what caused that.
+const ALTERNATIVES: usize = 5;
+
+/// Whether a verdict names a root with some confidence: of two problems a person is told the one that
+/// they can act on first.
+fn is_convincing(verdict: &Verdict) -> bool {
+    const LEAST: f64 = 0.15;
+    verdict.root.class != Class::Unknown && verdict.root.confidence >= LEAST
+}
+
+/// Of the `problems` behind the worst, whose `verdict` does not convince, the first with a verdict
+/// that does: its index, and that verdict. None if the worst's convinces, or no other's.
+pub fn more_convincing(
+    verdict: &Verdict,
+    problems: &[Problem],
+    explain: impl Fn(&Problem) -> Verdict,
+) -> Option<(usize, Verdict)> {
+    if is_convincing(verdict) {
+        return None;
+    }
+    let others = problems.iter().enumerate().skip(1).take(ALTERNATIVES);
+    others
+        .map(|(at, problem)| (at, explain(problem)))
+        .find(|(_, verdict)| is_convincing(verdict))
+}

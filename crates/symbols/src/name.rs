@@ -1,0 +1,93 @@
+//! What a place in code is called.
+
+use std::path::Path;
+
+use serde::{Deserialize, Serialize};
+
+/// A function at a place in code.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Name {
+    /// The function, demangled.
+    pub function: String,
+    /// Offset of the place from the function's start, bytes.
+    pub offset: u64,
+    /// Source as file:line; empty if not known.
+    pub source: String,
+    /// The kernel module that it is in, in brackets; empty for none.
+    pub kernel_module: String,
+}
+
+/// The functions at a place: first the one whose code it is, then those inlined, inwards. None:
+/// the place has no name.
+pub(crate) type Names = Vec<Name>;
+
+impl Name {
+    /// From what a just-in-time compiler calls a piece of its code. V8 writes the kind of code,
+    /// how well it is optimised, the function, and where it is defined:
+    /// `JS:*render /app/page.js:10:5`.
+    pub(crate) fn of_jit(text: &str, offset: u64) -> Name {
+        let script = ["JS:", "LazyCompile:", "Function:", "Script:", "Eval:"];
+        let of_script = script.iter().find_map(|kind| text.strip_prefix(kind));
+        let defined = of_script.and_then(|rest| rest.rsplit_once(' '));
+        match defined {
+            Some((function, place)) if place.contains(':') => {
+                let function = function.trim_start_matches(['~', '^', '*', '+']);
+                let function = match function {
+                    "" => "(anonymous)",
+                    known => known,
+                };
+                // The last number is the column.
+                let source = place.rsplit_once(':').map_or(place, |(source, _)| source);
+                Name {
+                    function: function.to_owned(),
+                    offset,
+                    source: source.to_owned(),
+                    kernel_module: String::new(),
+                }
+            }
+            _ => Name {
+                function: text.to_owned(),
+                offset,
+                ..Name::default()
+            },
+        }
+    }
+}
+
+/// A source line as reports print it.
+pub(crate) fn source_line(path: &Path, line: Option<u32>) -> String {
+    match line {
+        Some(line) => format!("{}:{line}", path.display()),
+        None => path.display().to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A JavaScript function is told from its kind, its optimisation and its place; what has
+    /// another form stays as it is.
+    #[test]
+    fn jit_names_are_taken_apart() {
+        let parts = |text| {
+            let name = Name::of_jit(text, 3);
+            assert_eq!(name.offset, 3);
+            (name.function, name.source)
+        };
+        for (text, function, source) in [
+            ("JS:*render /app/page.js:10:5", "render", "/app/page.js:10"),
+            ("LazyCompile:~get a /b c.js:1:2", "get a /b", "c.js:1"),
+            ("JS:^ file:///x.mjs:7:1", "(anonymous)", "file:///x.mjs:7"),
+            ("Builtin:ArrayMap", "Builtin:ArrayMap", ""),
+            ("JS:odd", "JS:odd", ""),
+            ("LMain;::work", "LMain;::work", ""),
+        ] {
+            assert_eq!(
+                parts(text),
+                (function.to_owned(), source.to_owned()),
+                "{text}"
+            );
+        }
+    }
+}
