@@ -19,7 +19,7 @@ ROUND_TRIP = 0.5
 class Pair:
     """A figure of hangdog's, at a place of its curve, and what should be like it.
 
-    `times` makes one of the tool's units one of hangdog's: half a round trip is a hand-over. Rates
+    `times` makes one of the tool's units one of hangdog's: half a round trip is a context switch. Rates
     are made into times by `amount`, bytes."""
 
     figure: str

@@ -123,7 +123,7 @@ class Flight(Hangdog):
         )
         with contextlib.ExitStack() as stack:
             stack.callback(flight.kill)
-            if not any("flying" in line for line in flight.stderr):
+            if not any("recording into" in line for line in flight.stderr):
                 raise Failure(f"{self.name}: it does not fly")
             subprocess.run(words, check=True)
             subprocess.run(

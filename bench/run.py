@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 """Measures what recording costs: each benchmark under each recorder, in turn, round after round.
 
-Within a round every recorder meets the machine in the same mood, so ratios are taken within rounds
+Within a round every recorder meets the machine at the same frequency, so ratios are taken within rounds
 and their median is told, with the least and the greatest. CPU time is the benchmark's own, user and
 system; hooks that run while a CPU is idle or in an interrupt are in no process's time, which is
-why the time of an operation stands beside it. What the recorder's own process takes is told apart.
+why the time of an operation stands beside it. What the recorder's own process takes is distinguished.
 """
 
 import argparse
@@ -23,6 +23,7 @@ import graph
 import numbers_compare
 import recorders
 import servers
+import suites
 import workloads
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
@@ -152,8 +153,9 @@ def parse_arguments():
     parser.add_argument("--peers", action="store_true", help="perf record beside hangdog")
     parser.add_argument(
         "--only",
-        choices=("cost", "servers", "why", "graph", "save", "numbers"),
-        help="only what recording costs (`servers`: those under load), the answer, the graph, the"
+        choices=("cost", "servers", "suites", "why", "graph", "save", "numbers"),
+        help="only what recording costs (`servers`: those under load; `suites`:"
+        " disks and a browser), the answer, the graph, the"
         " saving of a desktop's trace, or `hangdog numbers` beside other tools",
     )
     parser.add_argument("--workload", default="", metavar="TEXT", help="only those named so")
@@ -193,6 +195,10 @@ def main():
                 )
                 servers.show(result["servers"])
                 result["failures"] += result["servers"]["failures"]
+            if args.only in (None, "suites"):
+                result["suites"] = suites.measure(hangdog, directory, args.rounds, args.workload)
+                suites.show(result["suites"])
+                result["failures"] += result["suites"]["failures"]
             if args.only in (None, "why"):
                 result["why"] = answer.measure(hangdog, directory, events)
                 answer.show(result["why"])

@@ -221,7 +221,7 @@ def forms(hangdog, peers):
     record = [hangdog, "record", "-o", "DIR/trace.hang"]
     flight = {"HANGDOG_SOCKET": "DIR/socket"}
     found = [
-        Beside("flight", [hangdog, "flight"], "flying", flight),
+        Beside("flight", [hangdog, "flight"], "recording into", flight),
         Beside("record", record),
         Beside("record, no stacks", [*record, "--no-stacks"]),
     ]

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Flies for hours beside all that makes a recorder grow: switches without pause, processes, threads
+"""Runs the flight recorder for hours under load that makes it grow: switches without pause, processes, threads
 and containers that come and go, ten thousand threads that live, snapshots, disks that are full,
 clients that say nothing, a recorder that is stopped for a while. Prints what it kept in memory as a
 curve. Fails if memory grows by more than 5 % after the first ten minutes, if a snapshot fails that
@@ -62,7 +62,8 @@ def load(directory):
     """What goes on all the time: names and command lines."""
     spawn = "while :; do for i in 1 2 3; do /bin/true & done; wait; sleep 0.01; done"
     contain = (
-        "n=0; while :; do n=$((n+1)); g=/sys/fs/cgroup/hangdog-soak; mkdir -p $g$n 2>/dev/null; "
+        "g=/sys/fs/cgroup; [ -d $g/cpu ] && g=$g/cpu; g=$g/hangdog-soak; "
+        "n=0; while :; do n=$((n+1)); mkdir -p $g$n 2>/dev/null; "
         "unshare -m -p -f -n sh -c 'echo $$ > '$g$n/cgroup.procs' 2>/dev/null; /bin/true'; "
         "rmdir $g$n 2>/dev/null; sleep 0.5; done"
     )
