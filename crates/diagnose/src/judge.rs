@@ -1,6 +1,6 @@
 //! From blame to verdict: the report on who is to blame most, and by which way that was found.
 
-use hangdog_graph::{Edge, EdgeKind, Evidence, WaitKind};
+use hangdog_graph::{Edge, EdgeKind, Evidence, Wait, WaitKind};
 use hangdog_trace::Yardstick;
 use hangdog_trace::ids::Utid;
 use std::collections::HashMap;
@@ -103,7 +103,7 @@ impl Judge<'_, '_> {
             class: suspect.class,
             kind: suspect.kind,
             function: suspect.function.as_ref(),
-            wait: self.wait_kind(&suspect),
+            wait: self.longest_wait(&suspect),
             starvation: suspect.starvation.as_ref(),
             knot,
             is_open: self.is_open(&suspect),
@@ -264,12 +264,12 @@ impl Judge<'_, '_> {
             .is_some_and(|(_, edge)| edge.kind == EdgeKind::Unknown)
     }
 
-    /// The kind of the longest wait among what the suspect did.
-    fn wait_kind(&self, suspect: &Suspect) -> Option<WaitKind> {
+    /// The longest wait among what the suspect did, if nothing else took longer.
+    fn longest_wait(&self, suspect: &Suspect) -> Option<Wait> {
         let longest = (self.blame.pieces_of(suspect)).max_by_key(|piece| piece.ns());
         longest
             .and_then(|piece| piece.wait.as_ref())
-            .map(|(waiting, _)| waiting.wait.kind)
+            .map(|(waiting, _)| waiting.wait)
     }
 
     fn path(&self, suspect: &Suspect) -> Vec<PathStep> {

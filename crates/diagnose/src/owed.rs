@@ -6,8 +6,8 @@
 
 use hangdog_graph::fore::is_nearly_all;
 use hangdog_graph::owed::{
-    asked_own, is_descendant, is_from_outside, is_lost, is_open, is_own_pipe, may_wait_for_jobs,
-    open_request, peer_of, takes_orders_by_pipe,
+    asked_own, awaits_completions, is_deadlocked, is_descendant, is_from_outside, is_lost, is_open,
+    is_own_pipe, may_be_open, may_wait_for_jobs, open_request, peer_of, takes_orders_by_pipe,
 };
 use hangdog_graph::{Evidence, Mark, Strength, Wait, WaitKind};
 use hangdog_trace::calls::Call;
@@ -20,6 +20,7 @@ use hangdog_trace::words::Left;
 pub(crate) fn owed(evidence: &Evidence<'_>, wait: &Wait, often: bool) -> f64 {
     let is_main = evidence.stands_for_program(wait.thread);
     let object = wait.object(evidence);
+    let process = evidence.threads.thread(wait.thread).upid;
     match wait.kind {
         WaitKind::Lock | WaitKind::Disk | WaitKind::Paging => 1.0,
         WaitKind::Condition if is_main && wait.is_for_own_lock(evidence) => 1.0,
@@ -36,11 +37,14 @@ pub(crate) fn owed(evidence: &Evidence<'_>, wait: &Wait, often: bool) -> f64 {
         // One that only waits for another's end has that to stand for it.
         WaitKind::Condition if evidence.joined_by(wait.thread).is_some() => STREAM,
         WaitKind::Condition if wait.holder.is_some() => HOPED,
+        WaitKind::Condition if is_main && is_deadlocked(evidence, process) => HOPED,
         // Where a thread often waits for a condition, or does nothing else, it waits for work.
         WaitKind::Condition => match is_main && !often {
             true if is_all_it_does(evidence, wait) => ALL_IT_DOES,
             true => HOPED,
             false if is_main && asked_own(evidence, wait) => MAYBE,
+            // A worker that has a task waits for more than work.
+            false if evidence.shows(wait.user_stack(evidence), Mark::Handles) => MAYBE,
             false => IDLE,
         },
         WaitKind::Message | WaitKind::Poll => {
@@ -53,9 +57,10 @@ pub(crate) fn owed(evidence: &Evidence<'_>, wait: &Wait, often: bool) -> f64 {
                     }
                 }
                 (_, Some(Role::Client)) if wait.kind == WaitKind::Poll => {
-                    let is_open = is_open(evidence, object, wait.end);
-                    if is_open {
+                    if is_open(evidence, object, wait.end) {
                         asked_by(evidence, object)
+                    } else if is_main && may_be_open(evidence, object, wait.end) {
+                        HOPED
                     } else {
                         IDLE
                     }
@@ -96,6 +101,7 @@ pub(crate) fn owed(evidence: &Evidence<'_>, wait: &Wait, often: bool) -> f64 {
         // What the child does may be as it should be.
         WaitKind::Child => MAYBE,
         WaitKind::Kernel => match call(evidence, wait) {
+            _ if awaits_completions(evidence, wait) => asked(evidence, wait),
             _ if is_uninterruptible(evidence, wait) => 1.0,
             Some(Call::Connect) => 1.0,
             Some(Call::Read | Call::Receive | Call::Poll) => IDLE,

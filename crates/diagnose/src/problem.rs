@@ -20,7 +20,7 @@ mod request;
 mod starter;
 
 use hangdog_graph::belief::is_missed;
-use hangdog_graph::owed::ancestors;
+use hangdog_graph::owed::{ancestors, is_descendant};
 use hangdog_graph::{Evidence, WaitKind};
 use hangdog_trace::Meta;
 use hangdog_trace::ids::{Upid, Utid};
@@ -206,26 +206,31 @@ pub fn find_of(
                 .is_some_and(|known| !known.is_kernel() && Some(known.tid) != clock)
         })
         .collect();
-    let mut problems: Vec<Problem> = threads
-        .into_par_iter()
-        .flat_map_iter(|thread| of_thread(evidence, &family, thread))
-        .collect();
-    problems.extend(input::find(evidence, &family));
-    problems.extend(request::find(evidence, &family));
-    problems.extend(kept_out::find(evidence, &family));
     let recorder = (evidence.threads.iter())
         .find(|thread| Some(thread.pid) == scope.recorder_pid)
         .map(|thread| thread.upid);
-    let name = |process: Upid| evidence.threads.process(process).name.as_str();
-    problems.retain(|problem| {
-        let process = evidence.threads.thread(problem.thread).upid;
-        let is_recorder = Some(name(process)) == recorder.map(name) && !family.has(process);
-        is_asked_for(problem.thread) && !is_recorder
-    });
     let makers: Vec<Upid> = recorder
         .into_iter()
         .flat_map(|recorder| ancestors(evidence, recorder))
         .collect();
+    let mut problems: Vec<Problem> = threads
+        .into_par_iter()
+        .flat_map_iter(|thread| of_thread(evidence, &family, &makers, thread))
+        .collect();
+    problems.extend(input::find(evidence, &family));
+    problems.extend(request::find(evidence, &family));
+    problems.extend(kept_out::find(evidence, &family));
+    let name = |process: Upid| evidence.threads.process(process).name.as_str();
+    // Its own processes, and those of another recorder.
+    let is_recorder = |process: Upid| {
+        recorder.is_some_and(|recorder| {
+            name(process) == name(recorder) || is_descendant(evidence, process, recorder)
+        })
+    };
+    problems.retain(|problem| {
+        let process = evidence.threads.thread(problem.thread).upid;
+        is_asked_for(problem.thread) && (family.has(process) || !is_recorder(process))
+    });
     for problem in &mut problems {
         let process = evidence.threads.thread(problem.thread).upid;
         if makers.contains(&process) {
@@ -269,7 +274,14 @@ enum Doing {
     Busy,
 }
 
-fn of_thread(evidence: &Evidence<'_>, family: &Family, thread: Utid) -> Vec<Problem> {
+/// The problems of a thread; `makers` started the recorder.
+fn of_thread(
+    evidence: &Evidence<'_>,
+    family: &Family,
+    makers: &[Upid],
+    thread: Utid,
+) -> Vec<Problem> {
+    let is_maker = makers.contains(&evidence.threads.thread(thread).upid);
     let life = evidence.timeline.life(thread);
     let mut finder = Finder::default();
     each_stretch(evidence, thread, life, |stretch| match stretch {
@@ -319,6 +331,8 @@ fn of_thread(evidence: &Evidence<'_>, family: &Family, thread: Utid) -> Vec<Prob
                     };
                     let felt = family.felt_wait(evidence, &wait, owed);
                     match owed::lasts_all_along(evidence, &wait) {
+                        // It waits for the recording to end.
+                        true if is_maker && wait.kind == WaitKind::Child => (0.0, 0.0),
                         true => (felt, felt * ALL_ALONG),
                         false => (felt, felt),
                     }

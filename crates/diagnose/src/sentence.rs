@@ -1,6 +1,6 @@
 //! The verdict in one sentence.
 
-use hangdog_graph::{Evidence, WaitKind};
+use hangdog_graph::{Evidence, Wait, WaitKind, owed};
 use hangdog_trace::ids::Utid;
 
 use crate::blame::{BlameKind, Knot};
@@ -19,8 +19,8 @@ pub(crate) struct Facts<'a, 'e> {
     pub class: Class,
     pub kind: BlameKind,
     pub function: Option<&'a Function>,
-    /// The kind of the longest wait that the culprit is blamed for.
-    pub wait: Option<WaitKind>,
+    /// The longest wait that the culprit is blamed for.
+    pub wait: Option<Wait>,
     pub starvation: Option<&'a Starvation>,
     pub knot: Option<&'a Knot>,
     /// Nothing names who should have ended the wait that it comes down to.
@@ -118,6 +118,12 @@ pub(crate) fn of(facts: &Facts<'_, '_>) -> String {
                 "{head}: {who} {was} runnable{doing} while other threads {held} the CPUs{share}."
             )
         }
+        (Class::Unknown, ..) if facts.now.is_none() && is_deadlocked(facts) => format!(
+            "{head}: each thread of {} waits for a lock, a condition or another of them, so that none \
+             is left to wake one; the chain of waits ends at {who}{}.",
+            name(facts.culprit),
+            within(facts)
+        ),
         (Class::Unknown, ..) if facts.now.is_some() => {
             format!("{head}: the trace does not show for whom.")
         }
@@ -144,6 +150,12 @@ pub(crate) fn of(facts: &Facts<'_, '_>) -> String {
     }
 }
 
+/// Whether no thread of the culprit's process is left that could end its wait.
+fn is_deadlocked(facts: &Facts<'_, '_>) -> bool {
+    let process = facts.evidence.threads.thread(facts.culprit).upid;
+    owed::is_deadlocked(facts.evidence, process)
+}
+
 /// The culprit's function, as the end of a phrase.
 fn within(facts: &Facts<'_, '_>) -> String {
     match facts.function {
@@ -159,6 +171,9 @@ fn reason(facts: &Facts<'_, '_>) -> String {
     let within = within(facts);
     if facts.class == Class::RepeatedYield {
         return format!("polled{within}, yielding or sleeping briefly in between");
+    }
+    if let Some(gate) = facts.wait.and_then(|wait| wait.gate(facts.evidence)) {
+        return format!("{}{within}", gate.text());
     }
     match facts.kind {
         BlameKind::Run => match facts.function {
@@ -176,10 +191,13 @@ fn reason(facts: &Facts<'_, '_>) -> String {
         BlameKind::Runnable => "waited for a CPU".to_owned(),
         BlameKind::Interrupt => "was interrupted".to_owned(),
         BlameKind::Lock => format!("waited for a lock{within}"),
+        BlameKind::Message if facts.wait.is_some_and(|wait| wait.kind == WaitKind::Device) => {
+            format!("waited for input from a terminal or device{within}")
+        }
         BlameKind::Message => format!("waited for a message from outside the trace{within}"),
         BlameKind::Disk => format!("waited for the disk{within}"),
         BlameKind::Network => format!("waited for the network{within}"),
-        BlameKind::Timer => match facts.wait {
+        BlameKind::Timer => match facts.wait.map(|wait| wait.kind) {
             Some(WaitKind::Sleep) => format!("slept{within}"),
             Some(WaitKind::Timer) => format!("waited for a timer{within}"),
             Some(_) => format!("waited{within} until a timeout"),

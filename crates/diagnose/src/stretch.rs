@@ -187,8 +187,17 @@ impl Joiner<'_, '_> {
             }
             (a, b) => a == b,
         };
+        // In one call, or in one page fault, the kernel may wait for several things.
+        let kind = |part: &Part| Wait::new(self.evidence, self.thread, &part.whole).kind;
+        let is_for_kernel =
+            |kind| matches!(kind, WaitKind::Kernel | WaitKind::Disk | WaitKind::Paging);
+        let same_kind = || {
+            let (last, now) = (kind(last), kind(part));
+            last == now || !is_for_kernel(last) && !is_for_kernel(now)
+        };
         self.evidence.may_be_one_place(before, now)
             && same_object
+            && same_kind()
             && !self.has_got_it(last, before)
             && (self.is_one_request(last, before)
                 || self.caused_nothing(last.whole.end, part.whole.start))

@@ -43,7 +43,10 @@ pub fn classify(evidence: &Evidence<'_>, wait: &Wait, row: usize) -> (Kind, Stre
             (Kind::Message, Strong, Source::Thread(wakes.waker[row]))
         }
         Context::Softirq if names::NETWORK_SOFTIRQS.contains(&vector) => {
-            (Kind::Network, Strong, Source::Network)
+            match sender(evidence, wait, row) {
+                Some(sender) => (Kind::Message, Strong, Source::Thread(sender)),
+                None => (Kind::Network, Strong, Source::Network),
+            }
         }
         Context::Softirq if names::BLOCK_SOFTIRQS.contains(&vector) => {
             (Kind::Disk, Strong, Source::Disk)
@@ -56,6 +59,23 @@ pub fn classify(evidence: &Evidence<'_>, wait: &Wait, row: usize) -> (Kind, Stre
             (Kind::Interrupt, Weak, Source::Device(vector))
         }
     }
+}
+
+/// Who sent the packet that ended a wait, where that was sent on this machine and delivered only after
+/// the sender's call: what the woken thread reads first came from there.
+fn sender(evidence: &Evidence<'_>, wait: &Wait, row: usize) -> Option<Utid> {
+    /// So soon the woken thread reads.
+    const SOON_NS: u64 = 10_000_000;
+    /// A send that delivers what it sent returns so soon after that.
+    const CALL_NS: u64 = 100_000;
+    let woken = evidence.wakes.ts[row];
+    let object = evidence.received(wait.thread, woken, woken.saturating_add(SOON_NS))?;
+    let end = evidence.sockets.peer(object)?;
+    let transfers = evidence.transfers;
+    let mut uses = evidence.uses_before(end, woken.saturating_add(CALL_NS));
+    let sent = uses.next().filter(|&row| transfers.sent[row])?;
+    let sender = transfers.thread[sent];
+    (sender != wait.thread).then_some(sender)
 }
 
 /// Whether a thread waits for a lock that is no futex.

@@ -48,4 +48,4 @@ pub use graph::{Arrow, Graph, Origin, Sources};
 pub use marks::Mark;
 pub use message::Messages;
 pub use vertex::{Begin, VertexId, Vertices};
-pub use wait::{Wait, WaitKind};
+pub use wait::{Gate, Wait, WaitKind};

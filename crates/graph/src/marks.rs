@@ -56,27 +56,38 @@ pub enum Mark {
     AsksBus = 1 << 19,
     /// The kernel handles a page fault.
     PageFault = 1 << 20,
-    /// A toolkit has the program handle an event.
+    /// A toolkit or a pool of threads has the program handle an event or a task.
     Handles = 1 << 21,
     /// The kernel waits for a program to allow that a file is opened.
     Permission = 1 << 22,
     /// A semaphore is waited for: who is woken there has got it.
     Semaphore = 1 << 23,
+    /// The kernel waits for a lock of its own.
+    KernelLock = 1 << 24,
+    /// The kernel waits for a lock of which each CPU has a part.
+    PercpuLock = 1 << 25,
+    /// The kernel begins to change a file system.
+    ChangesFiles = 1 << 26,
+    /// The kernel waits until a control group uses less memory.
+    MemoryLimit = 1 << 27,
+    /// The wait is limited in time.
+    Timed = 1 << 28,
 }
 
 /// Marks that one of the innermost few frames shows, by a part of its function's name.
-const INNERMOST: [(Mark, &[&str]); 5] = [
+const INNERMOST: [(Mark, &[&str]); 6] = [
     (Mark::LockWait, names::LOCK_WAIT),
     (Mark::ConditionWait, names::CONDITION_WAIT),
     (Mark::Unlock, names::UNLOCK),
     (Mark::Signal, names::SIGNAL),
     (Mark::Semaphore, names::SEMAPHORE),
+    (Mark::Timed, names::TIMED),
 ];
 /// So many functions are the innermost few.
 const FEW: usize = 6;
 
 /// Marks that any frame shows, by its function's name, or by the start of it.
-const ANYWHERE: [(Mark, &[&str]); 19] = [
+const ANYWHERE: [(Mark, &[&str]); 23] = [
     (Mark::Idle, names::IDLE),
     (Mark::DiskWait, names::DISK_WAIT),
     (Mark::DiskWake, names::DISK_WAKE),
@@ -96,6 +107,10 @@ const ANYWHERE: [(Mark, &[&str]); 19] = [
     (Mark::Setting, names::SETTING),
     (Mark::AsksBus, names::ASKS_BUS),
     (Mark::PageFault, names::PAGE_FAULT),
+    (Mark::KernelLock, names::KERNEL_LOCK),
+    (Mark::PercpuLock, names::PERCPU_LOCK),
+    (Mark::ChangesFiles, names::CHANGES_FILES),
+    (Mark::MemoryLimit, names::MEMORY_LIMIT),
 ];
 
 /// The marks of all stacks, by their rows.

@@ -180,6 +180,11 @@ pub const ASKS: &[&str] = &[
     "mysql_real_query",
     "redisGetReply",
     "getaddrinfo",
+    "__GI_getaddrinfo",
+    "__res_context_send",
+    "__GI___res_context_send",
+    "ma_pvio_read",
+    "ma_net_read",
 ];
 
 /// The function of Python that waits for a lock, also for that of a condition or a queue.
@@ -229,6 +234,43 @@ pub(crate) const FROZEN: &[&str] = &[
 /// Functions of the kernel that handle a page fault, on x86-64 and arm64.
 pub(crate) const PAGE_FAULT: &[&str] = &["exc_page_fault", "do_user_addr_fault", "do_page_fault"];
 
+/// Parts of the names of functions that wait for a limited time.
+pub(crate) const TIMED: &[&str] = &["timedwait", "clockwait", "timedlock", "clocklock"];
+
+/// Functions of the kernel that wait for one of its own locks.
+pub(crate) const KERNEL_LOCK: &[&str] = &[
+    "percpu_rwsem_wait",
+    "rwsem_down_read_slowpath",
+    "rwsem_down_write_slowpath",
+    "__mutex_lock*",
+    "__down_common",
+    "rt_mutex_slowlock*",
+];
+
+/// The function of the kernel that waits for a lock of which each CPU has a part.
+pub(crate) const PERCPU_LOCK: &[&str] = &["percpu_rwsem_wait"];
+
+/// Functions of the kernel that begin to change a file system, for which that must not be frozen.
+pub(crate) const CHANGES_FILES: &[&str] = &[
+    "mnt_want_write*",
+    "vfs_write",
+    "vfs_writev",
+    "vfs_iter_write",
+    "vfs_fallocate",
+    "vfs_copy_file_range",
+    "io_write",
+    "ext4_page_mkwrite",
+    "filemap_page_mkwrite",
+    "iomap_page_mkwrite",
+];
+
+/// Functions of the kernel that wait until a control group uses less memory.
+pub(crate) const MEMORY_LIMIT: &[&str] = &[
+    "mem_cgroup_oom_synchronize",
+    "mem_cgroup_handle_over_high",
+    "__mem_cgroup_handle_over_high",
+];
+
 /// Functions of the kernel by which a person changes a setting that keeps others waiting.
 pub(crate) const SETTING: &[&str] = &[
     "cgroup_file_write",
@@ -267,13 +309,22 @@ pub(crate) const AWAITS_CHILD: &[&str] = &[
     "node::SyncProcessRunner::*",
 ];
 
-/// Functions of toolkits that hand an event to the program.
+/// Functions of toolkits and of pools of threads that hand an event or a task to the program's own
+/// code. A worker without a task is not in any of them.
 pub(crate) const HANDLES: &[&str] = &[
     "g_main_context_dispatch",
     "g_closure_invoke",
+    "g_task_thread_pool_thread",
     "dbus_connection_dispatch",
     "QCoreApplication::notify*",
     "QApplication::notify*",
+    "_WorkItem.run",
+    "mapstar",
+    "starmapstar",
+    "std::packaged_task<*",
+    "<rayon_core::job::*",
+    "void java.util.concurrent.FutureTask.run()",
+    "int java.util.concurrent.ForkJoinTask.doExec()",
 ];
 
 /// Kernel code that hands on what came in by a terminal.

@@ -45,6 +45,29 @@ pub enum WaitKind {
     Unknown,
 }
 
+/// A state of the kernel that keeps threads waiting and that no thread holds: a person or a program
+/// brought it about and may have ended since.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Gate {
+    /// The file system is frozen, as for a snapshot.
+    FrozenFiles,
+    /// The control group uses all the memory that it may.
+    MemoryLimit,
+    /// The terminal takes no output: it was halted by a key, or nobody reads what it shows.
+    Terminal,
+}
+
+impl Gate {
+    /// What a thread waited for, as the rest of a phrase.
+    pub fn text(self) -> &'static str {
+        match self {
+            Gate::FrozenFiles => "waited for a frozen file system to be thawed",
+            Gate::MemoryLimit => "waited at the memory limit of its control group",
+            Gate::Terminal => "waited for its terminal to take output",
+        }
+    }
+}
+
 /// One blocked interval with its meaning.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Wait {
@@ -113,10 +136,15 @@ impl Wait {
         };
         let call = evidence.calls.name(evidence.switches.call[row]);
         let object = self.object(evidence);
+        if let Some(gate) = self.gate(evidence) {
+            return format!("{} in {call}", gate.text());
+        }
         match self.kind {
             WaitKind::Lock => {
+                let in_kernel = evidence.shows(self.kernel_stack(evidence), Mark::KernelLock);
                 let whose = match object.kind() {
                     ObjectKind::KernelLock => " of the kernel",
+                    _ if in_kernel => " of the kernel",
                     ObjectKind::File => " on a file",
                     _ => "",
                 };
@@ -186,6 +214,18 @@ impl Wait {
         }
     }
 
+    /// The state of the kernel that keeps the thread waiting, where its call and its stack in the kernel
+    /// tell.
+    pub fn gate(&self, evidence: &Evidence<'_>) -> Option<Gate> {
+        let shows = |mark| evidence.shows(self.kernel_stack(evidence), mark);
+        match self.kind {
+            WaitKind::Device if self.writes(evidence) => Some(Gate::Terminal),
+            _ if shows(Mark::MemoryLimit) => Some(Gate::MemoryLimit),
+            _ if shows(Mark::PercpuLock) && shows(Mark::ChangesFiles) => Some(Gate::FrozenFiles),
+            _ => None,
+        }
+    }
+
     /// Whether it waits for room for what it writes.
     pub fn writes(&self, evidence: &Evidence<'_>) -> bool {
         let call = |row: usize| evidence.call(evidence.switches.call[row]);
@@ -252,7 +292,9 @@ fn kind(evidence: &Evidence<'_>, row: usize, holder: Option<Utid>) -> WaitKind {
         return WaitKind::Message;
     }
     let on_disk = uninterruptible && evidence.shows(kernel, Mark::DiskWait);
-    if object.kind() == ObjectKind::KernelLock {
+    // One that waited when the recording began was not seen to ask for it.
+    let in_kernel_lock = uninterruptible && !on_disk && evidence.shows(kernel, Mark::KernelLock);
+    if object.kind() == ObjectKind::KernelLock || in_kernel_lock {
         return WaitKind::Lock;
     }
     match evidence.call(switches.call[row]) {

@@ -159,16 +159,20 @@ pub fn choose(
 
 /// So many problems behind the worst are tried, where it is not known what caused that.
 const ALTERNATIVES: usize = 5;
+/// What scores less than this share of the worst is no alternative to it, however clear its cause is:
+/// most programs of a machine wait for a known one and miss nothing.
+const COMPARABLE: f64 = 0.25;
 
-/// Whether a verdict names a root with some confidence: of two problems a person is told the one that
-/// they can act on first.
+/// Whether a verdict names a root with some confidence: of two problems a person first reads the one
+/// that they can act on.
 fn is_convincing(verdict: &Verdict) -> bool {
     const LEAST: f64 = 0.15;
     verdict.root.class != Class::Unknown && verdict.root.confidence >= LEAST
 }
 
-/// Of the `problems` behind the worst, whose `verdict` does not convince, the first with a verdict
-/// that does: its index, and that verdict. None if the worst's convinces, or no other's.
+/// Of the `problems` that score nearly as high as the worst, whose `verdict` does not convince, the
+/// first with a verdict that does: its index, and that verdict. None if the worst's convinces, or no
+/// other's.
 pub fn more_convincing(
     verdict: &Verdict,
     problems: &[Problem],
@@ -177,8 +181,10 @@ pub fn more_convincing(
     if is_convincing(verdict) {
         return None;
     }
+    let least = problems.first()?.score * COMPARABLE;
     let others = problems.iter().enumerate().skip(1).take(ALTERNATIVES);
     others
+        .take_while(|(_, problem)| problem.score >= least)
         .map(|(at, problem)| (at, explain(problem)))
         .find(|(_, verdict)| is_convincing(verdict))
 }

@@ -191,12 +191,10 @@ fn a_window_that_does_not_answer() {
     let caught = &hangs[0]["occasions"][0];
     assert_eq!(number(&caught["pid"]), window.pid());
     assert_eq!(caught["goes_on"], false);
-    // What is looked at every 250 ms is seen to stand for about 500 ms less, and never for more.
+    // What is looked at every 250 ms, or more rarely on a busy machine, is seen to stand for less than
+    // it did, and never for more; and at least for the limit.
     let lasted = number(&caught["duration_ns"]) / 1_000_000;
-    assert!(
-        (took - 800..=took).contains(&lasted),
-        "{lasted} of {took} ms"
-    );
+    assert!((1_000..=took).contains(&lasted), "{lasted} of {took} ms");
     let path = caught["trace"].as_str().expect("a trace").to_owned();
     let verdict = machine
         .path(path.trim_end_matches(".hang"))

@@ -2,7 +2,7 @@
 
 use hangdog_graph::evidence::Site;
 use hangdog_graph::{Evidence, Wait, WaitKind};
-use hangdog_timeline::{Interval, State};
+use hangdog_timeline::{Cause, Interval, State};
 use hangdog_trace::ids::Utid;
 use hangdog_trace::object::ObjectKind;
 use hangdog_trace::words::Context;
@@ -256,9 +256,9 @@ impl Finder {
     }
 
     pub(super) fn busy(&mut self, evidence: &Evidence<'_>, thread: Utid, interval: &Interval) {
-        if interval.state == State::Running
-            && evidence.is_denied(thread, interval.start, interval.end)
-        {
+        let is_denied = interval.state == State::Running
+            && evidence.is_denied(thread, interval.start, interval.end);
+        if is_denied || is_unseen(evidence, thread, interval) {
             return self.end_busy();
         }
         let window = interval.start..interval.end;
@@ -366,4 +366,16 @@ fn asked_for(evidence: &Evidence<'_>, wait: &Wait) -> WaitKind {
         }
         (kind, _) => kind,
     }
+}
+
+/// Whether a thread only seems to have been runnable since the recording began: it was found running
+/// then, and is one whose leaving the CPU the kernel does not report.
+fn is_unseen(evidence: &Evidence<'_>, thread: Utid, interval: &Interval) -> bool {
+    const NEXT: usize = 8;
+    if interval.start > 0 || interval.state != State::Runnable || interval.cause != Cause::Unknown {
+        return false;
+    }
+    let intervals = evidence.timeline.intervals(thread);
+    let mut next = (1..=NEXT).filter_map(|at| intervals.get(at));
+    next.any(|next| next.state == State::Blocked && next.cause == Cause::Unknown)
 }

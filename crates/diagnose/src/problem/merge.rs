@@ -8,7 +8,7 @@
 
 use hangdog_graph::belief::{InVain, beliefs};
 use hangdog_graph::edge::ended_by;
-use hangdog_graph::owed::{ancestors, asked_again};
+use hangdog_graph::owed::{ancestors, asked_again, is_deadlocked};
 use hangdog_graph::{Edge, EdgeKind, Evidence, Source, Wait, WaitKind};
 use hangdog_trace::ids::{NONE, Upid, Utid};
 use hangdog_trace::object::ObjectKind;
@@ -307,8 +307,9 @@ fn is_most(part: &Range<u64>, window: &Range<u64>) -> bool {
 /// Whether a program only waits for a part of itself, for what it started, or for what was started
 /// with it, and nobody owes anything to that: a batch job, of which nobody is known to await a part.
 fn is_own_work(evidence: &Evidence<'_>, problem: &Problem, links: &[Link]) -> bool {
-    // Its event loop serves somebody.
-    if problem.kind == ProblemKind::Turn {
+    let process = evidence.threads.thread(problem.thread).upid;
+    // Its event loop serves somebody; or it will never be done.
+    if problem.kind == ProblemKind::Turn || is_deadlocked(evidence, process) {
         return false;
     }
     let Some(last) = links.last() else {

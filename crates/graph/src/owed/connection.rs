@@ -247,6 +247,33 @@ pub fn is_open(evidence: &Evidence<'_>, object: Object, until: u64) -> bool {
     }
 }
 
+/// Whether something may be owed over a connection of which nothing is known: none of its bytes are in
+/// the trace, the kernel does not tell which way the last went, and whoever has the other end is in the
+/// middle of work.
+pub fn may_be_open(evidence: &Evidence<'_>, object: Object, until: u64) -> bool {
+    let own = evidence.sockets.holders(object).first();
+    let is_told = own.is_some_and(|own| matches!(own.last, LastTransfer::Received));
+    let Some(end) = evidence.sockets.peer(object) else {
+        return false;
+    };
+    let is_used = [object, end]
+        .iter()
+        .any(|&end| last_transfer(evidence, end, until).is_some());
+    let Some(process) = process_of(evidence, end) else {
+        return false;
+    };
+    if is_told || is_used || evidence.passes_on(process) {
+        return false;
+    }
+    let is_amid = |thread: Utid| {
+        wait_at(evidence, thread, until).is_none_or(|there| {
+            let is_kept = evidence.shows(there.user_stack(evidence), Mark::DatabaseLock);
+            is_kept || !is_home(evidence, &there) && there.object(evidence) != end
+        })
+    };
+    thread_of(evidence, process, end, until).is_some_and(is_amid)
+}
+
 /// Whether the last bytes of a connection went out.
 pub(super) fn has_sent(evidence: &Evidence<'_>, object: Object, until: u64) -> bool {
     match last_transfer(evidence, object, until) {

@@ -24,7 +24,6 @@ use hangdog_trace::sockets::Role;
 use crate::edge::{Edge, EdgeKind, Source, Strength};
 use crate::evidence::Evidence;
 use crate::marks::Mark;
-use crate::names;
 use crate::wait::{Wait, WaitKind};
 
 pub use again::asked_again;
@@ -33,13 +32,13 @@ pub use clients::may_wait_for_jobs;
 use clients::other_client;
 pub(crate) use connection::is_undelivered;
 use connection::{asked_process, only_client, peer};
-pub use connection::{is_lost, is_open, open_request};
+pub use connection::{is_lost, is_open, may_be_open, open_request};
 use pipe::other_end;
 pub(crate) use pipe::relative;
 pub use pipe::{is_from_outside, is_own_pipe, takes_orders_by_pipe};
 pub(crate) use who::stopped_thread;
-pub use who::{ancestors, is_descendant, peer_of};
-use who::{is_home, is_there, thread_of, wait_at};
+pub use who::{ancestors, awaits_completions, is_deadlocked, is_descendant, peer_of};
+use who::{is_home, is_machine, is_there, thread_of, wait_at};
 
 /// The one who owes a thread what it waits for, by what the wait itself is about: who has the other
 /// end of its pipe or connection, who serves its file system, and of a process that waits for
@@ -75,6 +74,8 @@ fn named_debtor(evidence: &Evidence<'_>, wait: &Wait) -> Option<Edge> {
             WaitKind::Message | WaitKind::Poll | WaitKind::Kernel,
             ObjectKind::Unix | ObjectKind::Inet,
         ) => peer(evidence, wait, object),
+        // A lock of the program's own that is made of an eventfd: another thread has it.
+        (WaitKind::Poll, ObjectKind::Eventfd) if wait.is_for_own_lock(evidence) => None,
         (WaitKind::Poll, ObjectKind::None | ObjectKind::Epoll | ObjectKind::Eventfd)
         | (WaitKind::Idle, _) => asked_process(evidence, wait)
             .or_else(|| helper(evidence, wait))
@@ -308,11 +309,15 @@ fn other_thread(evidence: &Evidence<'_>, wait: &Wait, is_lock: bool) -> Option<U
             _ if there.is_for_own_lock(evidence) => 3 * usize::from(is_lock),
             WaitKind::Sleep | WaitKind::Disk | WaitKind::Paging | WaitKind::Child => 4,
             WaitKind::Stopped => 4,
+            WaitKind::Poll if asks(&there) && is_open(evidence, there.object(evidence), moment) => {
+                4
+            }
             // Who waits to be connected to is not.
             WaitKind::Message if evidence.sockets.listens(there.object(evidence)) => 0,
             // For room, or for an answer.
             WaitKind::Message if there.writes(evidence) || asks(&there) => 4,
             WaitKind::Message | WaitKind::Kernel | WaitKind::Device => 2,
+            WaitKind::Condition if !is_home(evidence, &there) => 2,
             // Somebody has the lock.
             WaitKind::Condition => usize::from(wait.kind == WaitKind::Lock),
             _ => 0,
@@ -323,16 +328,10 @@ fn other_thread(evidence: &Evidence<'_>, wait: &Wait, is_lock: bool) -> Option<U
         let stack = there.map_or(0, |there| there.user_stack(evidence));
         evidence.stacks.frame_ids(stack).len()
     };
-    // What the virtual machine keeps for itself has no lock of the program's.
-    let is_machine = |other: Utid| {
-        let name = evidence.threads.thread(other).name();
-        names::JAVA_MACHINE
-            .iter()
-            .any(|start| name.starts_with(start))
-    };
     threads
         .filter(|&other| other != wait.thread && is_there(evidence, other, moment))
-        .filter(|&other| !is_machine(other) && amid(other) > 0)
+        // What a virtual machine keeps for itself has no lock of the program's.
+        .filter(|&other| !is_machine(evidence, other) && amid(other) > 0)
         .max_by_key(|&other| (amid(other), depth(other), std::cmp::Reverse(other)))
 }
 
@@ -362,13 +361,16 @@ fn helper(evidence: &Evidence<'_>, wait: &Wait) -> Option<Edge> {
 
 /// The program at the other end of a terminal that takes no more: of those that the writer descends
 /// from, or that these started, one that is stopped; else the nearest that does not itself wait for
-/// a child.
+/// a child. One that has nothing to do would read what is shown: then the terminal is halted.
 fn terminal(evidence: &Evidence<'_>, wait: &Wait) -> Option<Edge> {
     let own = evidence.threads.thread(wait.thread).upid;
     let ancestors = ancestors(evidence, own);
     let awaits_child = |&thread: &Utid| {
         let there = wait_at(evidence, thread, wait.end);
         there.is_some_and(|there| matches!(there.kind, WaitKind::Child | WaitKind::Signal))
+    };
+    let is_amid = |&thread: &Utid| {
+        wait_at(evidence, thread, wait.end).is_none_or(|there| !is_home(evidence, &there))
     };
     let stopped = |process: Upid| stopped_thread(evidence, process, wait.end);
     let all = || ancestors.clone();
@@ -384,6 +386,7 @@ fn terminal(evidence: &Evidence<'_>, wait: &Wait) -> Option<Edge> {
             all()
                 .filter_map(|process| thread_of(evidence, process, Object::NONE, wait.end))
                 .find(|thread| !awaits_child(thread))
+                .filter(is_amid)
         })?;
     let reason = format!("{} may be using its terminal", evidence.name(thread));
     Some(owes(thread, Strength::Weak, reason))

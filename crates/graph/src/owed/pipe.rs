@@ -58,6 +58,8 @@ pub(super) fn other_end(evidence: &Evidence<'_>, wait: &Wait, pipe: Object) -> O
 /// its parent.
 pub(crate) fn relative(evidence: &Evidence<'_>, wait: &Wait) -> Option<Edge> {
     const BESIDE_NS: u64 = 100_000_000;
+    // Of those that lived before the recording only the order is known.
+    const BESIDE_PIDS: u32 = 8;
     let pipe = wait.object(evidence);
     let writes = wait.writes(evidence);
     let own = evidence.threads.thread(wait.thread).upid;
@@ -77,7 +79,11 @@ pub(crate) fn relative(evidence: &Evidence<'_>, wait: &Wait) -> Option<Edge> {
             && Some(process.pid) != evidence.recorder
             && life.is_some_and(|life| life.start < wait.end && wait.end <= life.end)
     };
-    let own_birth = born(evidence.threads.process(own));
+    let this = evidence.threads.process(own);
+    let is_beside = |other: &&Process| match (born(this), born(other)) {
+        (0, 0) => other.pid.abs_diff(this.pid) <= BESIDE_PIDS,
+        (this, other) => other.abs_diff(this) < BESIDE_NS,
+    };
     // Who fits by kinship first: few do, and a life takes longer to look up.
     let others = || evidence.threads.processes().rev();
     let mut started = others()
@@ -85,7 +91,7 @@ pub(crate) fn relative(evidence: &Evidence<'_>, wait: &Wait) -> Option<Edge> {
         .filter(is_alive);
     let mut beside = others()
         .filter(|other| parent != NONE && other.parent == parent)
-        .filter(|other| born(other).abs_diff(own_birth) < BESIDE_NS)
+        .filter(is_beside)
         .filter(is_alive);
     let last = match writes {
         true => beside

@@ -9,6 +9,7 @@ use std::ops::Range;
 use super::connection::has_sent;
 use crate::evidence::Evidence;
 use crate::marks::Mark;
+use crate::names;
 use crate::wait::{Wait, WaitKind};
 
 /// The thread of a process that should answer: one that is stopped; else one that waits for what
@@ -117,8 +118,6 @@ pub(super) fn wait_at(evidence: &Evidence<'_>, thread: Utid, ts: u64) -> Option<
 
 /// Whether a thread waits as one that has nothing to do.
 pub(super) fn is_home(evidence: &Evidence<'_>, wait: &Wait) -> bool {
-    const COMPLETIONS: [&str; 3] = ["io_uring_enter", "io_getevents", "io_pgetevents"];
-    let call = |row: usize| evidence.calls.name(evidence.switches.call[row]);
     match wait.kind {
         WaitKind::Condition | WaitKind::Signal => {
             !evidence.shows(wait.user_stack(evidence), Mark::Handles)
@@ -126,11 +125,48 @@ pub(super) fn is_home(evidence: &Evidence<'_>, wait: &Wait) -> bool {
         WaitKind::Poll | WaitKind::Idle | WaitKind::Unknown => true,
         // For whoever connects.
         WaitKind::Message => evidence.sockets.listens(wait.object(evidence)),
-        WaitKind::Kernel => wait
-            .row
-            .is_some_and(|row| COMPLETIONS.contains(&call(row).as_ref())),
-        _ => false,
+        _ => awaits_completions(evidence, wait),
     }
+}
+
+/// Whether a thread waits until any of what it submitted to the kernel is done, as it would poll.
+pub fn awaits_completions(evidence: &Evidence<'_>, wait: &Wait) -> bool {
+    const CALLS: [&str; 3] = ["io_uring_enter", "io_getevents", "io_pgetevents"];
+    let call = |row: usize| evidence.calls.name(evidence.switches.call[row]);
+    wait.kind == WaitKind::Kernel
+        && wait
+            .row
+            .is_some_and(|row| CALLS.contains(&call(row).as_ref()))
+}
+
+/// Whether each thread of a process waits, at the end of the trace, for a lock, a condition or another
+/// thread of it, without a time limit: then none is left to wake another, and nothing from outside can.
+/// A virtual machine's own threads do not count.
+pub fn is_deadlocked(evidence: &Evidence<'_>, process: Upid) -> bool {
+    let end = evidence.timeline.end();
+    let threads = &evidence.threads.process(process).threads;
+    let mut alive = threads
+        .iter()
+        .copied()
+        .filter(|&thread| is_there(evidence, thread, end) && !is_machine(evidence, thread))
+        .peekable();
+    let is_own = |thread: Utid| evidence.threads.thread(thread).upid == process;
+    let waits = |thread: Utid| {
+        wait_at(evidence, thread, end).is_some_and(|there| {
+            matches!(there.kind, WaitKind::Lock | WaitKind::Condition)
+                && (there.is_within_process(evidence) || there.holder.is_some_and(is_own))
+                && !evidence.shows(there.user_stack(evidence), Mark::Timed)
+        })
+    };
+    alive.peek().is_some() && alive.all(waits)
+}
+
+/// Whether a thread is one that a virtual machine keeps for itself.
+pub(super) fn is_machine(evidence: &Evidence<'_>, thread: Utid) -> bool {
+    let name = evidence.threads.thread(thread).name();
+    names::JAVA_MACHINE
+        .iter()
+        .any(|start| name.starts_with(start))
 }
 
 /// Whether a thread lives at a moment.
