@@ -22,6 +22,8 @@ typedef __s64 s64;
 #define TASK_EXIT_OR_DEAD 0x00b0
 #define TASK_PARKED 0x0040
 #define TASK_NOLOAD 0x0400
+// Since Linux 6.1; no other state has this bit in older kernels.
+#define TASK_FROZEN 0x8000
 
 #define S_IFMT 0170000
 #define S_IFSOCK 0140000

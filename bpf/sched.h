@@ -24,7 +24,7 @@ static __always_inline u8 how_it_left(bool blocks, bool preempt, struct task_str
 		return LEFT_DEAD;
 	if (state & (TASK_PARKED | TASK_NOLOAD))
 		return LEFT_IDLE;
-	if (state & TASK_STOPPED_OR_TRACED)
+	if (state & (TASK_STOPPED_OR_TRACED | TASK_FROZEN))
 		return LEFT_STOPPED;
 	return state & TASK_UNINTERRUPTIBLE ? LEFT_UNINTERRUPTIBLE : LEFT_SLEEPING;
 }

@@ -72,6 +72,8 @@ pub enum Mark {
     MemoryLimit = 1 << 27,
     /// The wait is limited in time.
     Timed = 1 << 28,
+    /// The kernel sleeps so that any signal ends it.
+    Freezable = 1 << 29,
 }
 
 /// Marks that one of the innermost few frames shows, by a part of its function's name.
@@ -87,7 +89,7 @@ const INNERMOST: [(Mark, &[&str]); 6] = [
 const FEW: usize = 6;
 
 /// Marks that any frame shows, by its function's name, or by the start of it.
-const ANYWHERE: [(Mark, &[&str]); 23] = [
+const ANYWHERE: [(Mark, &[&str]); 24] = [
     (Mark::Idle, names::IDLE),
     (Mark::DiskWait, names::DISK_WAIT),
     (Mark::DiskWake, names::DISK_WAKE),
@@ -111,6 +113,7 @@ const ANYWHERE: [(Mark, &[&str]); 23] = [
     (Mark::PercpuLock, names::PERCPU_LOCK),
     (Mark::ChangesFiles, names::CHANGES_FILES),
     (Mark::MemoryLimit, names::MEMORY_LIMIT),
+    (Mark::Freezable, names::FREEZABLE),
 ];
 
 /// The marks of all stacks, by their rows.

@@ -173,6 +173,7 @@ pub const ASKS: &[&str] = &[
     "xcb_wait_for_reply",
     "xcb_wait_for_reply64",
     "xcb_request_check",
+    "xcb_connect_to_fd",
     "wl_display_roundtrip",
     "wl_display_roundtrip_queue",
     "PQexec",
@@ -229,6 +230,16 @@ pub(crate) const FROZEN: &[&str] = &[
     "cgroup_do_freeze",
     "freezer_write",
     "__thaw_task",
+];
+
+/// Functions of the kernel that sleep so that any signal ends it, and during which the freezer of a
+/// control group leaves a thread where it is: then its state is that of an uninterruptible sleep.
+pub(crate) const FREEZABLE: &[&str] = &[
+    "poll_schedule_timeout*",
+    "futex_wait_queue*",
+    "__futex_wait",
+    "do_nanosleep",
+    "do_sigtimedwait",
 ];
 
 /// Functions of the kernel that handle a page fault, on x86-64 and arm64.

@@ -284,7 +284,10 @@ fn kind(evidence: &Evidence<'_>, row: usize, holder: Option<Utid>) -> WaitKind {
     let object = Object(switches.object[row]);
     let (user, kernel) = (switches.user_stack[row], switches.kernel_stack[row]);
     let uninterruptible = left == Left::Uninterruptible;
-    if left == Left::Stopped || evidence.shows(kernel, Mark::Frozen) {
+    let is_frozen = uninterruptible
+        && evidence.shows(kernel, Mark::Freezable)
+        && !evidence.shows(kernel, Mark::PageFault);
+    if left == Left::Stopped || is_frozen || evidence.shows(kernel, Mark::Frozen) {
         return WaitKind::Stopped;
     }
     let is_amid_call = uninterruptible || evidence.shows(kernel, Mark::ServedFile);
