@@ -106,6 +106,7 @@ impl Judge<'_, '_> {
             wait: self.longest_wait(&suspect),
             starvation: suspect.starvation.as_ref(),
             knot,
+            is_asked: self.is_asked(&suspect),
             is_open: self.is_open(&suspect),
             share: self.share(suspect.time_of_class),
             now: path
@@ -264,6 +265,13 @@ impl Judge<'_, '_> {
             .is_some_and(|(_, edge)| edge.kind == EdgeKind::Unknown)
     }
 
+    /// Whether the wait before led to the suspect as the one at the other end.
+    fn is_asked(&self, suspect: &Suspect) -> bool {
+        let main = self.blame.main_step(suspect);
+        let reached = self.blame.steps[main].reached.as_ref();
+        reached.is_some_and(|(_, belief)| matches!(belief.kind, EdgeKind::Peer | EdgeKind::Asked))
+    }
+
     /// The longest wait among what the suspect did, if nothing else took longer.
     fn longest_wait(&self, suspect: &Suspect) -> Option<Wait> {
         let longest = (self.blame.pieces_of(suspect)).max_by_key(|piece| piece.ns());
@@ -327,10 +335,8 @@ impl Judge<'_, '_> {
         edge: Option<&Edge>,
         stack: u32,
     ) -> PathStep {
-        let who = who(self.evidence, thread);
         PathStep {
-            thread: who.thread,
-            process: who.process,
+            who: who(self.evidence, thread),
             utid: thread,
             from_ns: window.start,
             to_ns: window.end,

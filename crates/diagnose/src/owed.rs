@@ -4,12 +4,14 @@
 //! device, a server that was asked. Who waits to be asked, or for time to pass as it wished, is
 //! idle, however long.
 
+use hangdog_graph::edge::ended_by;
 use hangdog_graph::fore::is_nearly_all;
 use hangdog_graph::owed::{
     asked_own, awaits_completions, is_deadlocked, is_descendant, is_from_outside, is_lost, is_open,
     is_own_pipe, may_be_open, may_wait_for_jobs, open_request, peer_of, takes_orders_by_pipe,
 };
-use hangdog_graph::{Evidence, Mark, Strength, Wait, WaitKind};
+use hangdog_graph::{Evidence, Mark, Source, Strength, Wait, WaitKind};
+use hangdog_timeline::State;
 use hangdog_trace::calls::Call;
 use hangdog_trace::object::{Object, ObjectKind};
 use hangdog_trace::sockets::{Holder, Role};
@@ -93,6 +95,7 @@ pub(crate) fn owed(evidence: &Evidence<'_>, wait: &Wait, often: bool) -> f64 {
                 (ObjectKind::Pipe, _) if !wait.writes(evidence) && is_own_pipe(evidence, wait) => {
                     ALL_IT_DOES
                 }
+                (ObjectKind::Pipe, _) if !wait.writes(evidence) && is_quiet(evidence, wait) => IDLE,
                 (ObjectKind::Pipe, _) => STREAM,
                 _ => asked(evidence, wait),
             }
@@ -119,6 +122,29 @@ pub(crate) fn owed(evidence: &Evidence<'_>, wait: &Wait, often: bool) -> f64 {
 /// Whether a wait is as long as the trace.
 pub(crate) fn lasts_all_along(evidence: &Evidence<'_>, wait: &Wait) -> bool {
     wait.start == 0 && wait.end >= evidence.timeline.end()
+}
+
+/// Whether nothing came through a pipe all along because whoever should write to it waits to be asked
+/// itself.
+fn is_quiet(evidence: &Evidence<'_>, wait: &Wait) -> bool {
+    if !lasts_all_along(evidence, wait) {
+        return false;
+    }
+    let Source::Thread(writer) = ended_by(evidence, wait, None).source else {
+        return false;
+    };
+    let intervals = evidence.timeline.intervals(writer);
+    let at = intervals.index_at(wait.end.saturating_sub(1));
+    let there = at
+        .and_then(|at| intervals.get(at))
+        .filter(|interval| interval.state == State::Blocked)
+        .map(|interval| Wait::new(evidence, writer, &interval));
+    // A pipe of its own would lead on, perhaps in a circle.
+    there.is_some_and(|there| {
+        matches!(there.kind, WaitKind::Poll | WaitKind::Idle)
+            && there.object(evidence).kind() != ObjectKind::Pipe
+            && owed(evidence, &there, false) <= IDLE
+    })
 }
 
 /// Whether a thread does nothing but wait for this, as one does that has others work for it.

@@ -23,6 +23,8 @@ pub(crate) struct Facts<'a, 'e> {
     pub wait: Option<Wait>,
     pub starvation: Option<&'a Starvation>,
     pub knot: Option<&'a Knot>,
+    /// The culprit was asked over a connection, or has the other end of a pipe.
+    pub is_asked: bool,
     /// Nothing names who should have ended the wait that it comes down to.
     pub is_open: bool,
     pub share: f64,
@@ -39,15 +41,9 @@ pub(crate) fn of(facts: &Facts<'_, '_>) -> String {
         Some(now) => (format!("{victim} {now}"), present(&reason(facts))),
         None => (format!("{victim} was held up for {time}"), reason(facts)),
     };
-    // Two threads of one name are distinguished by their tids.
-    let named_alike = !alone && name(facts.culprit) == victim;
-    let who = if named_alike {
-        let tid = facts.evidence.threads.thread(facts.culprit).tid;
-        format!("{victim} ({tid})")
-    } else if alone {
-        "it".to_owned()
-    } else {
-        name(facts.culprit)
+    let who = match alone {
+        true => "it".to_owned(),
+        false => name(facts.culprit),
     };
     let share = match facts.share {
         share if share < 0.995 => format!(" for {:.0} % of that time", share * 100.0),
@@ -70,13 +66,14 @@ pub(crate) fn of(facts: &Facts<'_, '_>) -> String {
                 return format!("{head}: a lock that {} itself has.", name(only));
             }
             let names: Vec<String> = knot.threads.iter().map(|&thread| name(thread)).collect();
+            let (last, others) = names.split_last().expect("a circle has threads");
             let wait = match facts.now {
                 Some(_) => "wait",
                 None => "waited",
             };
             format!(
-                "{head}: {} {wait} for each other in a circle.",
-                names.join(" and ")
+                "{head}: {} and {last} {wait} for each other in a circle.",
+                others.join(", ")
             )
         }
         (_, _, Some(Starvation::Quota)) => {
@@ -90,7 +87,7 @@ pub(crate) fn of(facts: &Facts<'_, '_>) -> String {
                 ""
             };
             let doing = match facts.function {
-                Some(function) => format!(" in {}", function.name),
+                Some(function) => format!(" in {}", brief(&function.name)),
                 None => String::new(),
             };
             format!("{head}: {who}{rank} kept CPU {cpu} busy{doing}{share}.")
@@ -107,7 +104,7 @@ pub(crate) fn of(facts: &Facts<'_, '_>) -> String {
         }
         (_, _, Some(Starvation::Crowd { most: None })) => {
             let doing = match facts.function {
-                Some(function) => format!(" in {}", function.name),
+                Some(function) => format!(" in {}", brief(&function.name)),
                 None => String::new(),
             };
             let (was, held) = match facts.now {
@@ -121,7 +118,7 @@ pub(crate) fn of(facts: &Facts<'_, '_>) -> String {
         (Class::Unknown, ..) if facts.now.is_none() && is_deadlocked(facts) => format!(
             "{head}: each thread of {} waits for a lock, a condition or another of them, so that none \
              is left to wake one; the chain of waits ends at {who}{}.",
-            name(facts.culprit),
+            process_of(facts),
             within(facts)
         ),
         (Class::Unknown, ..) if facts.now.is_some() => {
@@ -142,12 +139,17 @@ pub(crate) fn of(facts: &Facts<'_, '_>) -> String {
         _ if facts.is_open && alone => {
             format!("{head}, the trace does not show by whom: it {what}{share}.")
         }
-        _ if facts.is_open => format!(
-            "{head}, the trace does not show by whom: the chain of waits ends at {who}, which \
-             {what}{share}."
-        ),
+        _ if facts.is_open => {
+            format!("{head}: the chain of waits ends at {who}, which {what}{share}.")
+        }
         _ => format!("{head}: {who} {what}{share}."),
     }
+}
+
+/// The name of the culprit's process.
+fn process_of<'f>(facts: &'f Facts<'_, '_>) -> &'f str {
+    let threads = facts.evidence.threads;
+    &threads.process_of(facts.culprit).name
 }
 
 /// Whether no thread of the culprit's process is left that could end its wait.
@@ -160,8 +162,8 @@ fn is_deadlocked(facts: &Facts<'_, '_>) -> bool {
 fn within(facts: &Facts<'_, '_>) -> String {
     match facts.function {
         Some(function) => match &function.inlined_into {
-            Some(outer) => format!(" in {} (inlined into {outer})", function.name),
-            None => format!(" in {}", function.name),
+            Some(outer) => format!(" in {} (inlined into {outer})", brief(&function.name)),
+            None => format!(" in {}", brief(&function.name)),
         },
         None => String::new(),
     }
@@ -194,6 +196,9 @@ fn reason(facts: &Facts<'_, '_>) -> String {
         BlameKind::Message if facts.wait.is_some_and(|wait| wait.kind == WaitKind::Device) => {
             format!("waited for input from a terminal or device{within}")
         }
+        BlameKind::Message if facts.is_asked => {
+            format!("did not answer, waiting for a message itself{within}")
+        }
         BlameKind::Message => format!("waited for a message from outside the trace{within}"),
         BlameKind::Disk => format!("waited for the disk{within}"),
         BlameKind::Network => format!("waited for the network{within}"),
@@ -215,7 +220,8 @@ fn reason(facts: &Facts<'_, '_>) -> String {
 
 /// A phrase that begins with a verb in the past tense, in the present tense.
 pub(crate) fn present(phrase: &str) -> String {
-    const VERBS: [(&str, &str); 8] = [
+    const VERBS: [(&str, &str); 9] = [
+        ("did", "does"),
         ("waited", "waits"),
         ("slept", "sleeps"),
         ("slept,", "sleeps,"),
@@ -230,6 +236,24 @@ pub(crate) fn present(phrase: &str) -> String {
         Some((_, now)) if rest.is_empty() => (*now).to_owned(),
         Some((_, now)) => format!("{now} {rest}"),
         None => phrase.to_owned(),
+    }
+}
+
+/// A function's name without its parameters, where these make it long.
+fn brief(name: &str) -> &str {
+    const LONG: usize = 60;
+    let mut depth = 0_i32;
+    let parameters = name.char_indices().skip(1).find(|&(_, c)| {
+        match c {
+            '<' => depth += 1,
+            '>' => depth -= 1,
+            _ => {}
+        }
+        c == '(' && depth == 0
+    });
+    match parameters {
+        Some((at, _)) if name.len() > LONG => &name[..at],
+        _ => name,
     }
 }
 

@@ -41,7 +41,7 @@ fn lines(verdict: &Verdict) -> Vec<String> {
     }
     for step in &verdict.path {
         let by = step.edge.as_ref().map_or("", |edge| edge.kind);
-        let line = format!("step {} {by}", party(&step.process, &step.thread));
+        let line = format!("step {} {by}", party(&step.who.process, &step.who.thread));
         // A chain through several workers of a pool is as long as chance has it.
         if lines.last() != Some(&line) {
             lines.push(line);

@@ -133,9 +133,8 @@ pub struct EdgeReport {
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct PathStep {
     /// Who.
-    pub thread: String,
-    /// Its process.
-    pub process: String,
+    #[serde(flatten)]
+    pub who: Who,
     /// The thread's id within the trace.
     pub utid: Utid,
     /// Since when, ns since the trace's start.

@@ -358,7 +358,10 @@ impl<'a, 'e> Walk<'a, 'e> {
                     edge: Edge {
                         kind: EdgeKind::Fork,
                         strength: Strength::Strong,
-                        reason: format!("it created {name}, which did not exist before"),
+                        reason: format!(
+                            "{} created {name}, which did not exist before",
+                            self.evidence.name(maker)
+                        ),
                         source: Source::Thread(maker),
                         wake: None,
                     },

@@ -143,7 +143,7 @@ fn pipeline_over_processes() {
     let processes: Vec<&str> = verdict
         .path
         .iter()
-        .map(|step| step.process.as_str())
+        .map(|step| step.who.process.as_str())
         .collect();
     assert_eq!(processes, ["client", "server", "backend"]);
     // The server's own first 0.1 ms on its way, and the backend's 0.5 ms, are for a CPU.

@@ -105,7 +105,7 @@ fn victim_outside() {
     let verdict = explain(&recording, "main", 2_000..12_000);
     assert_eq!(knot(&verdict), [101, 102]);
     assert_eq!(verdict.root.class, Class::Circular);
-    assert_eq!(verdict.path[0].thread, "app");
+    assert_eq!(verdict.path[0].who.thread, "app");
 }
 
 /// A lock that names its own waiter as its holder (taken twice) is a circle of one.

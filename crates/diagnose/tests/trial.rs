@@ -229,3 +229,195 @@ fn a_queue_that_nobody_serves_is_no_circle() {
         assert_ne!(verdict.root.class, Class::Circular, "{}", verdict.sentence);
     }
 }
+
+/// What the kernel alone keeps waiting, by a state that a person brought about, is called by its name:
+/// a frozen file system, a memory limit, a terminal that was halted. Its terminal's program has
+/// nothing to do, so that is not the one that keeps it.
+#[test]
+fn what_the_kernel_keeps_waiting_is_named() {
+    let cases = [
+        (
+            "uninterruptible openat stack=open;insert kstack=schedule;percpu_rwsem_wait;mnt_want_write;do_sys_openat2",
+            "frozen file system",
+        ),
+        (
+            "uninterruptible stack=fill kstack=schedule;mem_cgroup_oom_synchronize;exc_page_fault",
+            "memory limit of its control group",
+        ),
+        (
+            "sleeping write object=char:3 stack=write;list",
+            "its terminal to take output",
+        ),
+    ];
+    for (wait, says) in cases {
+        let recording = record(&format!(
+            "process term 50
+            thread term term 50
+            process app 100
+            0 cpu1 switch idle -> term
+            1us fork term -> app app 100
+            2us cpu1 wake term -> app fork new
+            5us cpu0 switch idle -> app
+            10us cpu1 switch term -> idle sleeping poll stack=poll;loop
+            10us cpu0 switch app -> idle {wait}
+            end 3s"
+        ));
+        let verdict = explain(&recording, "app", 1_000..3_000_000);
+        assert_eq!(verdict.root.who.tid, 100, "{}", verdict.sentence);
+        assert_eq!(verdict.root.class, Class::LongWait, "{}", verdict.sentence);
+        assert!(verdict.sentence.contains(says), "{}", verdict.sentence);
+    }
+}
+
+/// A page fault first waits at the memory limit for seconds, and then for a disk for a moment: the disk is
+/// not what took the seconds.
+#[test]
+fn two_waits_of_a_page_fault_are_two() {
+    let recording = record(
+        "process sort 100
+        thread sort sort 100
+        process bash 200
+        thread bash bash 200
+        0 cpu0 switch idle -> sort
+        0 cpu1 switch idle -> bash
+        10us cpu0 switch sort -> idle uninterruptible stack=fill kstack=schedule;mem_cgroup_oom_synchronize;exc_page_fault
+        20us cpu1 switch bash -> idle sleeping nanosleep arg=2900ms stack=nanosleep
+        2920ms cpu1 wake idle -> bash in=timer
+        2921ms cpu1 switch idle -> bash
+        2930ms cpu1 wake bash -> sort write stack=write kstack=mem_cgroup_oom_control_write;cgroup_file_write
+        2931ms cpu0 switch idle -> sort
+        2931050us cpu0 switch sort -> idle uninterruptible stack=fill kstack=schedule;io_schedule;folio_wait_bit_common;exc_page_fault
+        2932ms cpu0 wake idle -> sort in=softirq vector=4
+        2933ms cpu0 switch idle -> sort
+        end 3s",
+    );
+    let verdict = explain(&recording, "sort", 10..2_935_000);
+    assert!(
+        verdict.sentence.contains("memory limit"),
+        "{}",
+        verdict.sentence
+    );
+    assert_ne!(verdict.root.class, Class::Paging, "{}", verdict.sentence);
+}
+
+/// A packet from this machine is delivered after the sender's call, in a softirq that is nobody's doing:
+/// the sender is found by what the receiver reads.
+#[test]
+fn a_packet_from_this_machine_has_a_sender() {
+    let recording = record(
+        "process client 100
+        thread client client 100
+        process server 200
+        thread server server 200
+        0 socket client object=inet:1 local=127.0.0.1:5000 remote=127.0.0.1:80
+        0 socket server object=inet:2 local=127.0.0.1:80 remote=127.0.0.1:5000
+        0 cpu0 switch idle -> client
+        0 cpu1 switch idle -> server
+        5us transfer client sent 10 object=inet:1
+        10us cpu0 switch client -> idle sleeping poll stack=poll;ask
+        500ms transfer server sent 99 object=inet:2
+        500010us cpu1 wake server -> client in=softirq vector=3 kstack=tcp_data_queue
+        500100us cpu0 switch idle -> client
+        500110us transfer client received 99 object=inet:1
+        600ms cpu1 switch server -> idle sleeping poll stack=poll;serve
+        end 1s",
+    );
+    let verdict = explain(&recording, "client", 10..500_100);
+    assert_eq!(
+        (verdict.root.who.tid, verdict.root.class),
+        (200, Class::LongRunning),
+        "{}",
+        verdict.sentence
+    );
+}
+
+const WORKER: &str = "Condition.wait;Future.result;outer;_WorkItem.run;_worker";
+
+/// The task of a pool waits for a task of the same pool. No thread of the process is left that could wake
+/// another: the sentence says so, and the problem comes first. The worker is the root.
+#[test]
+fn a_pool_that_waits_for_itself() {
+    let recording = record(&format!(
+        "process app 100
+        thread main app 100
+        thread one app 101
+        process shell 200
+        thread shell shell 200
+        0 cpu0 switch idle -> main
+        0 cpu1 switch idle -> one
+        5us cpu1 switch one -> idle sleeping futex arg=128 object=futex:0x1 stack=sem_wait;PyThread_acquire_lock_timed;{WORKER}
+        10us cpu0 switch main -> shell sleeping futex arg=128 object=futex:0x2 stack=sem_wait;PyThread_acquire_lock_timed;Condition.wait;Future.result;main
+        20us cpu0 switch shell -> idle sleeping read object=pipe:1 stack=read
+        end 3s"
+    ));
+    let found = problems(&recording, None);
+    assert_eq!(found[0].0, "main", "{found:?}");
+    let verdict = explain(&recording, "main", 1_000..3_000_000);
+    assert_eq!(verdict.root.who.tid, 101, "{}", verdict.sentence);
+    assert!(
+        verdict.sentence.contains("none is left to wake one"),
+        "{}",
+        verdict.sentence
+    );
+
+    // A thread that something from outside can wake may wake the others.
+    let other = record(&format!(
+        "process app 100
+        thread main app 100
+        thread one app 101
+        0 cpu0 switch idle -> main
+        0 cpu1 switch idle -> one
+        10us cpu0 switch main -> idle sleeping futex arg=128 object=futex:0x2 stack=sem_wait;PyThread_acquire_lock_timed;Condition.wait;{WORKER}
+        15us cpu1 switch one -> idle sleeping epoll_wait object=epoll:1 stack=epoll_wait;loop
+        end 3s"
+    ));
+    let verdict = explain(&other, "main", 1_000..3_000_000);
+    assert!(
+        !verdict.sentence.contains("none is left to wake one"),
+        "{}",
+        verdict.sentence
+    );
+}
+
+/// Whoever reads from a program that waits to be asked misses nothing; from one that sleeps, it may.
+#[test]
+fn a_pipe_from_an_idle_program_is_quiet() {
+    let owed = |wait: &str| {
+        let recording = record(&format!(
+            "process shell 100
+            thread shell shell 100
+            process log 200
+            thread log log 200
+            0 open shell object=pipe:1 access=write
+            0 open log object=pipe:1 access=read
+            0 cpu0 switch idle -> shell
+            0 cpu1 switch idle -> log
+            end 3s
+            0 cpu0 switch shell -> idle {wait}
+            0 cpu1 switch log -> idle sleeping read object=pipe:1 stack=read"
+        ));
+        problems(&recording, None)
+            .iter()
+            .any(|(thread, _)| thread == "log")
+    };
+    assert!(!owed("sleeping poll stack=poll;prompt"));
+    assert!(owed("sleeping nanosleep arg=9s stack=nanosleep;work"));
+}
+
+/// Threads of one name are told apart by their ids, in every sentence.
+#[test]
+fn namesakes_have_ids() {
+    let recording = record(
+        "process a 100
+        thread one a 100 name=flock
+        process b 200
+        thread two b 200 name=flock
+        process c 300
+        thread other c 300
+        0 cpu0 switch idle -> one
+        end 10ms",
+    );
+    let evidence = recording.evidence();
+    assert_eq!(evidence.name(recording.t("one")), "flock (100)");
+    assert_eq!(evidence.name(recording.t("other")), "other");
+}

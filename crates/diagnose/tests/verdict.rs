@@ -178,7 +178,7 @@ fn unknown_with_a_path() {
     let verdict = explain(&recording, "main", 1_000..40_000);
     assert_eq!(of_kind(&verdict, "unknown"), 39_000);
     assert_eq!(
-        verdict.path.first().map(|step| step.thread.as_str()),
+        verdict.path.first().map(|step| step.who.thread.as_str()),
         Some("app")
     );
     let edge = verdict.path[0].edge.as_ref().expect("an edge");

@@ -11,6 +11,7 @@ use hangdog_trace::tables::{Handoffs, Samples, Switches, Transfers, Wakes};
 use hangdog_trace::words::{Context, StackEnd};
 use std::collections::HashMap;
 use std::ops::{Deref, Range};
+use std::sync::OnceLock;
 
 use crate::file_locks::{File, FileLocks};
 use crate::history::Histories;
@@ -61,6 +62,8 @@ pub struct Evidence<'a> {
     joined: HashMap<Utid, Utid>,
     /// Threads that were stopped at any time.
     stopped: Vec<Utid>,
+    /// By thread, whether another has its names.
+    namesakes: OnceLock<Vec<bool>>,
     pub(crate) histories: Histories,
 }
 
@@ -99,6 +102,7 @@ impl<'a> Evidence<'a> {
             wakers,
             joined: HashMap::new(),
             stopped: Vec::new(),
+            namesakes: OnceLock::new(),
             histories: Histories::default(),
         };
         evidence.stopped = stopped::stopped(&evidence);
@@ -148,14 +152,39 @@ impl<'a> Evidence<'a> {
         self.marks.same_frames(self.stacks, stack)
     }
 
-    /// A thread as reports name it: its name, and its process's in front where that differs.
+    /// A thread as reports name it: its name, with its process's in front where that differs, and its tid
+    /// behind where another thread in the trace has the same.
     pub fn name(&self, thread: Utid) -> String {
         let known = self.threads.thread(thread);
-        let process = &self.threads.process(known.upid).name;
-        match known.is_kernel() || process == known.name() {
-            true => known.name().to_owned(),
-            false => format!("{process}/{}", known.name()),
+        let (process, name) = self.names_of(thread);
+        let label = match known.is_kernel() || process == name {
+            true => name.to_owned(),
+            false => format!("{process}/{name}"),
+        };
+        match self.has_namesake(thread) {
+            true => format!("{label} ({})", known.tid),
+            false => label,
         }
+    }
+
+    fn names_of(&self, thread: Utid) -> (&str, &str) {
+        let known = self.threads.thread(thread);
+        (&self.threads.process(known.upid).name, known.name())
+    }
+
+    /// Whether another thread of the trace has the same names of process and thread.
+    fn has_namesake(&self, thread: Utid) -> bool {
+        let namesakes = self.namesakes.get_or_init(|| {
+            let all = || self.timeline.threads();
+            let mut counts: HashMap<(&str, &str), usize> = HashMap::new();
+            for thread in all() {
+                *counts.entry(self.names_of(thread)).or_default() += 1;
+            }
+            all()
+                .map(|thread| counts[&self.names_of(thread)] > 1)
+                .collect()
+        });
+        namesakes.get(thread as usize).copied().unwrap_or(false)
     }
 
     /// Threads that were stopped at any time, in order.

@@ -80,7 +80,10 @@ fn a_server_that_is_stopped_is_named() {
     let stdout = String::from_utf8(output.expect("a run").stdout).expect("UTF-8");
     let first = stdout.lines().next().unwrap_or_default();
     assert!(first.starts_with("unanswered waits "), "{stdout}");
-    assert!(first.contains("server is stopped"), "{stdout}");
+    assert!(
+        first.contains(": server (") && first.contains("is stopped"),
+        "{stdout}"
+    );
     assert_eq!(json(&["info"], &kept)["meta"]["mode"], "instant");
 }
 

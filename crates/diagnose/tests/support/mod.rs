@@ -195,7 +195,7 @@ pub fn way(verdict: &Verdict) -> Vec<(&str, &str)> {
     verdict
         .path
         .iter()
-        .map(|step| (step.thread.as_str(), kind(step)))
+        .map(|step| (step.who.thread.as_str(), kind(step)))
         .collect()
 }
 

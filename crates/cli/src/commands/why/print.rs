@@ -318,16 +318,12 @@ fn write_steps(
     before: impl Fn(&PathStep) -> String,
 ) -> std::io::Result<()> {
     for (at, step) in steps.iter().enumerate() {
-        let who = match step.process == step.thread {
-            true => step.thread.clone(),
-            false => format!("{}/{}", step.process, step.thread),
-        };
         writeln!(
             out,
             "  {}. {}{} {}",
             at + 1,
             before(step),
-            paint.text(Colour::Heading, &format::printable(&who)),
+            paint.text(Colour::Heading, &name(&step.who)),
             format::printable(&step.doing),
         )?;
         if !step.stack.is_empty() {
