@@ -325,7 +325,8 @@ pub struct StoryArgs {
 /// Which problem of a trace.
 #[derive(Args, Debug)]
 pub struct Which {
-    /// Explain problem N, where 1 is the worst [default: the worst]
+    /// Explain problem N, where 1 is the worst [default: the worst, or one nearly as bad whose cause is
+    /// clearer]
     #[arg(long, value_name = "N", conflicts_with = "thread", value_parser = clap::value_parser!(u32).range(1..))]
     pub problem: Option<u32>,
     /// Explain what held up a thread: tid, name, or process/thread

@@ -18,6 +18,8 @@ use std::ops::Range;
 
 /// A look at whether something has come takes no longer than this on a CPU.
 const LOOK_NS: u64 = 300_000;
+/// Nor, after a long wait, than this part of it.
+const LOOK_PART: u64 = 400;
 /// Where there were many looks before, one of them may have been held up, by the machine rather
 /// than by what the thread did: then it takes no longer than this.
 const LONGEST_LOOK_NS: u64 = 5_000_000;
@@ -145,6 +147,7 @@ impl Joiner<'_, '_> {
             })
             .sum();
         let look = LOOK_NS.saturating_mul(self.parts.len() as u64);
+        let look = look.max(waited / LOOK_PART);
         if on_cpu > look.min(LONGEST_LOOK_NS) {
             self.flush(see);
         }
@@ -187,17 +190,12 @@ impl Joiner<'_, '_> {
             }
             (a, b) => a == b,
         };
-        // In one call, or in one page fault, the kernel may wait for several things.
-        let kind = |part: &Part| Wait::new(self.evidence, self.thread, &part.whole).kind;
-        let is_for_kernel =
-            |kind| matches!(kind, WaitKind::Kernel | WaitKind::Disk | WaitKind::Paging);
-        let same_kind = || {
-            let (last, now) = (kind(last), kind(part));
-            last == now || !is_for_kernel(last) && !is_for_kernel(now)
-        };
+        // In one page fault the kernel may wait for a limit to be raised, and then for the disk.
+        let gate =
+            |part: &Part| Wait::new(self.evidence, self.thread, &part.whole).gate(self.evidence);
         self.evidence.may_be_one_place(before, now)
             && same_object
-            && same_kind()
+            && gate(last) == gate(part)
             && !self.has_got_it(last, before)
             && (self.is_one_request(last, before)
                 || self.caused_nothing(last.whole.end, part.whole.start))

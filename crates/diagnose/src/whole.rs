@@ -5,7 +5,7 @@
 //! that the command waited for, so that each nanosecond is attributed to one thread and kind. Here
 //! these are summed up by what a person can act on: which program it was, and what it did or
 //! lacked. Time that a program ran is distinguished by samples (importing modules; starting and
-//! ending processes; all else); of time that it was runnable it is told who had the CPU.
+//! ending processes; all else); time that it was runnable is put down to whoever had the CPU.
 //!
 //! Nothing is left out: the entries' times add up to the run's. A process goes by its last name, so
 //! that what it did between its fork and its exec counts for the program that it then was.

@@ -110,7 +110,10 @@ fn sentence() {
 fn path_ends_at_the_root() {
     let verdict = explain(&recording(), "main", 1_000..41_000);
     let last = verdict.path.last().expect("a path");
-    assert_eq!((last.thread.as_str(), last.edge.as_ref()), ("worker", None));
+    assert_eq!(
+        (last.who.thread.as_str(), last.edge.as_ref()),
+        ("worker", None)
+    );
     assert_eq!(last.doing, "ran sort");
     assert_eq!(last.stack, ["sort", "work"]);
 }

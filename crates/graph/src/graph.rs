@@ -109,7 +109,7 @@ pub struct Arrow {
     pub to: VertexId,
     /// When, ns since the trace's start.
     pub ts: u64,
-    /// The row that tells of it.
+    /// Its row.
     pub event: Event,
 }
 

@@ -62,18 +62,16 @@ pub enum Mark {
     Permission = 1 << 22,
     /// A semaphore is waited for: who is woken there has got it.
     Semaphore = 1 << 23,
-    /// The kernel waits for a lock of its own.
-    KernelLock = 1 << 24,
     /// The kernel waits for a lock of which each CPU has a part.
-    PercpuLock = 1 << 25,
+    PercpuLock = 1 << 24,
     /// The kernel begins to change a file system.
-    ChangesFiles = 1 << 26,
+    ChangesFiles = 1 << 25,
     /// The kernel waits until a control group uses less memory.
-    MemoryLimit = 1 << 27,
+    MemoryLimit = 1 << 26,
     /// The wait is limited in time.
-    Timed = 1 << 28,
+    Timed = 1 << 27,
     /// The kernel sleeps so that any signal ends it.
-    Freezable = 1 << 29,
+    Freezable = 1 << 28,
 }
 
 /// Marks that one of the innermost few frames shows, by a part of its function's name.
@@ -89,7 +87,7 @@ const INNERMOST: [(Mark, &[&str]); 6] = [
 const FEW: usize = 6;
 
 /// Marks that any frame shows, by its function's name, or by the start of it.
-const ANYWHERE: [(Mark, &[&str]); 24] = [
+const ANYWHERE: [(Mark, &[&str]); 23] = [
     (Mark::Idle, names::IDLE),
     (Mark::DiskWait, names::DISK_WAIT),
     (Mark::DiskWake, names::DISK_WAKE),
@@ -109,7 +107,6 @@ const ANYWHERE: [(Mark, &[&str]); 24] = [
     (Mark::Setting, names::SETTING),
     (Mark::AsksBus, names::ASKS_BUS),
     (Mark::PageFault, names::PAGE_FAULT),
-    (Mark::KernelLock, names::KERNEL_LOCK),
     (Mark::PercpuLock, names::PERCPU_LOCK),
     (Mark::ChangesFiles, names::CHANGES_FILES),
     (Mark::MemoryLimit, names::MEMORY_LIMIT),

@@ -248,16 +248,6 @@ pub(crate) const PAGE_FAULT: &[&str] = &["exc_page_fault", "do_user_addr_fault",
 /// Parts of the names of functions that wait for a limited time.
 pub(crate) const TIMED: &[&str] = &["timedwait", "clockwait", "timedlock", "clocklock"];
 
-/// Functions of the kernel that wait for one of its own locks.
-pub(crate) const KERNEL_LOCK: &[&str] = &[
-    "percpu_rwsem_wait",
-    "rwsem_down_read_slowpath",
-    "rwsem_down_write_slowpath",
-    "__mutex_lock*",
-    "__down_common",
-    "rt_mutex_slowlock*",
-];
-
 /// The function of the kernel that waits for a lock of which each CPU has a part.
 pub(crate) const PERCPU_LOCK: &[&str] = &["percpu_rwsem_wait"];
 

@@ -141,10 +141,8 @@ impl Wait {
         }
         match self.kind {
             WaitKind::Lock => {
-                let in_kernel = evidence.shows(self.kernel_stack(evidence), Mark::KernelLock);
                 let whose = match object.kind() {
                     ObjectKind::KernelLock => " of the kernel",
-                    _ if in_kernel => " of the kernel",
                     ObjectKind::File => " on a file",
                     _ => "",
                 };
@@ -295,9 +293,7 @@ fn kind(evidence: &Evidence<'_>, row: usize, holder: Option<Utid>) -> WaitKind {
         return WaitKind::Message;
     }
     let on_disk = uninterruptible && evidence.shows(kernel, Mark::DiskWait);
-    // One that waited when the recording began was not seen to ask for it.
-    let in_kernel_lock = uninterruptible && !on_disk && evidence.shows(kernel, Mark::KernelLock);
-    if object.kind() == ObjectKind::KernelLock || in_kernel_lock {
+    if object.kind() == ObjectKind::KernelLock {
         return WaitKind::Lock;
     }
     match evidence.call(switches.call[row]) {

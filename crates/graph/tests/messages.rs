@@ -229,7 +229,7 @@ fn steps() -> impl Strategy<Value = (Vec<(bool, bool, u32)>, usize)> {
 
 proptest! {
     /// Every byte that comes out is matched to the send that it went in with, whatever the sizes,
-    /// also where the trace begins in mid-stream; of what went in before, nothing is said.
+    /// also where the trace begins in mid-stream; nothing is known of what went in before.
     #[test]
     fn bytes_come_out_as_they_went_in((steps, cut) in steps()) {
         let mut rows: Vec<Transfer> = Vec::new();

@@ -112,14 +112,13 @@ impl Loss {
         if let Some(count) = self.unrecorded_transfers {
             let count = format::things(count, "send or receive", "sends and receives");
             text.push_str(&format!(
-                "; at least {count} not recorded because of the rate limit (--transfers records \
-                 all)"
+                "; left out to limit the overhead: at least {count} (--transfers records all)"
             ));
         }
         if let Some(count) = self.unrecorded_handoffs {
             let count = format::things(count, "async work step", "async work steps");
             text.push_str(&format!(
-                "; at least {count} not recorded because of the rate limit"
+                "; left out to limit the overhead: at least {count}"
             ));
         }
         text
@@ -150,7 +149,7 @@ mod tests {
         }
     }
 
-    /// No row is no loss, and is said so.
+    /// No row is no loss, and the text says so.
     #[test]
     fn none() {
         let loss = Loss::new(&Losses::default(), false);
@@ -158,7 +157,7 @@ mod tests {
         assert_eq!(loss.text(), "none");
     }
 
-    /// Transfers that were left out on purpose are told and are no loss.
+    /// Transfers that were left out on purpose are mentioned and are no loss.
     #[test]
     fn unrecorded_transfers() {
         let rows = [
@@ -169,8 +168,8 @@ mod tests {
         assert!(loss.is_none());
         assert_eq!(
             loss.text(),
-            "none; at least 1,500 sends and receives not recorded because of the rate limit \
-             (--transfers records all)"
+            "none; left out to limit the overhead: at least 1,500 sends and receives (--transfers \
+             records all)"
         );
     }
 
@@ -185,8 +184,7 @@ mod tests {
         assert_eq!(loss.total, 3);
         assert_eq!(
             loss.text(),
-            "3 events on CPU 1; at least 2,000 async work steps not recorded because of the rate \
-             limit"
+            "3 events on CPU 1; left out to limit the overhead: at least 2,000 async work steps"
         );
     }
 

@@ -53,7 +53,7 @@ pub struct WaitRow<'a> {
     pub longest_at_ns: u64,
 }
 
-/// So many kinds of waits are told of.
+/// So many kinds of waits are listed.
 const MOST: usize = 200;
 
 #[derive(PartialEq, Eq, Hash, Clone, Copy)]

@@ -162,6 +162,8 @@ const ALTERNATIVES: usize = 5;
 /// What scores less than this share of the worst is no alternative to it, however clear its cause is:
 /// most programs of a machine wait for a known one and miss nothing.
 const COMPARABLE: f64 = 0.25;
+/// Nor is what is shorter than this share of the worst's time.
+const AS_LONG: f64 = 0.33;
 
 /// Whether a verdict names a root with some confidence: of two problems a person first reads the one
 /// that they can act on.
@@ -170,7 +172,7 @@ fn is_convincing(verdict: &Verdict) -> bool {
     verdict.root.class != Class::Unknown && verdict.root.confidence >= LEAST
 }
 
-/// Of the `problems` that score nearly as high as the worst, whose `verdict` does not convince, the
+/// Of the `problems` that score nearly as high as the worst and last nearly as long, whose `verdict` does not convince, the
 /// first with a verdict that does: its index, and that verdict. None if the worst's convinces, or no
 /// other's.
 pub fn more_convincing(
@@ -181,10 +183,13 @@ pub fn more_convincing(
     if is_convincing(verdict) {
         return None;
     }
-    let least = problems.first()?.score * COMPARABLE;
+    let worst = problems.first()?;
+    let least = worst.score * COMPARABLE;
+    let shortest = worst.duration() as f64 * AS_LONG;
     let others = problems.iter().enumerate().skip(1).take(ALTERNATIVES);
     others
         .take_while(|(_, problem)| problem.score >= least)
+        .filter(|(_, problem)| problem.duration() as f64 >= shortest)
         .map(|(at, problem)| (at, explain(problem)))
         .find(|(_, verdict)| is_convincing(verdict))
 }

@@ -60,7 +60,7 @@ pub fn report(
     runtime.block_on(routes::report_of(&opened, wanted, redact))
 }
 
-/// Serves until the process is asked to stop. `ready` is told the address to open, with its token.
+/// Serves until the process is asked to stop. `ready` gets the address to open, with its token.
 ///
 /// # Errors
 /// If nothing can listen there.

@@ -20,7 +20,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use tokio::sync::{oneshot, watch};
 
-/// Makes what is told of a trace's reading, and names its functions where it must.
+/// Makes what takes the progress of reading a trace, and names its functions where it must.
 pub type MakeLoading = Arc<dyn Fn() -> Box<dyn Loading + Send> + Send + Sync>;
 
 /// How far a trace is read.

@@ -211,7 +211,7 @@ mod tests {
         assert!(matches!(own.place(path), Place::Within { .. }));
     }
 
-    /// The names of jitdumps are told from others.
+    /// The names of jitdumps are recognised among others.
     #[test]
     fn jitdumps_are_told_by_name() {
         assert!(is_dump(Path::new("/home/a/.debug/jit/x/jit-123.dump")));

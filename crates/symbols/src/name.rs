@@ -66,7 +66,7 @@ pub(crate) fn source_line(path: &Path, line: Option<u32>) -> String {
 mod tests {
     use super::*;
 
-    /// A JavaScript function is told from its kind, its optimisation and its place; what has
+    /// A JavaScript function is separated from its kind, its optimisation and its place; what has
     /// another form stays as it is.
     #[test]
     fn jit_names_are_taken_apart() {

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 pub(crate) struct Spans<T>(BTreeMap<u64, (u64, T)>);
 
 /// Names of code, of which those at some addresses are sought; takes no more memory than it is given,
-/// however much is said.
+/// however much is named.
 pub(crate) struct Sought<'a> {
     /// Ascending.
     addresses: &'a [u64],
@@ -139,7 +139,7 @@ mod tests {
     }
 
     /// What nobody seeks takes no memory, and still takes the place of what it overlaps; where there
-    /// is no room any more, that is told.
+    /// is no room any more, that is reported.
     #[test]
     fn only_what_is_sought_is_kept() {
         let mut sought = Sought::new(&[0x15, 0x25], 3 * PIECE);

@@ -99,7 +99,7 @@ mod tests {
 
     use super::*;
 
-    /// What is sent arrives, with its files; an end is told from a message that is cut.
+    /// What is sent arrives, with its files; an end is not taken for a message that is cut.
     #[test]
     fn messages_arrive_with_their_files() {
         let (one, other) = UnixStream::pair().unwrap();

@@ -1,6 +1,6 @@
 //! Writing a trace: rows collect in memory, parts go to disk.
 //!
-//! How it is done so that nobody else can lead the writing astray is said in `folder.rs`.
+//! `folder.rs` says how it is done so that nobody else can lead the writing astray.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;

@@ -173,7 +173,7 @@ fn calls_without_a_name() {
     );
 }
 
-/// The futex operation is told without the private and clock flags: FUTEX_WAIT_PRIVATE is 128,
+/// The futex operation is shown without the private and clock flags: FUTEX_WAIT_PRIVATE is 128,
 /// glibc's timed wait is FUTEX_WAIT_BITSET | PRIVATE | CLOCK_REALTIME = 9 | 128 | 256.
 #[test]
 fn futex_operations() {

@@ -112,7 +112,7 @@ fn what_changes_no_rule_makes_no_row() {
     assert_eq!(rows, expected);
 }
 
-/// A return address that is said to be undefined is the stack's end.
+/// A return address that is declared undefined is the stack's end.
 #[test]
 fn the_outermost_frame() {
     let (built, table) = assemble(

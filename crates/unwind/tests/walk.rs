@@ -99,7 +99,7 @@ fn through_a_signal() {
     assert_eq!(walk, (vec![0x5000, 0x6000, 0x7000, 0x8000], End::NoRule));
 }
 
-/// Each reason to end is told: an undefined return address, a place that nothing covers, one whose
+/// Each reason to end is reported: an undefined return address, a place that nothing covers, one whose
 /// rule says nothing, a word that is not there; a frame pointer of 0, by
 /// which the ABI marks the outermost frame.
 #[test]

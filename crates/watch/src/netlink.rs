@@ -319,7 +319,7 @@ mod tests {
         assert!(read(&endless).is_err());
     }
 
-    /// On the running kernel: a connection is told with both inodes, and its queue is empty again
+    /// On the running kernel: a connection is reported with both inodes, and its queue is empty again
     /// when the other end has read.
     #[test]
     fn a_real_connection() {

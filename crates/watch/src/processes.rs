@@ -1,4 +1,4 @@
-//! What /proc tells of processes and threads. All of it may be gone at any moment: then it is none.
+//! What /proc says about processes and threads. All of it may be gone at any moment: then it is none.
 
 use std::fs;
 use std::path::Path;

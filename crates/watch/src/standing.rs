@@ -3,7 +3,7 @@
 //! It is looked at from time to time. The time that it stood is that from the first look which saw
 //! it still to the last, so that all of it surely belongs to the hang: what lies between two looks
 //! is left out at both ends. A look takes time, if its thread has to wait for a CPU: what begins is
-//! dated by its end, what goes on by its start. It is told once: when it moves again, or when it has stood so long
+//! dated by its end, what goes on by its start. It is reported once: when it moves again, or when it has stood so long
 //! that waiting for its end would lose its beginning.
 
 use std::ops::Range;
@@ -93,7 +93,7 @@ mod tests {
         standing.overdue(LIMITS)
     }
 
-    /// Below the limit nothing is told; above it, the time that was seen, when it moves.
+    /// Below the limit nothing is reported; above it, the time that was seen, when it moves.
     #[test]
     fn told_when_it_moves() {
         let mut standing = Standing::new(0);
@@ -114,7 +114,7 @@ mod tests {
         assert_eq!(standing.moved(61, LIMITS), None);
     }
 
-    /// One that does not end is told once, and neither again nor when it ends.
+    /// One that does not end is reported once, and neither again nor when it ends.
     #[test]
     fn told_once() {
         let mut standing = Standing::new(0);

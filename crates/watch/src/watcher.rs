@@ -1,4 +1,4 @@
-//! Looks for every sign of a hang, and tells of each with the process that it is in.
+//! Looks for every sign of a hang, and reports each with the process that it is in.
 
 use std::cmp::Reverse;
 use std::collections::{HashMap, HashSet};
@@ -176,7 +176,7 @@ impl Watcher {
 }
 
 /// A process can have several windows, and a thread that is watched besides: of what hung in it at
-/// the same time the longest is told.
+/// the same time the longest is reported.
 fn one_a_process(mut hangs: Vec<Hang>) -> Vec<Hang> {
     let length = |hang: &Hang| hang.stretch.window.end - hang.stretch.window.start;
     hangs.sort_by_key(|hang| Reverse(length(hang)));
@@ -218,7 +218,7 @@ mod tests {
         }
     }
 
-    /// Of a process with several windows the longest hang is told; processes that cannot be seen
+    /// Of a process with several windows the longest hang is reported; processes that cannot be seen
     /// are not taken for one.
     #[test]
     fn several_windows() {

@@ -171,7 +171,7 @@ mod tests {
         }]
     }
 
-    /// Looks at one window every 250 units, confirms suspects, and gives what is told.
+    /// Looks at one window every 250 units, confirms suspects, and returns what is reported.
     fn watch(looks: &[u64]) -> Vec<(u64, Stretch)> {
         let mut windows = Windows::new(LIMITS);
         let mut told = Vec::new();
@@ -222,7 +222,7 @@ mod tests {
         assert_eq!(told[0].stretch.window, 500..3_000);
     }
 
-    /// One that goes on is told once; after it has answered, the next is told too.
+    /// One that goes on is reported once; after it has answered, the next is reported too.
     #[test]
     fn again() {
         let mut looks = vec![768; 60];

@@ -106,7 +106,7 @@ def turns(stage, program, line):
 
 
 def length_s(stage):
-    """How long a program is told to freeze, where it cannot be told the end when it has come."""
+    """How long a program is asked to freeze, where it cannot be stopped in the middle."""
     return stage.freeze_s * (SPARE if stage.freeze_s > LONG_S else 1.0)
 
 
