@@ -122,11 +122,40 @@ def print_row(row):
     sys.stdout.flush()
 
 
+def times():
+    """The CPU time of the machine since it started, and what of it the hypervisor took, in ticks."""
+    fields = [int(word) for word in pathlib.Path("/proc/stat").read_text().split("\n")[0].split()[1:]]
+    return sum(fields[:8]), fields[7]
+
+
+def assess_again(hangdog, program, seed, directory):
+    """As assess; where that fails, the row is printed with the load that was seen, and the program
+    plays once more."""
+    before = times()
+    row = assess(hangdog, program, seed, directory)
+    if row["result"] != "failed":
+        return row
+    total, stolen = (now - then for now, then in zip(times(), before))
+    load = pathlib.Path("/proc/loadavg").read_text().split()[0]
+    print_row(row)
+    print(
+        f"    tried again: the load is {load}, and the hypervisor took {stolen / max(total, 1):.1%} "
+        "of the CPUs' time meanwhile"
+    )
+    return assess(hangdog, program, seed, directory)
+
+
 def parse_arguments():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--hangdog", default="hangdog", help="the command (default: on the PATH)")
     lab.add_selection(parser, default_seeds=5)
-    parser.add_argument("--json", action="store_true", help="print rows and counts as JSON")
+    output = parser.add_mutually_exclusive_group()
+    output.add_argument("--json", action="store_true", help="print rows and counts as JSON")
+    output.add_argument(
+        "--again",
+        action="store_true",
+        help="where a verdict is wrong print the load and play once more; the second verdict counts",
+    )
     parser.add_argument(
         "--keep-dir", type=pathlib.Path, metavar="DIR", help="where traces of wrong verdicts stay"
     )
@@ -147,7 +176,8 @@ def main():
     if not args.json:
         print(FORMAT.format(*HEADER))
     for program, seed in lab.selection(args):
-        row = assess(hangdog, program, seed, directory)
+        judge = assess_again if args.again else assess
+        row = judge(hangdog, program, seed, directory)
         counts[row["result"]] += 1
         rows.append(row)
         if not args.json:

@@ -23,18 +23,19 @@ stage() {
     printf '\n=== %s\n' "$name"
     "$@" 2>&1 | tee "$logs/$name.log" || failed+=("$name")
 }
-# A live test waits for a kernel and for other programs, so a loaded machine can make one fail. What
-# failed of them runs once more, alone and under a load that is printed; any other failure counts.
+# Many tests wait for a kernel and for other programs, so a loaded machine can make one fail. Those that
+# failed run once more, one at a time, and the load is printed. What does not compile, and a test
+# program that broke off, counts at once.
 crates() {
-    local log=$target/test-logs/cargo.log tests
+    local log=$logs/cargo.log tests
     cargo test --workspace --locked --no-fail-fast 2>&1 | tee "$log" && return
-    if grep -E '^error: (could not compile|.*test failed)' "$log" | grep -qv -- '-p hangdog --test live'; then
+    mapfile -t tests < <(sed -nE 's/^test (.*) \.\.\. FAILED$/\1/p' "$log")
+    if ((${#tests[@]} == 0)) ||
+        [[ $(grep -c '^error: .*test failed' "$log") != $(grep -c '^test result: FAILED' "$log") ]]; then
         return 1
     fi
-    mapfile -t tests < <(sed -nE 's/^test ([a-z_0-9:]+) \.\.\. FAILED$/\1/p' "$log")
-    ((${#tests[@]})) || return 1
     echo "TRIED AGAIN under a load of $(cut -d' ' -f1-3 /proc/loadavg): ${tests[*]}"
-    cargo test --locked -p hangdog --test live -- --exact --test-threads 1 "${tests[@]}"
+    cargo test --workspace --locked --no-fail-fast -- --exact --test-threads 1 "${tests[@]}"
 }
 lab_tests() {
     make -s -C lab all build/venv && (cd lab && python3 -m unittest discover -s tests)
@@ -57,7 +58,7 @@ stage bench-tests python3 -m unittest discover -s bench/tests
 if ! cargo build --locked --quiet --bin hangdog; then
     failed+=(build)
 elif reason=$("$hangdog" doctor 2>&1); then
-    stage lab python3 lab/run.py --hangdog "$hangdog" --seeds 1
+    stage lab python3 lab/run.py --hangdog "$hangdog" --seeds 1 --again
     stage lab-real lab_real
 else
     not_run+=("lab, lab-real: this machine does not allow recording: $(tail -n 1 <<<"$reason")")

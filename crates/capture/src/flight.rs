@@ -289,12 +289,14 @@ struct Flight {
 
 impl Flight {
     fn start(options: &Options) -> Result<Flight> {
-        let started = monotonic_ns();
         let mut session = Session::start(options)?;
+        let started = session.begun;
         privileges::give_up(Recorder::Flight)?;
+        let found = session.look_around();
+        let looked = monotonic_ns();
         let population = procfs::population();
         session.adopt(&population, Duration::ZERO);
-        let waiting = session.look_around();
+        let waiting = session.take_in(found);
         Ok(Flight {
             options: options.clone(),
             session,
@@ -308,7 +310,7 @@ impl Flight {
             losses: Losses::default(),
             waiting,
             open: Vec::new(),
-            looked: monotonic_ns(),
+            looked,
             snapshots: Arc::default(),
             savers: Vec::new(),
             namer: Arc::default(),
@@ -433,8 +435,9 @@ impl Flight {
         // they begin.
         let looked = self.looked;
         self.open.retain(|open| open.ts <= looked);
+        let found = self.session.look_around();
         let mut pending = Pending {
-            events: self.session.look_around(),
+            events: self.session.take_in(found),
             ..Pending::default()
         };
         pending.events.extend_from_slice(&self.waiting);

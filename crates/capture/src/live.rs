@@ -47,11 +47,12 @@ pub fn look(options: &Options, process: &str, output: &Path) -> Result<()> {
     let _ = helper::start();
     let writer = TraceWriter::create_for(output, begin, asked_by())?;
     let mut session = Session::for_a_look(options)?;
+    let start = monotonic_ns();
+    let found = session.look_around();
     let population = procfs::population();
     session.adopt(&population, PATIENCE);
-    let start = monotonic_ns();
     let mut pending = Pending {
-        events: session.look_around(),
+        events: session.take_in(found),
         ..Pending::default()
     };
     session.collect_definitions(&mut pending.definitions)?;

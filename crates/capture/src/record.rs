@@ -284,12 +284,13 @@ impl<'a> Recording<'a> {
             [] => None,
             words => Some(Command::prepare(words, request.limit.is_some())?),
         };
-        let start = monotonic_ns();
         let mut session = Session::start(&request.options)?;
+        let start = session.begun;
         privileges::give_up(Recorder::Record {
             command: command.is_some(),
         })?;
         let cursor = session.rings.oldest();
+        let found = session.look_around();
         let population = procfs::population();
         session.adopt(&population, TABLES_PATIENCE);
         let world = World::new(start, &population);
@@ -301,7 +302,7 @@ impl<'a> Recording<'a> {
             .collect();
         meta.command_tid = command.as_ref().map(|command| command.pid);
         let mut pending = Pending {
-            events: session.look_around(),
+            events: session.take_in(found),
             ..Pending::default()
         };
         // That the command waits for us to let it go is not its own affair.

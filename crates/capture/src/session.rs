@@ -182,6 +182,8 @@ pub(crate) fn cpu_count() -> Result<usize> {
 
 /// Programs that are attached and write.
 pub(crate) struct Session {
+    /// When it began to see, on the monotonic clock, ns.
+    pub begun: u64,
     pub rings: Rings,
     pub hooks: Vec<Hook>,
     pub cpus: usize,
@@ -314,6 +316,8 @@ impl Session {
             doing: "load the BPF programs",
             cause,
         })?;
+        // Nothing before was seen, which takes half a second.
+        let begun = monotonic_ns();
         counters.open(&skeleton.maps.counter_events, online())?;
         hooks.extend(counters.hooks());
         let states: *const CpuState = skeleton
@@ -359,6 +363,7 @@ impl Session {
         let defined = Arc::new(Mutex::new(Vec::new()));
         let definitions = open_definitions(&skeleton.maps.definitions, defined.clone())?;
         let mut session = Session {
+            begun,
             definitions,
             defined,
             rings,
@@ -442,13 +447,21 @@ impl Session {
         }
     }
 
-    /// What cannot be seen begin: the threads that are off their CPUs now, as events. What these
-    /// refer to, and what processes have open, comes with the next definitions. Stops nobody. What
-    /// the kernel does not tell is said among the hooks.
-    pub(crate) fn look_around(&mut self) -> Vec<Event> {
+    /// What cannot be seen begin: the threads that are off their CPUs now, for
+    /// [`take_in`](Session::take_in). What processes have open comes with the next definitions. Stops
+    /// nobody. What the kernel does not tell is said among the hooks.
+    pub(crate) fn look_around(&mut self) -> Found {
         self.look_at_descriptors();
         let bytes = self.pass(WAITING_PASS);
-        let found = Found::parse(&bytes, self.stacks.then(|| StackNumbers::of(self)));
+        Found::parse(&bytes, self.stacks.then(|| StackNumbers::of(self)))
+    }
+
+    /// The threads that were found, as events. What these refer to comes with the next definitions. Who
+    /// is alive must have been adopted: until then it is not known where Python keeps its frames.
+    pub(crate) fn take_in(&mut self, mut found: Found) -> Vec<Event> {
+        if self.stacks {
+            found.read_python(StackNumbers::of(self));
+        }
         self.define(found.definitions);
         found.events
     }

@@ -5,6 +5,10 @@
 //! have told, and stops none. Their user stacks are copied from outside and walked like the copies
 //! that the kernel side sends. A thread may go on between the look at it and the copy: then what
 //! was copied leads nowhere, and the stack ends early.
+//!
+//! The pass comes first of all, since a thread that goes on is seen no more. Where an interpreter keeps
+//! its frames is known only once its file was read: Python's functions are read then, of the threads
+//! that still stand where they were.
 
 use std::collections::HashMap;
 use std::fs;
@@ -126,8 +130,16 @@ fn is_stopped(left: u8) -> bool {
 pub(crate) struct Found {
     pub events: Vec<Event>,
     pub definitions: Vec<Definition>,
-    /// By process, the numbers of its Python functions.
-    python: HashMap<u32, Numbers>,
+    /// Whose stacks were copied.
+    copied: Vec<Copied>,
+}
+
+/// A thread whose stack was copied.
+struct Copied {
+    tid: u32,
+    thread_pointer: u64,
+    /// The copy, among the definitions.
+    definition: usize,
 }
 
 /// What is needed to tell of stacks.
@@ -192,31 +204,12 @@ impl Found {
         if bytes.is_empty() {
             return 0;
         }
-        let python = match stacks.python(raw.pid) {
-            Some(runtime) => {
-                let (pid, ts) = (raw.pid, raw.ts);
-                let numbers = self.python.entry(pid).or_default();
-                let definitions = &mut self.definitions;
-                chain::read(
-                    &ProcessMemory(pid),
-                    runtime,
-                    raw.thread_pointer,
-                    numbers,
-                    |function| {
-                        let code = stacks.next_function();
-                        let what = What::Python {
-                            code,
-                            pid,
-                            function,
-                        };
-                        definitions.push(Definition { ts, what });
-                        code
-                    },
-                )
-            }
-            None => Vec::new(),
-        };
         let id = stacks.next_stack();
+        self.copied.push(Copied {
+            tid: raw.tid,
+            thread_pointer: raw.thread_pointer,
+            definition: self.definitions.len(),
+        });
         self.definitions.push(Definition {
             ts: raw.ts,
             what: What::StackCopy(StackCopy {
@@ -228,10 +221,43 @@ impl Found {
                 exact: true,
                 link: raw.link,
                 bytes,
-                python,
+                python: Vec::new(),
             }),
         });
         id
+    }
+
+    /// Reads the Python functions of the threads that still wait where their stacks were copied.
+    pub(crate) fn read_python(&mut self, mut stacks: impl Stacks) {
+        let mut numbers: HashMap<u32, Numbers> = HashMap::new();
+        let mut functions = Vec::new();
+        for copied in &self.copied {
+            let definition = &mut self.definitions[copied.definition];
+            let What::StackCopy(copy) = &mut definition.what else {
+                continue;
+            };
+            let (pid, ts) = (copy.pid, definition.ts);
+            let Some(runtime) = stacks.python(pid) else {
+                continue;
+            };
+            if !stands_still(copied.tid, copy.sp) {
+                continue;
+            }
+            let numbers = numbers.entry(pid).or_default();
+            let memory = ProcessMemory(pid);
+            let number = |function| {
+                let code = stacks.next_function();
+                let what = What::Python {
+                    code,
+                    pid,
+                    function,
+                };
+                functions.push(Definition { ts, what });
+                code
+            };
+            copy.python = chain::read(&memory, runtime, copied.thread_pointer, numbers, number);
+        }
+        self.definitions.append(&mut functions);
     }
 
     fn kernel_stack(&mut self, raw: &RawWaiting, stacks: &mut impl Stacks) -> u32 {
@@ -251,6 +277,13 @@ impl Found {
         });
         id
     }
+}
+
+/// Whether a thread is off its CPU with its stack pointer at `sp`.
+fn stands_still(tid: u32, sp: u64) -> bool {
+    // The call and its six arguments come before.
+    const STACK_POINTER: usize = 7;
+    procfs::system_call(tid).is_some_and(|words| words.get(STACK_POINTER) == Some(&sp))
 }
 
 /// The unix socket by which a thread waits to be connected, with the address that it gave: the kernel

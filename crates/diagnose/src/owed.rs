@@ -13,6 +13,7 @@ use hangdog_graph::owed::{
 use hangdog_graph::{Evidence, Mark, Source, Strength, Wait, WaitKind};
 use hangdog_timeline::State;
 use hangdog_trace::calls::Call;
+use hangdog_trace::ids::Utid;
 use hangdog_trace::object::{Object, ObjectKind};
 use hangdog_trace::sockets::{Holder, Role};
 use hangdog_trace::words::Left;
@@ -124,27 +125,47 @@ pub(crate) fn lasts_all_along(evidence: &Evidence<'_>, wait: &Wait) -> bool {
     wait.start == 0 && wait.end >= evidence.timeline.end()
 }
 
-/// Whether nothing came through a pipe all along because whoever should write to it waits to be asked
-/// itself.
+/// Whether nothing came through a pipe all along because whoever should write to it, or to the pipe that
+/// that one reads, waits to be asked itself, or for the recording to end.
 fn is_quiet(evidence: &Evidence<'_>, wait: &Wait) -> bool {
-    if !lasts_all_along(evidence, wait) {
-        return false;
+    const LONGEST: usize = 8;
+    let mut wait = *wait;
+    for _ in 0..LONGEST {
+        if !lasts_all_along(evidence, &wait) {
+            return false;
+        }
+        let Source::Thread(writer) = ended_by(evidence, &wait, None).source else {
+            return false;
+        };
+        let Some(there) = wait_before(evidence, writer, wait.end) else {
+            return false;
+        };
+        let by_pipe = there.object(evidence).kind() == ObjectKind::Pipe;
+        match there.kind {
+            WaitKind::Child => return started_recorder(evidence, writer),
+            WaitKind::Message if by_pipe && !there.writes(evidence) => wait = there,
+            WaitKind::Poll | WaitKind::Idle => {
+                return !by_pipe && owed(evidence, &there, false) <= IDLE;
+            }
+            _ => return false,
+        }
     }
-    let Source::Thread(writer) = ended_by(evidence, wait, None).source else {
-        return false;
-    };
-    let intervals = evidence.timeline.intervals(writer);
-    let at = intervals.index_at(wait.end.saturating_sub(1));
-    let there = at
-        .and_then(|at| intervals.get(at))
-        .filter(|interval| interval.state == State::Blocked)
-        .map(|interval| Wait::new(evidence, writer, &interval));
-    // A pipe of its own would lead on, perhaps in a circle.
-    there.is_some_and(|there| {
-        matches!(there.kind, WaitKind::Poll | WaitKind::Idle)
-            && there.object(evidence).kind() != ObjectKind::Pipe
-            && owed(evidence, &there, false) <= IDLE
-    })
+    false
+}
+
+/// The wait that a thread is in right before a moment.
+fn wait_before(evidence: &Evidence<'_>, thread: Utid, moment: u64) -> Option<Wait> {
+    let intervals = evidence.timeline.intervals(thread);
+    let interval = intervals.get(intervals.index_at(moment.saturating_sub(1))?)?;
+    (interval.state == State::Blocked).then(|| Wait::new(evidence, thread, &interval))
+}
+
+/// Whether the recorder descends from the process of a thread.
+fn started_recorder(evidence: &Evidence<'_>, thread: Utid) -> bool {
+    let process = evidence.threads.thread(thread).upid;
+    let mut all = evidence.threads.processes();
+    let recorder = all.find(|process| Some(process.pid) == evidence.recorder);
+    recorder.is_some_and(|recorder| is_descendant(evidence, recorder.upid, process))
 }
 
 /// Whether a thread does nothing but wait for this, as one does that has others work for it.

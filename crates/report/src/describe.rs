@@ -71,6 +71,8 @@ impl CallInfo {
         match (self.kind, self.argument) {
             (Call::None, address) => text = format!("{text} at {address:#x}"),
             (Call::Sleep, ns) => text = format!("{text} for {}", format::duration(ns)),
+            // Their second argument is no time.
+            (Call::Poll, _) if ["select", "pselect6", "epoll_pwait2"].contains(&&*self.name) => {}
             (Call::Poll, ANY) => text.push_str(" without timeout"),
             (Call::Poll, ms) => {
                 let timeout = format::duration(ms.saturating_mul(1_000_000));
