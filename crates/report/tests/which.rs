@@ -1,0 +1,41 @@
+//! Which problem is explained where a person names none.
+
+#[path = "../../diagnose/tests/support/mod.rs"]
+mod support;
+
+use hangdog_diagnose::{Answers, Problem, diagnose};
+use hangdog_report::which::more_convincing;
+use support::{record, setting};
+
+/// The cause of the worst problem is not known, that of another is. The other is shown in its place only
+/// if it is nearly as bad and lasts nearly as long.
+#[test]
+fn an_alternative_is_nearly_as_bad() {
+    let recording = record(
+        "process app 100
+        thread app app 100
+        process tool 200
+        thread tool tool 200
+        0 cpu0 switch idle -> app
+        0 cpu1 switch idle -> tool
+        10us cpu0 switch app -> idle sleeping futex op=wait object=futex:0x1 stack=wait_for_it;main
+        end 2s",
+    );
+    let evidence = recording.evidence();
+    let explain = |problem: &Problem| {
+        let answers = Answers::default();
+        diagnose(&evidence, problem, setting(false, &answers))
+    };
+    let problem = |thread: &str, until_ms: u64, score: f64| Problem {
+        score,
+        ..Problem::picked(recording.t(thread), 20_000..until_ms * 1_000_000)
+    };
+    let worst = problem("app", 2_000, 100.0);
+    let shown = |until_ms, score| {
+        let problems = [worst.clone(), problem("tool", until_ms, score)];
+        more_convincing(&explain(&worst), &problems, explain).map(|(at, _)| at)
+    };
+    assert_eq!(shown(2_000, 90.0), Some(1));
+    assert_eq!(shown(2_000, 10.0), None);
+    assert_eq!(shown(300, 90.0), None);
+}
