@@ -93,7 +93,7 @@ def judged(found, threads):
     """What is not as it should be."""
     wrong = []
     if found["lost"] == 0 and found["threads"] < found["forks"] + threads:
-        wrong.append(f"{found['threads']} threads recorded, and nothing is said to be lost")
+        wrong.append(f"{found['threads']} threads recorded, and no loss is reported")
     if found["root"] != "holder":
         wrong.append(f"the verdict: {found['sentence']}")
     return wrong

@@ -1,7 +1,7 @@
 //! A trace belongs to whoever asked for it, also where sudo made the recording.
 //!
-//! It is written by root and given by its descriptors when it is complete: how, and why a folder
-//! that the user owns is a safe place for it, is said in `folder.rs` of `hangdog-trace`.
+//! It is written by root and given by its descriptors when it is complete. `folder.rs` of
+//! `hangdog-trace` explains how, and why a folder that the user owns is a safe place for it.
 
 use hangdog_trace::Owner;
 

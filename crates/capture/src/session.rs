@@ -316,7 +316,7 @@ impl Session {
             doing: "load the BPF programs",
             cause,
         })?;
-        // Nothing before was seen, which takes half a second.
+        // To load takes half a second, in which nothing is seen.
         let begun = monotonic_ns();
         counters.open(&skeleton.maps.counter_events, online())?;
         hooks.extend(counters.hooks());
@@ -449,7 +449,7 @@ impl Session {
 
     /// What cannot be seen begin: the threads that are off their CPUs now, for
     /// [`take_in`](Session::take_in). What processes have open comes with the next definitions. Stops
-    /// nobody. What the kernel does not tell is said among the hooks.
+    /// nobody. What this kernel does not offer is listed among the hooks.
     pub(crate) fn look_around(&mut self) -> Found {
         self.look_at_descriptors();
         let bytes = self.pass(WAITING_PASS);

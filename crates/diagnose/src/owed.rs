@@ -40,7 +40,13 @@ pub(crate) fn owed(evidence: &Evidence<'_>, wait: &Wait, often: bool) -> f64 {
         // One that only waits for another's end has that to stand for it.
         WaitKind::Condition if evidence.joined_by(wait.thread).is_some() => STREAM,
         WaitKind::Condition if wait.holder.is_some() => HOPED,
-        WaitKind::Condition if is_main && is_deadlocked(evidence, process) => HOPED,
+        WaitKind::Condition
+            if is_main
+                && wait.end >= evidence.timeline.end()
+                && is_deadlocked(evidence, process) =>
+        {
+            HOPED
+        }
         // Where a thread often waits for a condition, or does nothing else, it waits for work.
         WaitKind::Condition => match is_main && !often {
             true if is_all_it_does(evidence, wait) => ALL_IT_DOES,

@@ -66,7 +66,9 @@ pub(crate) fn of(facts: &Facts<'_, '_>) -> String {
                 return format!("{head}: a lock that {} itself has.", name(only));
             }
             let names: Vec<String> = knot.threads.iter().map(|&thread| name(thread)).collect();
-            let (last, others) = names.split_last().expect("a circle has threads");
+            let Some((last, others)) = names.split_last() else {
+                return format!("{head}: threads waited for each other in a circle.");
+            };
             let wait = match facts.now {
                 Some(_) => "wait",
                 None => "waited",
@@ -152,10 +154,12 @@ fn process_of<'f>(facts: &'f Facts<'_, '_>) -> &'f str {
     &threads.process_of(facts.culprit).name
 }
 
-/// Whether no thread of the culprit's process is left that could end its wait.
+/// Whether the problem lasts to the end, and no thread of the culprit's process is left then that could
+/// end its wait.
 fn is_deadlocked(facts: &Facts<'_, '_>) -> bool {
     let process = facts.evidence.threads.thread(facts.culprit).upid;
-    owed::is_deadlocked(facts.evidence, process)
+    let lasts = facts.problem.window.end >= facts.evidence.timeline.end();
+    lasts && owed::is_deadlocked(facts.evidence, process)
 }
 
 /// The culprit's function, as the end of a phrase.

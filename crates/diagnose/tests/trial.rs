@@ -246,7 +246,7 @@ fn what_the_kernel_keeps_waiting_is_named() {
         ),
         (
             "sleeping write object=char:3 stack=write;list",
-            "its terminal to take output",
+            "a terminal or device to take output",
         ),
     ];
     for (wait, says) in cases {

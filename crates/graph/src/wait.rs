@@ -53,7 +53,7 @@ pub enum Gate {
     FrozenFiles,
     /// The control group uses all the memory that it may.
     MemoryLimit,
-    /// The terminal takes no output: it was halted by a key, or nobody reads what it shows.
+    /// A terminal or device takes no output: the one was halted by a key, or nobody reads what it shows.
     Terminal,
 }
 
@@ -63,7 +63,7 @@ impl Gate {
         match self {
             Gate::FrozenFiles => "waited for a frozen file system to be thawed",
             Gate::MemoryLimit => "waited at the memory limit of its control group",
-            Gate::Terminal => "waited for its terminal to take output",
+            Gate::Terminal => "waited for a terminal or device to take output",
         }
     }
 }

@@ -1,7 +1,7 @@
 //! What a complete trace consists of: each part with its rows, its bytes and a checksum.
 //!
 //! The list is in `meta.json`, which ends with a checksum of itself. So a file that is missing, was
-//! exchanged for another trace's or changed in one bit is noticed before anything is told by it. It
+//! exchanged for another trace's or changed in one bit is noticed before anything is concluded from it. It
 //! guards against accidents: who forges a trace can forge its checksums.
 
 use std::collections::BTreeMap;

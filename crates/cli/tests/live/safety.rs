@@ -87,7 +87,7 @@ struct DeadMount {
 }
 
 impl DeadMount {
-    /// Serves `program` until it is told to be silent.
+    /// Serves `program` until it is silenced.
     fn new(machine: &Machine, program: &Path) -> Option<DeadMount> {
         let folder = machine.path("mount");
         fs::create_dir(&folder).expect("a folder");

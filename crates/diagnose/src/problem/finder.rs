@@ -372,10 +372,10 @@ fn asked_for(evidence: &Evidence<'_>, wait: &Wait) -> WaitKind {
 /// then, and is one whose leaving the CPU the kernel does not report, as some do of process 1.
 fn is_unseen(evidence: &Evidence<'_>, thread: Utid, interval: &Interval) -> bool {
     const NEXT: usize = 8;
+    const INIT: u32 = 1;
     if interval.start > 0 || interval.state != State::Runnable || interval.cause != Cause::Unknown {
         return false;
     }
-    const INIT: u32 = 1;
     let intervals = evidence.timeline.intervals(thread);
     let is_init = evidence.threads.thread(thread).pid == INIT;
     let mut next = (1..=NEXT).filter_map(|at| intervals.get(at));

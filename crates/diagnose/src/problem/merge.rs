@@ -308,8 +308,9 @@ fn is_most(part: &Range<u64>, window: &Range<u64>) -> bool {
 /// with it, and nobody owes anything to that: a batch job, of which nobody is known to await a part.
 fn is_own_work(evidence: &Evidence<'_>, problem: &Problem, links: &[Link]) -> bool {
     let process = evidence.threads.thread(problem.thread).upid;
+    let lasts = problem.window.end >= evidence.timeline.end();
     // Its event loop serves somebody; or it will never be done.
-    if problem.kind == ProblemKind::Turn || is_deadlocked(evidence, process) {
+    if problem.kind == ProblemKind::Turn || lasts && is_deadlocked(evidence, process) {
         return false;
     }
     let Some(last) = links.last() else {
