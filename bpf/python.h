@@ -101,7 +101,8 @@ struct py_text {
 // A Python function among the return addresses: no address begins like this.
 #define PYTHON_FRAME (1ULL << 62)
 
-u32 last_python_code;
+// Counted by user space too, which gives numbers to Java's methods.
+u32 last_function;
 
 // Python functions that user space was told of. Code objects are freed, and others take their
 // place: hence the key is mixed of all that tells one from another without reading its texts.
@@ -199,7 +200,7 @@ __noinline u64 python_code(u32 scratch, u32 version, u64 address, u64 ts, u32 pi
 	if (known)
 		return PYTHON_FRAME | *known;
 	definition = &walk->definition;
-	id = __sync_fetch_and_add(&last_python_code, 1) + 1;
+	id = __sync_fetch_and_add(&last_function, 1) + 1;
 	definition->ts = ts;
 	definition->kind = DEFINITION_PYTHON;
 	definition->code = id;
@@ -271,22 +272,18 @@ static __always_inline u64 python_state(const struct python_layout *layout, u64 
 	return bpf_probe_read_user(&state, sizeof(state), (void *)at) ? 0 : state;
 }
 
-// Reads the Python functions that the current thread is in. Returns 0 if it has nothing to do with
-// Python.
-__noinline u32 python_begin(u32 scratch, u64 ranges, u64 ts, u32 pid)
+// Reads the Python functions that the current thread is in; `runtime` is where the interpreter's
+// state lies. Returns 0 if it has nothing to do with Python.
+__noinline u32 python_begin(u32 scratch, u64 runtime, u32 version, u64 ts, u32 pid)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
-	u32 index = (ranges & FIRST_RANGE) + (ranges >> 24 & 0xffff), version;
-	struct code_range *interpreter = bpf_map_lookup_elem(&code_ranges, &index);
 	struct python_walk *walk = python_walk_of(scratch);
-	const struct python_layout *layout;
+	const struct python_layout *layout = python_layout_of(version);
 	u64 state;
 
-	if (!interpreter || !walk)
+	if (!walk)
 		return 0;
-	version = interpreter->end;
-	layout = python_layout_of(version);
-	state = python_state(layout, interpreter->start, task->thread.fsbase);
+	state = python_state(layout, runtime, task->thread.fsbase);
 	if (!state)
 		return 0;
 	walk->words[0] = 0;

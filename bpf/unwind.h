@@ -29,9 +29,13 @@ struct process_code {
 };
 
 #define FIRST_RANGE 0x7fffff
-// The code range behind the process's last is none: it begins where the state of a Python lies that
-// python.h can read, and ends with its version: 11 for 3.11.
+// The code range behind the process's last is none: it tells of an interpreter, by its file_offset.
 #define HAS_INTERPRETER (1 << 23)
+// `start` is where the state of a Python lies that python.h can read, `end` its version: 11
+// for 3.11.
+#define INTERPRETER_PYTHON 0
+// From `start` to `end` lies the code with which HotSpot interprets Java's methods.
+#define INTERPRETER_JAVA 1
 
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
@@ -143,6 +147,14 @@ __noinline u32 find_range(u32 first, u32 count, u64 address)
 	return first;
 }
 
+// What is told of the interpreter that the process has.
+static __always_inline struct code_range *interpreter_of(u64 ranges)
+{
+	u32 index = (ranges & FIRST_RANGE) + (ranges >> 24 & 0xffff);
+
+	return bpf_map_lookup_elem(&code_ranges, &index);
+}
+
 // The rule for the code at `address`.
 __noinline u32 find_rule(u64 ranges, u64 address)
 {
@@ -182,6 +194,9 @@ struct cursor {
 	u32 exact; // ip is no return address: that very instruction was interrupted
 	u16 window;
 	u16 python; // Python functions are among its callers
+	// Where HotSpot's interpreter lies, if there is one.
+	u64 java_start;
+	u64 java_end;
 };
 
 // A piece of the stack that is being walked. A read of user memory costs 100 ns for 8 bytes and

@@ -9,6 +9,7 @@
 #pragma once
 
 #include "calls.h"
+#include "java.h"
 #include "proof.h"
 #include "python.h"
 
@@ -94,9 +95,15 @@ __noinline u32 add_frame(struct cursor *at, u32 scratch, u32 i, u64 sp)
 		return 0;
 	walk = &space->walk;
 	if (!at->python || !python_inside(scratch)) {
-		u64 below = at->sp;
+		u64 below = at->sp, method = java_method(at);
 		u32 end = at->ranges ? step(at) : STACK_MISSING;
 
+		if (method) {
+			walk->frames[i - 1] = method;
+			space->hash = mix(space->hash, method);
+			// Other methods have the same return addresses.
+			space->remember = 0;
+		}
 		if (end != STACK_UNKNOWN) {
 			walk->end = end;
 			return 0;
@@ -214,8 +221,19 @@ static __always_inline u32 user_stack_id(struct task_struct *task, struct pt_reg
 	// One that is remembered has no interpreter's loop among its callers, and no Python
 	// function then.
 	at.python = 0;
-	if (!prove && at.ranges & HAS_INTERPRETER)
-		at.python = python_begin(scratch, at.ranges, ts, pid);
+	at.java_start = 0;
+	at.java_end = 0;
+	if (!prove && at.ranges & HAS_INTERPRETER) {
+		struct code_range *interpreter = interpreter_of(at.ranges);
+
+		if (interpreter && interpreter->file_offset == INTERPRETER_JAVA) {
+			at.java_start = interpreter->start;
+			at.java_end = interpreter->end;
+		} else if (interpreter) {
+			at.python = python_begin(scratch, interpreter->start, interpreter->end, ts,
+						 pid);
+		}
+	}
 	id = walk_user_stack(&at, ts, at.python ? 0 : place, scratch);
 known:
 	if (prove && id) {

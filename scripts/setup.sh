@@ -41,6 +41,7 @@ need zenity has zenity
 need zlib1g-dev library zlib
 if [[ ${1-} == test ]]; then
     need chromium has chromium
+    need openjdk-17-jdk-headless has javac
 fi
 if [[ ${1-} == bench ]]; then
     need bonnie++ has bonnie++

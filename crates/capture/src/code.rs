@@ -12,8 +12,8 @@ use hangdog_trace::ids::{FrameId, KERNEL_PROCESS, ModuleId, NO_STACK, NONE, Stac
 use hangdog_trace::tables::{Frame, Frames, Mapping, Module, Modules, Stack, Symbol};
 use hangdog_trace::words::{ModuleKind, StackEnd};
 
+use crate::function::{Function, number_of};
 use crate::procfs;
-use crate::python;
 use crate::records::RawMapping;
 
 /// The executable memory of one process: start → what is there.
@@ -60,8 +60,8 @@ pub(crate) struct Code {
     build_ids: HashMap<String, String>,
     frame_ids: HashMap<(ModuleId, u64), FrameId>,
     stack_ids: HashMap<(Upid, StackEnd, Box<[FrameId]>), StackId>,
-    /// By the numbers of the kernel side.
-    python: HashMap<u32, FrameId>,
+    /// By the numbers that stacks have.
+    functions: HashMap<u32, FrameId>,
     /// As they were written, for naming the frames in the end.
     pub modules: Modules,
     pub frames: Frames,
@@ -171,8 +171,8 @@ impl Code {
         self.frame(module, address, tables)
     }
 
-    /// A Python function that stacks have as `code`.
-    pub(crate) fn python(&mut self, code: u32, function: &python::Function, tables: &mut Tables) {
+    /// A function that stacks have as `number`.
+    pub(crate) fn function(&mut self, number: u32, function: &Function, tables: &mut Tables) {
         let module = self.module(ModuleKind::Script, &function.file, "", NONE, tables);
         let known = self.frame_ids.len();
         let frame = self.frame(module, function.offset(), tables);
@@ -182,11 +182,11 @@ impl Code {
                 inline_depth: 0,
                 function: function.name.clone(),
                 function_offset: 0,
-                source: format!("{}:{}", function.file, function.line),
+                source: function.source(),
                 kernel_module: String::new(),
             });
         }
-        self.python.insert(code, frame);
+        self.functions.insert(number, frame);
     }
 
     /// The id of a stack given by addresses, innermost first; `space` is `None` for a kernel stack.
@@ -200,9 +200,9 @@ impl Code {
     ) -> StackId {
         let mut frames = Vec::with_capacity(addresses.len());
         for (depth, &address) in addresses.iter().enumerate() {
-            if let Some(code) = python::code_of(address).filter(|_| space.is_some()) {
+            if let Some(number) = number_of(address).filter(|_| space.is_some()) {
                 // One that could not be told was counted as lost.
-                frames.extend(self.python.get(&code));
+                frames.extend(self.functions.get(&number));
                 continue;
             }
             // All but the innermost are return addresses: the call is in front of them, and may
@@ -325,13 +325,13 @@ mod tests {
     fn python_functions_are_frames_of_their_file() {
         let (mut code, mut tables) = (Code::default(), Tables::default());
         let space = AddressSpace::default();
-        let function = python::Function {
+        let function = Function {
             name: "Worker.serve".into(),
             file: "/shop.py".into(),
             line: 12,
         };
-        code.python(1, &function, &mut tables);
-        code.python(2, &function, &mut tables);
+        code.function(1, &function, &mut tables);
+        code.function(2, &function, &mut tables);
         assert_eq!(tables.modules.path, ["/shop.py"]);
         assert_eq!(tables.modules.kind, [u8::from(ModuleKind::Script)]);
         assert_eq!(tables.frames.offset[0] as u32, 12);

@@ -348,7 +348,7 @@ impl Flight {
                         end,
                     });
                 }
-                What::Python { pid, .. } => {
+                What::Function { pid, .. } => {
                     let functions = self.functions.entry(pid).or_default();
                     functions.push(Definition { ts, what });
                 }

@@ -22,6 +22,8 @@ pub mod doctor;
 pub mod error;
 mod event;
 pub mod flight;
+mod function;
+mod java;
 pub mod live;
 mod owner;
 mod pace;

@@ -118,7 +118,7 @@ impl Population {
             What::Map { pid, mapping } => self.process(*pid).map(mapping.clone()),
             What::Stack { .. }
             | What::StackCopy(_)
-            | What::Python { .. }
+            | What::Function { .. }
             | What::Socket(_)
             | What::Open(_) => {}
             #[cfg(test)]

@@ -5,6 +5,7 @@
 
 use hangdog_trace::words::StackEnd;
 
+use crate::function::Function;
 use crate::python;
 use crate::sockets::Description;
 use crate::waiting::Open;
@@ -44,11 +45,11 @@ pub(crate) enum What {
     /// What the stack of that id was walked from.
     #[cfg(test)]
     StackProof(StackCopy),
-    /// A Python function by the number that stacks have.
-    Python {
-        code: u32,
+    /// A function of an interpreter by the number that stacks have.
+    Function {
+        number: u32,
         pid: u32,
-        function: python::Function,
+        function: Function,
     },
     /// A socket, as far as it is known now.
     Socket(Description),
@@ -97,7 +98,7 @@ impl What {
             | What::Map { .. } => true,
             What::Stack { .. }
             | What::StackCopy(_)
-            | What::Python { .. }
+            | What::Function { .. }
             | What::Socket(_)
             | What::Open(_)
             | What::Rename { .. } => false,
@@ -216,10 +217,10 @@ impl Definition {
         } else if kind == STACK_COPY {
             What::StackCopy(copy()?)
         } else if kind == PYTHON {
-            What::Python {
-                code: u32_at(12)?,
+            What::Function {
+                number: u32_at(12)?,
                 pid: u32_at(16)?,
-                function: python::Function::parse(bytes)?,
+                function: python::parse(bytes)?,
             }
         } else if kind == SOCKET {
             What::Socket(Description::parse(bytes)?)

@@ -342,12 +342,9 @@ impl Session {
             Programs::All => online().map(MappingEvents::open).collect::<Result<_>>()?,
             Programs::Passes => Vec::new(),
         };
-        let last_epoch = &raw mut skeleton
-            .maps
-            .bss_data
-            .as_deref_mut()
-            .expect("the programs have state")
-            .last_epoch;
+        let state = skeleton.maps.bss_data.as_deref_mut();
+        let state = state.expect("the programs have state");
+        let (last_epoch, last_function) = (&raw mut state.last_epoch, &raw mut state.last_function);
         let unwinder = unwinds
             .then(|| {
                 let arrays = Arrays {
@@ -356,6 +353,7 @@ impl Session {
                     rows: skeleton.maps.unwind_rows.as_fd(),
                     row_count: rows as usize,
                     last_epoch,
+                    last_function,
                 };
                 Unwinder::new(&arrays, programs == Programs::Passes)
             })
@@ -738,7 +736,7 @@ impl<'a> StackNumbers<'a> {
         let counters = unsafe {
             [
                 AtomicU32::from_ptr(&raw mut state.last_stack),
-                AtomicU32::from_ptr(&raw mut state.last_python_code),
+                AtomicU32::from_ptr(&raw mut state.last_function),
             ]
         };
         StackNumbers {
@@ -760,7 +758,7 @@ impl Stacks for StackNumbers<'_> {
     }
 
     fn python(&self, pid: u32) -> Option<Runtime> {
-        let (state, version) = self.unwinder?.interpreter(pid)?;
+        let (state, version) = self.unwinder?.python(pid)?;
         let at = usize::try_from(version.checked_sub(PYTHON_OLDEST)?).ok()?;
         let layout = *self.layouts.get(at)?;
         Some(Runtime { state, layout })

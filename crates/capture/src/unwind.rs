@@ -21,18 +21,21 @@ mod proof;
 
 use std::collections::{HashMap, HashSet};
 use std::os::fd::BorrowedFd;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
+use hangdog_symbols::interpreter::Interpreter;
 use hangdog_symbols::time_left;
 use hangdog_trace::meta::Unwinding;
 use hangdog_trace::words::StackEnd;
 use hangdog_unwind::{End, Registers, Rule};
 
 use crate::error::Result;
+use crate::java::{self, Machines};
 use crate::population::Population;
 use crate::python::chain::Weaver;
 use crate::records::{Definition, StackCopy, What};
-use arrays::{ProcessCode, Shared};
+use arrays::{CodeRange, ProcessCode, Shared};
 use layout::{Layouts, Range};
 use library::{Code, Library, Rules};
 
@@ -46,6 +49,9 @@ const LAST_PATIENCE: Duration = Duration::from_secs(5);
 const PATIENCE_NS: u64 = 2_000_000_000;
 /// Deepest walk, as `bpf/records.h` has it.
 const MOST_FRAMES: usize = 127;
+/// What `bpf/unwind.h` calls the interpreters.
+const PYTHON: u64 = 0;
+const JAVA: u64 = 1;
 /// What a hung Python program was doing can only be read at the start of a recording, by way of its
 /// interpreter's file: on a busy machine that takes a second.
 const INTERPRETER_PATIENCE: u32 = 4;
@@ -62,25 +68,31 @@ pub(crate) struct Unwinder {
     processes: Shared<ProcessCode>,
     layouts: Layouts,
     library: Library,
+    machines: Machines,
+    /// Processes that have ended, whose stacks are still to be named.
+    ended: Vec<u32>,
     /// The last epoch given out, which both sides count on.
     last_epoch: *mut u32,
+    /// The last number of a function, on which they count too.
+    last_function: *mut u32,
     /// Not old enough to be sure that nothing comes before it.
     young: Vec<Definition>,
     waiting: Vec<Waiting>,
     copies: u64,
 }
 
-// SAFETY: `last_epoch` points into the loaded object's memory, which is never unmapped; it is
-// accessed by atomic operations alone.
+// SAFETY: `last_epoch` and `last_function` point into the loaded object's memory, which is never
+// unmapped; they are accessed by atomic operations alone.
 unsafe impl Send for Unwinder {}
 
-/// The kernel's arrays, and its counter of epochs, which must stay mapped for good.
+/// The kernel's arrays, and its counters, which must stay mapped for good.
 pub(crate) struct Arrays<'a> {
     pub processes: BorrowedFd<'a>,
     pub ranges: BorrowedFd<'a>,
     pub rows: BorrowedFd<'a>,
     pub row_count: usize,
     pub last_epoch: *mut u32,
+    pub last_function: *mut u32,
 }
 
 impl Unwinder {
@@ -90,7 +102,10 @@ impl Unwinder {
             processes: Shared::map(arrays.processes, arrays::PROCESS_SLOTS)?,
             layouts: Layouts::new(Shared::map(arrays.ranges, MOST_RANGES)?),
             library: Library::new(Shared::map(arrays.rows, arrays.row_count)?, lazy),
+            machines: Machines::default(),
+            ended: Vec::new(),
             last_epoch: arrays.last_epoch,
+            last_function: arrays.last_function,
             young: Vec::new(),
             waiting: Vec::new(),
             copies: 0,
@@ -129,9 +144,36 @@ impl Unwinder {
 
     /// Where the interpreter's state of a process lies, and its minor version, if it is a Python
     /// whose frames can be read.
-    pub(crate) fn interpreter(&self, pid: u32) -> Option<(u64, u64)> {
+    pub(crate) fn python(&self, pid: u32) -> Option<(u64, u64)> {
         let known = |code| self.library.interpreter(code);
-        self.layouts.interpreter(pid, known)
+        match self.layouts.interpreter(pid, known)? {
+            (Interpreter::Known(known), base) => {
+                Some((base.wrapping_add(known.state), known.version))
+            }
+            (Interpreter::Unknown | Interpreter::Java(_), _) => None,
+        }
+    }
+
+    /// What the kernel side is told of a process's interpreter.
+    fn interpreter(&mut self, pid: u32) -> Option<CodeRange> {
+        let known = |code| self.library.interpreter(code);
+        let (start, end, kind) = match self.layouts.interpreter(pid, known)? {
+            (Interpreter::Known(known), base) => {
+                (base.wrapping_add(known.state), known.version, PYTHON)
+            }
+            (Interpreter::Java(variables), base) => {
+                self.machines.meet(pid, variables, base);
+                let (start, end) = self.machines.interpreter(pid)?;
+                (start, end, JAVA)
+            }
+            (Interpreter::Unknown, _) => return None,
+        };
+        Some(CodeRange {
+            start,
+            end,
+            file_offset: kind,
+            ..CodeRange::default()
+        })
     }
 
     /// What was built, and what it took.
@@ -186,6 +228,17 @@ impl Unwinder {
         if last {
             self.walk_copies(definitions, u64::MAX);
         }
+        // SAFETY: a word of the loaded object's memory, aligned, shared by atomic operations alone.
+        let last_function = unsafe { AtomicU32::from_ptr(self.last_function) };
+        let next = || {
+            last_function
+                .fetch_add(1, Ordering::Relaxed)
+                .wrapping_add(1)
+        };
+        self.machines.name(definitions, next);
+        for pid in self.ended.drain(..) {
+            self.machines.forget(pid);
+        }
     }
 
     /// The oldest moment whose stacks are not all known yet.
@@ -212,6 +265,7 @@ impl Unwinder {
                 pid, vdso, epoch, ..
             } => {
                 self.layouts.renew(*pid, *epoch);
+                self.machines.forget(*pid);
                 if let Some((mapping, code)) = self.library.vdso(*vdso) {
                     self.layouts.map(*pid, &mapping, code);
                 }
@@ -219,6 +273,7 @@ impl Unwinder {
             What::Exit { pid, .. } => {
                 if self.layouts.remove_thread(*pid) {
                     self.release(*pid);
+                    self.ended.push(*pid);
                 }
             }
             What::ClearMappings { pid } => self.layouts.clear(*pid),
@@ -229,7 +284,7 @@ impl Unwinder {
             What::Rename { .. }
             | What::Stack { .. }
             | What::StackCopy(_)
-            | What::Python { .. }
+            | What::Function { .. }
             | What::Socket(_)
             | What::Open(_) => {}
             #[cfg(test)]
@@ -243,9 +298,9 @@ impl Unwinder {
             let Some(before) = self.layouts.epoch(pid) else {
                 continue;
             };
+            let interpreter = self.interpreter(pid);
             let library = &self.library;
             let rows = |code| library.rows_word(code);
-            let interpreter = |code| library.interpreter(code);
             let Some(block) = self.layouts.write(pid, rows, interpreter) else {
                 continue;
             };
@@ -288,6 +343,13 @@ impl Unwinder {
             if self.layouts.write_anew(&interpreters) {
                 self.publish();
             }
+        }
+        let ready = self.machines.look();
+        for &pid in &ready {
+            self.layouts.write_process_anew(pid);
+        }
+        if !ready.is_empty() {
+            self.publish();
         }
     }
 
@@ -332,11 +394,12 @@ impl Unwinder {
                 }
             },
         };
-        let mut memory = |address: u64| {
+        let word = |address: u64| {
             let at = usize::try_from(address.checked_sub(copy.sp)?).ok()?;
             let word = copy.bytes.get(at..at.checked_add(8)?)?;
             Some(u64::from_ne_bytes(word.try_into().ok()?))
         };
+        let mut memory = word;
         let mut frames = copy.frames.clone();
         let ip = frames.pop().unwrap_or_default();
         let mut registers = Registers {
@@ -347,11 +410,16 @@ impl Unwinder {
         let most = MOST_FRAMES - frames.len();
         let mut at = frames.len();
         let mut weaver = Weaver::new(&copy.python);
+        let interpreter = self.machines.interpreter(copy.pid);
         let mut left = |from, to, frames: &mut Vec<u64>| {
             let functions = weaver.leave(from, to);
             if !functions.is_empty() {
                 frames.pop();
                 frames.extend_from_slice(functions);
+            } else if let Some(last) = frames.last_mut()
+                && let Some(method) = java::method_left(interpreter, *last, to, word)
+            {
+                *last = method;
             }
         };
         let mut end = hangdog_unwind::walk_with(
@@ -362,7 +430,10 @@ impl Unwinder {
             &mut frames,
             &mut left,
         );
-        frames[at] = ip;
+        // Unless a function has taken its place.
+        if frames[at] == registers.ip {
+            frames[at] = ip;
+        }
         if end == End::Unsupported && frames.len() == at + 1 && copy.exact && copy.link != 0 {
             at += 1;
             registers.ip = copy.link - 1;

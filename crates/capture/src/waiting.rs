@@ -246,14 +246,14 @@ impl Found {
             let numbers = numbers.entry(pid).or_default();
             let memory = ProcessMemory(pid);
             let number = |function| {
-                let code = stacks.next_function();
-                let what = What::Python {
-                    code,
+                let number = stacks.next_function();
+                let what = What::Function {
+                    number,
                     pid,
                     function,
                 };
                 functions.push(Definition { ts, what });
-                code
+                number
             };
             copy.python = chain::read(&memory, runtime, copied.thread_pointer, numbers, number);
         }

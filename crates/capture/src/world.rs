@@ -114,11 +114,14 @@ impl World {
         let defined = pending
             .definitions
             .partition_point(|definition| definition.ts < cutoff);
-        // Numbers of Python functions are never used again. A stack with an earlier time may have
+        // Numbers of functions are never used again. A stack with an earlier time may have
         // one, where two CPUs met the function at the same moment.
         for definition in &pending.definitions {
-            if let What::Python { code, function, .. } = &definition.what {
-                self.code.python(*code, function, &mut self.tables);
+            if let What::Function {
+                number, function, ..
+            } = &definition.what
+            {
+                self.code.function(*number, function, &mut self.tables);
             }
         }
         let mut definitions = pending.definitions.drain(..defined).peekable();
@@ -352,7 +355,7 @@ impl World {
             // It comes back as a stack when it has been walked.
             What::StackCopy(_) => {}
             // Known since it came.
-            What::Python { .. } => {}
+            What::Function { .. } => {}
             #[cfg(test)]
             What::StackProof(_) => {}
         }

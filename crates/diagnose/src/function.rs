@@ -56,6 +56,12 @@ pub(crate) fn own(evidence: &Evidence<'_>, stack: StackId) -> Option<Function> {
     })
 }
 
+/// Which frame of a stack speaks for it, counted from the innermost; none where none has a name.
+pub(crate) fn own_frame(evidence: &Evidence<'_>, stack: StackId) -> Option<usize> {
+    let frames: Vec<_> = evidence.stacks.stack(stack).collect();
+    nearest(frames.iter())
+}
+
 /// The frames of a stack in words, innermost first.
 pub(crate) fn frames(evidence: &Evidence<'_>, stack: StackId) -> Vec<String> {
     let frames = evidence.stacks.stack(stack);

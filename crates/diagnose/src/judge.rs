@@ -10,7 +10,7 @@ use crate::answers::Answers;
 use crate::baseline;
 use crate::blame::{Blame, BlameKind, Piece, Step};
 use crate::confidence;
-use crate::function::{early_end, frames};
+use crate::function::{early_end, frames, own_frame};
 use crate::origin::{Machine, unnamed};
 use crate::problem::Problem;
 use crate::question::questions;
@@ -350,6 +350,7 @@ impl Judge<'_, '_> {
                 reason: edge.reason.clone(),
             }),
             stack: frames(self.evidence, stack),
+            own_frame: own_frame(self.evidence, stack),
             stack_end: early_end(self.evidence, stack),
         }
     }

@@ -59,13 +59,14 @@ pub(crate) fn nearest<'f>(frames: impl Iterator<Item = &'f ResolvedFrame<'f>>) -
         .position(|origin| origin.as_ref() == Some(best))
 }
 
-/// Python.
+/// Python, and Java's methods.
 fn of_script(function: &str, source: &str) -> Origin {
     match function {
         // Modules within the interpreter, most of all those that import others.
         _ if source.starts_with("<frozen ") => Origin::Machine,
         "<module>" => Origin::Script,
-        _ if is_of_library(source) => Origin::Package,
+        _ if source == "[HotSpot]" => Origin::Machine,
+        _ if is_of_library(source) || is_of_java(source) => Origin::Package,
         _ => Origin::Program,
     }
 }
@@ -285,6 +286,12 @@ fn is_of_library(source: &str) -> bool {
         "/usr/include/",
     ];
     FOLDERS.iter().any(|folder| source.contains(folder))
+}
+
+/// Whether a source file is of Java's own packages, by its directory.
+fn is_of_java(source: &str) -> bool {
+    const PACKAGES: [&str; 5] = ["java/", "javax/", "jdk/", "sun/", "com/sun/"];
+    PACKAGES.iter().any(|package| source.starts_with(package))
 }
 
 /// Whether a function goes by where it is, as `libfoo.so.1+0x1234`.

@@ -147,6 +147,9 @@ pub struct PathStep {
     pub edge: Option<EdgeReport>,
     /// Its stack, innermost frame first.
     pub stack: Vec<String>,
+    /// The frame that speaks for the stack: of those that are most of all the program's own the
+    /// innermost; none where no frame has a name.
+    pub own_frame: Option<usize>,
     /// Why the stack ends before its outermost function; none if it does not, or if that is not
     /// known.
     pub stack_end: Option<&'static str>,

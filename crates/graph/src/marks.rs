@@ -28,7 +28,7 @@ pub enum Mark {
     DiskWake = 32,
     /// The kernel delivers what the thread itself just sent.
     Sending = 64,
-    /// The language's scheduler has nothing for the thread to do.
+    /// The language's scheduler, or a pool of threads, has nothing for the thread to do.
     Idle = 128,
     /// The kernel waits for the program that serves a file system, or takes its answer.
     ServedFile = 256,
@@ -40,10 +40,10 @@ pub enum Mark {
     OpensFifo = 2048,
     /// A library's function that waits for a child to end.
     AwaitsChild = 4096,
-    /// Python waits for a lock, perhaps for that of a condition.
-    PythonLock = 8192,
-    /// Python waits for a condition, or for work.
-    PythonCondition = 16384,
+    /// A language waits for a lock, perhaps for that of a condition.
+    LanguageLock = 8192,
+    /// A language waits for a condition, or for work.
+    LanguageCondition = 16384,
     /// A library's function that sleeps.
     Sleeps = 32768,
     /// A database waits for a lock on what it keeps.
@@ -99,8 +99,8 @@ const ANYWHERE: [(Mark, &[&str]); 23] = [
     (Mark::Asks, names::ASKS),
     (Mark::OpensFifo, names::OPENS_FIFO),
     (Mark::AwaitsChild, names::AWAITS_CHILD),
-    (Mark::PythonLock, names::PYTHON_LOCK),
-    (Mark::PythonCondition, names::PYTHON_CONDITION),
+    (Mark::LanguageLock, names::LANGUAGE_LOCK),
+    (Mark::LanguageCondition, names::LANGUAGE_CONDITION),
     (Mark::Sleeps, names::SLEEPS),
     (Mark::DatabaseLock, names::DATABASE_LOCK),
     (Mark::Frozen, names::FROZEN),

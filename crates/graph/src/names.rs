@@ -93,6 +93,10 @@ pub const IDLE: &[&str] = &[
     "runtime.stopm",
     "runtime.stoplockedm",
     "runtime.sysmon",
+    "java.util.concurrent.ThreadPoolExecutor.getTask",
+    "java.util.concurrent.ForkJoinPool.awaitWork",
+    "java.lang.ref.Reference.waitForReferencePendingList",
+    "java.lang.ref.ReferenceQueue.remove",
 ];
 
 /// Kernel code that waits for a block device, or for a file system that waits for one.
@@ -188,11 +192,19 @@ pub const ASKS: &[&str] = &[
     "ma_net_read",
 ];
 
-/// The function of Python that waits for a lock, also for that of a condition or a queue.
-pub(crate) const PYTHON_LOCK: &[&str] = &["PyThread_acquire_lock_timed"];
+/// Functions of languages that wait for a lock by means that look like a condition: of Python, also
+/// for that of a condition or a queue, and of Java's library.
+pub(crate) const LANGUAGE_LOCK: &[&str] = &[
+    "PyThread_acquire_lock_timed",
+    "java.util.concurrent.locks.ReentrantLock.lock*",
+    "java.util.concurrent.locks.ReentrantReadWriteLock$ReadLock.lock*",
+    "java.util.concurrent.locks.ReentrantReadWriteLock$WriteLock.lock*",
+    "java.util.concurrent.locks.StampedLock.readLock*",
+    "java.util.concurrent.locks.StampedLock.writeLock*",
+];
 
 /// Functions of Python's library in which a lock is not what is waited for.
-pub(crate) const PYTHON_CONDITION: &[&str] =
+pub(crate) const LANGUAGE_CONDITION: &[&str] =
     &["Condition.wait", "Thread._wait_for_tstate_lock", "_worker"];
 
 /// Functions by which a thread sleeps in another way than by the system call.
@@ -324,6 +336,9 @@ pub(crate) const HANDLES: &[&str] = &[
     "starmapstar",
     "std::packaged_task<*",
     "<rayon_core::job::*",
+    "java.util.concurrent.ThreadPoolExecutor.runWorker",
+    "java.util.concurrent.FutureTask.run",
+    "java.util.concurrent.ForkJoinTask.doExec",
     "void java.util.concurrent.FutureTask.run()",
     "int java.util.concurrent.ForkJoinTask.doExec()",
 ];
@@ -416,4 +431,14 @@ pub const JAVA_MACHINE: &[&str] = &[
     "G1 Service",
     "G1 Conc#",
     "G1 Main Marker",
+];
+
+/// Further threads of a Java virtual machine that wait for work without end.
+pub(crate) const JAVA_UPKEEP: &[&str] = &[
+    "VM Thread",
+    "GC Thread#",
+    "Sweeper thread",
+    "Reference Handl",
+    "Finalizer",
+    "Common-Cleaner",
 ];

@@ -154,11 +154,12 @@ impl Wait {
                     None => format!("waited for a lock{whose}"),
                 }
             }
+            WaitKind::Condition if self.is_for_own_lock(evidence) => "waited for a lock".to_owned(),
             WaitKind::Condition => match self.holder {
                 Some(joined) => format!("waited for {} to end", evidence.name(joined)),
                 None => "waited for a condition".to_owned(),
             },
-            WaitKind::Idle => "had no goroutine to run".to_owned(),
+            WaitKind::Idle => "waited for work".to_owned(),
             WaitKind::Message if self.is_for_served_file(evidence) => {
                 format!("waited in {call} for the program that serves the file system")
             }
@@ -205,8 +206,8 @@ impl Wait {
             WaitKind::Lock => self.is_within_process(evidence),
             WaitKind::Poll | WaitKind::Message => evidence.shows(stack, Mark::LockWait),
             WaitKind::Condition => {
-                evidence.shows(stack, Mark::PythonLock)
-                    && !evidence.shows(stack, Mark::PythonCondition)
+                evidence.shows(stack, Mark::LanguageLock)
+                    && !evidence.shows(stack, Mark::LanguageCondition)
             }
             _ => false,
         }

@@ -8,7 +8,6 @@ use std::io::Read;
 use hangdog_unwind::{Error, Table};
 
 use crate::elf;
-use crate::hotspot::HotSpot;
 use crate::image::Image;
 use crate::interpreter::Interpreter;
 use crate::jitdump;
@@ -24,7 +23,7 @@ const MOST_BYTES: u64 = 256 << 20;
 const ROOM: usize = 64 << 20;
 
 /// Answers; a file that could not be opened is `None`.
-pub(crate) fn answer(request: &Request, mut files: Vec<Option<File>>) -> Response {
+pub(crate) fn answer(request: &Request, files: Vec<Option<File>>) -> Response {
     let file = |at: usize| files.get(at).and_then(Option::as_ref);
     let answer = match request {
         Request::Describe { build_id } => {
@@ -33,26 +32,6 @@ pub(crate) fn answer(request: &Request, mut files: Vec<Option<File>>) -> Respons
         Request::Table { build_id } => table(build_id, &files),
         Request::Name(places) => file(0).and_then(|names| name(places, names, file(1))),
         Request::Compiled { pid, addresses } => Some(compiled(*pid, addresses, &files)),
-        Request::Java { library, addresses } => {
-            let memory = files.get_mut(1).and_then(Option::take);
-            let machine =
-                memory.and_then(|memory| HotSpot::of(files.first()?.as_ref()?, *library, memory));
-            machine.map(|machine| {
-                let names = addresses.iter().map(|&address| {
-                    let found = machine.name(address);
-                    let name = found.map(|(function, start)| Name {
-                        function,
-                        offset: address.wrapping_sub(start),
-                        ..Name::default()
-                    });
-                    name.into_iter().collect()
-                });
-                Response::Names {
-                    names: names.collect(),
-                    cut: false,
-                }
-            })
-        }
     };
     answer.unwrap_or(Response::Nothing)
 }

@@ -1,5 +1,5 @@
-//! Names of the code that HotSpot, the virtual machine of Java, compiled: read from its memory while
-//! it lives, so that it needs no option and no agent.
+//! HotSpot, the virtual machine of Java, read from outside: which method an address in its code
+//! belongs to, and what a method is called. It needs no option and no agent.
 //!
 //! The machine describes its own structures for tools that look at it from outside (`gHotSpotVMStructs`,
 //! `vmStructs.cpp` of OpenJDK): where a field lies, and how large a type is. With that the way from an
@@ -8,15 +8,10 @@
 //! that the machine has thrown away since has no name, or that of what came in its place.
 
 use std::collections::HashMap;
-use std::fs::File;
 
-use object::read::ReadCache;
-use object::read::elf::ElfFile64;
-use object::{Endianness, Object, ObjectSymbol};
+use serde::{Deserialize, Serialize};
 
-use crate::image::Image;
-use crate::memory::{Memory, OpenMemory};
-use crate::request::Mapped;
+use crate::memory::Memory;
 
 /// More entries than this no machine has, ten times over.
 const MOST_ENTRIES: u64 = 50_000;
@@ -25,11 +20,62 @@ const LONGEST: usize = 512;
 /// A block's start is found in so many steps back, or the map is damaged.
 const MOST_STEPS: usize = 4096;
 
+/// Names of the variables with which the machine describes itself, which its library exports.
+const VARIABLES: [&str; 11] = [
+    "gHotSpotVMStructs",
+    "gHotSpotVMStructEntryArrayStride",
+    "gHotSpotVMStructEntryTypeNameOffset",
+    "gHotSpotVMStructEntryFieldNameOffset",
+    "gHotSpotVMStructEntryIsStaticOffset",
+    "gHotSpotVMStructEntryOffsetOffset",
+    "gHotSpotVMStructEntryAddressOffset",
+    "gHotSpotVMTypes",
+    "gHotSpotVMTypeEntryArrayStride",
+    "gHotSpotVMTypeEntryTypeNameOffset",
+    "gHotSpotVMTypeEntrySizeOffset",
+];
+
+/// Where the variables lie with which a machine describes itself: how far from where offset 0 of its
+/// library would be mapped with the code; wraps around.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Variables([u64; VARIABLES.len()]);
+
+impl Variables {
+    /// `None` if a variable is missing. `place` tells where one lies.
+    pub(crate) fn find(place: impl Fn(&str) -> Option<u64>) -> Option<Variables> {
+        let mut places = [0; VARIABLES.len()];
+        for (at, name) in places.iter_mut().zip(VARIABLES) {
+            *at = place(name)?;
+        }
+        Some(Variables(places))
+    }
+}
+
 /// What the virtual machine of a process says of its code.
-pub(crate) struct HotSpot<M = OpenMemory> {
+pub struct HotSpot<M> {
     memory: M,
     heaps: Vec<Heap>,
     layout: Layout,
+    interpreter: (u64, u64),
+}
+
+/// What a piece of the machine's code is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Code {
+    /// Compiled from the method that is described at this address.
+    Method(u64),
+    /// Its own, with the name that it has for it: `StubRoutines (1)`.
+    Own(String),
+}
+
+/// A method.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Method {
+    /// Its class and its name as Java's own stack traces write them: `java.util.ArrayList.sort`.
+    pub name: String,
+    /// The file that it was compiled from, in the directory of its package:
+    /// `java/util/ArrayList.java`; without the file's name where that is not known.
+    pub source: String,
 }
 
 /// A piece of the memory for code, cut into segments.
@@ -57,34 +103,16 @@ struct Layout {
     class_name: u64,
     symbol_length: u64,
     symbol_body: u64,
-}
-
-impl HotSpot {
-    /// The machine of a process, of which the library and the memory are open. `None` if it describes
-    /// itself in another way.
-    pub(crate) fn of(library: &File, mapped: Mapped, memory: File) -> Option<HotSpot> {
-        let code = Image::of(library)?.code;
-        let segment = code.iter().find_map(|segment| {
-            let within = mapped.file_offset.checked_sub(segment.file_offset)?;
-            (within < segment.file_size).then_some(segment.address.wrapping_add(within))
-        });
-        let address = segment?;
-        let bias = mapped.start.wrapping_sub(address);
-        let cache = ReadCache::new(library);
-        let file = ElfFile64::<Endianness, _>::parse(&cache).ok()?;
-        let symbols: HashMap<String, u64> = (file.dynamic_symbols())
-            .filter_map(|symbol| Some((symbol.name().ok()?.to_owned(), symbol.address())))
-            .filter(|(name, _)| name.starts_with("gHotSpotVM"))
-            .collect();
-        let symbol = |name: &str| Some(symbols.get(name)?.wrapping_add(bias));
-        HotSpot::read(OpenMemory(memory), &symbol)
-    }
+    /// Of a class until JDK 16, of a class's pool since.
+    source_of_class: Option<u64>,
+    source_of_pool: Option<u64>,
 }
 
 impl<M: Memory> HotSpot<M> {
-    /// `symbol` gives the address of a variable of the machine's library.
-    fn read(memory: M, symbol: &dyn Fn(&str) -> Option<u64>) -> Option<HotSpot<M>> {
-        let table = Table::read(&memory, symbol)?;
+    /// The machine whose library is mapped at `base`, by the count of [`Variables`]. `None` if it
+    /// describes itself in another way, or is not ready to interpret yet.
+    pub fn read(memory: M, variables: &Variables, base: u64) -> Option<HotSpot<M>> {
+        let table = Table::read(&memory, variables, base)?;
         let layout = Layout {
             block_header: table.size("HeapBlock")?,
             is_used: plus(
@@ -102,17 +130,26 @@ impl<M: Memory> HotSpot<M> {
             class_name: table.field("Klass", "_name")?,
             symbol_length: table.field("Symbol", "_length")?,
             symbol_body: table.field("Symbol", "_body")?,
+            source_of_class: table.field("InstanceKlass", "_source_file_name_index"),
+            source_of_pool: table.field("ConstantPool", "_source_file_name_index"),
         };
         let heaps = heaps(&memory, &table)?;
+        let interpreter = interpreter(&memory, &table)?;
         Some(HotSpot {
             memory,
             heaps,
             layout,
+            interpreter,
         })
     }
 
-    /// What the machine calls the code at an address, and where that code begins.
-    pub(crate) fn name(&self, address: u64) -> Option<(String, u64)> {
+    /// From where to where the code lies that interprets methods.
+    pub fn interpreter(&self) -> (u64, u64) {
+        self.interpreter
+    }
+
+    /// What the code at an address is; `None` if it is not the machine's.
+    pub fn code(&self, address: u64) -> Option<Code> {
         let heap = self
             .heaps
             .iter()
@@ -123,11 +160,12 @@ impl<M: Memory> HotSpot<M> {
             .read(plus(block, self.layout.is_used), &mut is_used)?;
         let blob = (is_used != [0]).then_some(plus(block, self.layout.block_header))?;
         let kind = self.text(self.memory.word(plus(blob, self.layout.blob_name))?)?;
-        let name = match kind.as_str() {
-            "nmethod" => self.method(self.memory.word(plus(blob, self.layout.method))?)?,
-            _ => kind,
-        };
-        Some((name, blob))
+        Some(match kind.as_str() {
+            "nmethod" | "native nmethod" => {
+                Code::Method(self.memory.word(plus(blob, self.layout.method))?)
+            }
+            _ => Code::Own(kind),
+        })
     }
 
     /// The block that an address lies in.
@@ -146,17 +184,29 @@ impl<M: Memory> HotSpot<M> {
         None
     }
 
-    /// A method as Java's own stack traces write it: `java.util.ArrayList.sort`.
-    fn method(&self, method: u64) -> Option<String> {
+    /// The method that is described at an address; `None` if nothing is that makes sense.
+    pub fn method(&self, method: u64) -> Option<Method> {
         let (memory, layout) = (&self.memory, &self.layout);
         let of_code = memory.word(plus(method, layout.const_method))?;
         let pool = memory.word(plus(of_code, layout.constants))?;
-        let index = u64::from(half_word(memory, plus(of_code, layout.name_index))?);
-        let name = memory.word(plus(plus(pool, layout.pool_header), index * 8))?;
+        let entry =
+            |index: u16| memory.word(plus(plus(pool, layout.pool_header), u64::from(index) * 8));
+        let name = self.symbol(entry(half_word(memory, plus(of_code, layout.name_index))?)?)?;
         let class = memory.word(plus(pool, layout.pool_holder))?;
-        let class = self.symbol(memory.word(plus(class, layout.class_name))?)?;
-        let name = self.symbol(name)?;
-        Some(format!("{}.{name}", class.replace('/', ".")))
+        let class_name = self.symbol(memory.word(plus(class, layout.class_name))?)?;
+        let of_class = layout.source_of_class.map(|offset| plus(class, offset));
+        let of_pool = layout.source_of_pool.map(|offset| plus(pool, offset));
+        let source = of_pool.or(of_class).and_then(|index| {
+            let index = half_word(memory, index)?;
+            // 0: it was compiled without.
+            (index != 0).then(|| self.symbol(entry(index)?))?
+        });
+        let directory = class_name.rsplit_once('/').map(|(package, _)| package);
+        let parts = directory.into_iter().chain(source.as_deref());
+        Some(Method {
+            name: format!("{}.{name}", class_name.replace('/', ".")),
+            source: parts.collect::<Vec<_>>().join("/"),
+        })
     }
 
     fn symbol(&self, symbol: u64) -> Option<String> {
@@ -179,8 +229,11 @@ struct Table {
 }
 
 impl Table {
-    fn read<M: Memory>(memory: &M, symbol: &dyn Fn(&str) -> Option<u64>) -> Option<Table> {
-        let value = |name: &str| memory.word(symbol(name)?);
+    fn read<M: Memory>(memory: &M, variables: &Variables, base: u64) -> Option<Table> {
+        let value = |name: &str| {
+            let at = VARIABLES.iter().position(|known| *known == name)?;
+            memory.word(plus(base, variables.0[at]))
+        };
         let mut table = Table {
             fields: HashMap::new(),
             sizes: HashMap::new(),
@@ -235,6 +288,17 @@ impl Table {
     fn size(&self, of: &str) -> Option<u64> {
         self.sizes.get(of).copied()
     }
+}
+
+/// From where to where the code lies that interprets methods; `None` until it has been made.
+fn interpreter<M: Memory>(memory: &M, table: &Table) -> Option<(u64, u64)> {
+    let queue = memory.word(table.field("AbstractInterpreter", "_code")?)?;
+    let start = memory.word(plus(queue, table.field("StubQueue", "_stub_buffer")?))?;
+    let size = number(
+        memory,
+        plus(queue, table.field("StubQueue", "_buffer_limit")?),
+    )?;
+    (start != 0 && size != 0).then_some((start, plus(start, size.into())))
 }
 
 /// The pieces of memory for code.
@@ -357,24 +421,17 @@ mod tests {
         }
     }
 
-    const VARIABLES: [(&str, u64); 12] = [
-        ("gHotSpotVMStructs", 0x2000),
-        ("gHotSpotVMStructEntryArrayStride", 40),
-        ("gHotSpotVMStructEntryTypeNameOffset", 0),
-        ("gHotSpotVMStructEntryFieldNameOffset", 8),
-        ("gHotSpotVMStructEntryIsStaticOffset", 16),
-        ("gHotSpotVMStructEntryOffsetOffset", 24),
-        ("gHotSpotVMStructEntryAddressOffset", 32),
-        ("gHotSpotVMTypes", 0x6000),
-        ("gHotSpotVMTypeEntryArrayStride", 16),
-        ("gHotSpotVMTypeEntryTypeNameOffset", 0),
-        ("gHotSpotVMTypeEntrySizeOffset", 8),
-        ("gHotSpotVMUnused", 0),
-    ];
+    const VALUES: [u64; 11] = [0x2000, 40, 0, 8, 16, 24, 32, 0x6000, 16, 0, 8];
 
-    fn symbol(name: &str) -> Option<u64> {
-        let at = VARIABLES.iter().position(|&(known, _)| known == name)?;
-        Some(0x1000 + at as u64 * 8)
+    /// Where the fake's variables lie, one behind the other.
+    fn variables() -> Variables {
+        let place =
+            |name: &str| Some(VARIABLES.iter().position(|known| *known == name)? as u64 * 8);
+        Variables::find(place).expect("all are there")
+    }
+
+    fn read(fake: Fake) -> Option<HotSpot<Fake>> {
+        HotSpot::read(fake, &variables(), 0x1000)
     }
 
     /// A machine with one heap at 0x100000000 of segments of 128 bytes: a stub in the first, a compiled
@@ -382,8 +439,8 @@ mod tests {
     fn machine() -> Fake {
         const HEAP: u64 = 1 << 32;
         let mut fake = Fake::default();
-        for (at, &(_, value)) in VARIABLES.iter().enumerate() {
-            fake.put_word(0x1000 + at as u64 * 8, value);
+        for (at, value) in (0..).zip(VALUES) {
+            fake.put_word(0x1000 + at * 8, value);
         }
         let fields = [
             ("HeapBlock", "_header", 0, 0),
@@ -405,6 +462,10 @@ mod tests {
             ("CodeHeap", "_memory", 0, 0),
             ("CodeHeap", "_segmap", 16, 0),
             ("CodeHeap", "_log2_segment_size", 32, 0),
+            ("AbstractInterpreter", "_code", 0, 0x7008),
+            ("StubQueue", "_stub_buffer", 8, 0),
+            ("StubQueue", "_buffer_limit", 20, 0),
+            ("InstanceKlass", "_source_file_name_index", 48, 0),
         ];
         for (at, (of, field, offset, address)) in (0..).zip(fields) {
             fake.field(0x2000 + at * 40, of, field, offset, address);
@@ -418,6 +479,9 @@ mod tests {
         fake.put(0x6020, &[0; 16]);
         // The list of heaps, the heap, its map.
         fake.put_word(0x7000, 0x7100);
+        fake.put_word(0x7008, 0x7500);
+        fake.put_word(0x7508, HEAP + 16);
+        fake.put(0x7514, &96u32.to_ne_bytes());
         fake.put_word(0x7100, 1);
         fake.put_word(0x7108, 0x7200);
         fake.put_word(0x7200, 0x7300);
@@ -439,41 +503,67 @@ mod tests {
         fake.put_word(0x8200 + 64 + 3 * 8, 0x8400);
         fake.put_word(0x8200 + 24, 0x8300);
         fake.put_word(0x8310, 0x8500);
+        fake.put_word(0x8200 + 64 + 5 * 8, 0x8600);
+        fake.put(0x8330, &5u16.to_ne_bytes());
         fake.symbol(0x8400, "weigh");
         fake.symbol(0x8500, "shop/Parcels");
+        fake.symbol(0x8600, "Parcels.java");
         fake
     }
 
-    /// A compiled method has its class's name and its own, wherever in it the address lies; a stub has
-    /// the machine's name for it; free memory and what is no code have none.
+    /// Code of a method leads to the method, wherever in it the address lies; a stub has the machine's
+    /// name for it; free memory and what is no code are none.
     #[test]
-    fn code_has_the_name_of_its_method() {
-        let machine = HotSpot::read(machine(), &symbol).unwrap();
-        let name = |offset: u64| machine.name((1 << 32) + offset).map(|(name, _)| name);
-        assert_eq!(name(4).as_deref(), Some("StubRoutines (1)"));
+    fn code_is_that_of_its_method() {
+        let machine = read(machine()).unwrap();
+        let code = |offset: u64| machine.code((1 << 32) + offset);
+        assert_eq!(code(4), Some(Code::Own("StubRoutines (1)".into())));
         for offset in [128 + 20, 256, 511] {
-            assert_eq!(name(offset).as_deref(), Some("shop.Parcels.weigh"));
+            assert_eq!(code(offset), Some(Code::Method(0x8000)));
         }
-        assert_eq!(name(512), None, "free");
-        assert_eq!(name(640), None, "beyond the heap");
-        assert_eq!(machine.name(0x8000), None);
+        assert_eq!(code(512), None, "free");
+        assert_eq!(code(640), None, "beyond the heap");
+        assert_eq!(machine.code(0x8000), None);
+        assert_eq!(machine.interpreter(), ((1 << 32) + 16, (1 << 32) + 112));
     }
 
-    /// A machine that lacks a field or a symbol, and one whose map leads nowhere, name nothing.
+    /// A method has its class's name and its own, and its file in its package; one whose class was
+    /// compiled without has the package.
+    #[test]
+    fn a_method_has_its_class_and_file() {
+        let mut fake = machine();
+        let method = read(fake.clone()).unwrap().method(0x8000).unwrap();
+        assert_eq!(method.name, "shop.Parcels.weigh");
+        assert_eq!(method.source, "shop/Parcels.java");
+        fake.put(0x8330, &0u16.to_ne_bytes());
+        let method = read(fake).unwrap().method(0x8000).unwrap();
+        assert_eq!(method.source, "shop");
+    }
+
+    /// A machine that lacks a field, one that has no interpreter yet, and one whose map leads nowhere,
+    /// name nothing; nor does a library that lacks a variable.
     #[test]
     fn a_machine_that_is_not_understood_names_nothing() {
-        assert!(HotSpot::read(machine(), &|_| None).is_none());
+        let lacks_one = |name: &str| (name != VARIABLES[10]).then_some(8);
+        assert_eq!(Variables::find(lacks_one), None);
+        assert!(HotSpot::read(machine(), &variables(), 1 << 50).is_none());
         let mut without = machine();
         let other = without.text("another name");
         without.put_word(0x2000 + 2 * 40 + 8, other);
-        assert!(HotSpot::read(without, &symbol).is_none());
+        assert!(read(without).is_none());
+        let mut early = machine();
+        early.put_word(0x7508, 0);
+        assert!(read(early).is_none());
         let mut damaged = machine();
         damaged.put(0x7400, &[7; 5]);
-        let damaged = HotSpot::read(damaged, &symbol).unwrap();
-        assert_eq!(damaged.name(1 << 32), None);
+        assert_eq!(read(damaged).unwrap().code(1 << 32), None);
         let mut nowhere = machine();
         nowhere.put_word((1 << 32) + 128 + 16 + 24, u64::MAX - 4);
-        let nowhere = HotSpot::read(nowhere, &symbol).unwrap();
-        assert_eq!(nowhere.name((1 << 32) + 300), None);
+        let nowhere = read(nowhere).unwrap();
+        assert_eq!(
+            nowhere.code((1 << 32) + 300),
+            Some(Code::Method(u64::MAX - 4))
+        );
+        assert_eq!(nowhere.method(u64::MAX - 4), None);
     }
 }

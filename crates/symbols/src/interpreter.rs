@@ -1,7 +1,9 @@
-//! Whether an ELF file is a Python interpreter, and of which version.
+//! Whether an ELF file is an interpreter whose functions can be told: a Python, and of which version,
+//! or Java's virtual machine.
 //!
 //! Every CPython that can load extension modules exports its state, `_PyRuntime`, and since 3.11
-//! also its version, `Py_Version`: the file's name does not matter.
+//! also its version, `Py_Version`: the file's name does not matter. HotSpot exports the variables with
+//! which it describes itself ([`hotspot`](crate::hotspot)).
 
 use std::fs::File;
 use std::ops::RangeInclusive;
@@ -12,6 +14,8 @@ use object::read::elf::{ElfFile64, ProgramHeader, Sym};
 use object::read::{ReadCache, ReadRef};
 use serde::{Deserialize, Serialize};
 
+use crate::hotspot::Variables;
+
 const STATE: &[u8] = b"_PyRuntime";
 const VERSION: &[u8] = b"Py_Version";
 /// `bpf/python.h` has their layouts: 3.11 to 3.13.
@@ -21,16 +25,18 @@ const FREE_THREADED: u64 = 16;
 /// The state is 160 KB: names need not be looked at in a library of small things.
 const LEAST_STATE: u64 = 4096;
 
-/// A Python interpreter.
+/// An interpreter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Interpreter {
-    /// `bpf/python.h` knows how it keeps its frames.
+    /// A Python; `bpf/python.h` knows how it keeps its frames.
     Known(Known),
-    /// It keeps its frames in another way.
+    /// A Python that keeps its frames in another way.
     Unknown,
+    /// Java's virtual machine.
+    Java(Variables),
 }
 
-/// An interpreter whose frames can be read.
+/// A Python whose frames can be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Known {
     /// How far its state lies from where offset 0 of the file would be mapped with the code; wraps
@@ -45,7 +51,7 @@ impl Interpreter {
     pub(crate) fn is_plausible(&self) -> bool {
         match self {
             Interpreter::Known(known) => VERSIONS.contains(&known.version),
-            Interpreter::Unknown => true,
+            Interpreter::Unknown | Interpreter::Java(_) => true,
         }
     }
 
@@ -62,9 +68,17 @@ impl Interpreter {
                     && symbol.name(endian, symbols.strings()) == Ok(name)
             })
         };
-        let state = find(STATE, LEAST_STATE)?.st_value(endian);
         let headers = file.elf_program_headers();
         let loaded = || headers.iter().filter(|h| h.p_type(endian) == PT_LOAD);
+        // How far from offset 0 of the file, had it been mapped with the code.
+        let code = loaded().find(|header| header.p_flags(endian).0 & PF_X.0 != 0)?;
+        let mapped = code.p_vaddr(endian).wrapping_sub(code.p_offset(endian));
+        let from_code = |address: u64| address.wrapping_sub(mapped);
+        let variable = |name: &str| Some(from_code(find(name.as_bytes(), 0)?.st_value(endian)));
+        if let Some(variables) = Variables::find(variable) {
+            return Some(Interpreter::Java(variables));
+        }
+        let state = find(STATE, LEAST_STATE)?.st_value(endian);
         let word = |address: u64| {
             let offset = loaded().find_map(|header| {
                 let within = address.checked_sub(header.p_vaddr(endian))?;
@@ -83,10 +97,8 @@ impl Interpreter {
         if version >> 24 != 3 || !VERSIONS.contains(&minor) || minor >= 13 && free_threaded() {
             return Some(Interpreter::Unknown);
         }
-        let code = loaded().find(|header| header.p_flags(endian).0 & PF_X.0 != 0)?;
-        let mapped = code.p_vaddr(endian).wrapping_sub(code.p_offset(endian));
         Some(Interpreter::Known(Known {
-            state: state.wrapping_sub(mapped),
+            state: from_code(state),
             version: minor,
         }))
     }

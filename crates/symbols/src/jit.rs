@@ -1,5 +1,4 @@
-//! Names of code that a just-in-time compiler made: it writes them to files, or they
-//! are read from its memory ([`hotspot`](crate::hotspot)).
+//! Names of code that a just-in-time compiler made, from the files that it writes.
 //!
 //! A perf map lies in the /tmp that its process sees, under the process's number there; a jitdump
 //! lies anywhere, and its process has it mapped so that it can be found. Both may outlive their
@@ -11,11 +10,10 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
 use crate::Process;
-use crate::maps;
 use crate::name::Names;
 use crate::place::{Place, Terms};
 use crate::reader::{PATIENCE, Reader};
-use crate::request::{Mapped, Request, Response};
+use crate::request::{Request, Response};
 use crate::wire::MOST_FILES;
 
 /// How exactly a process's start is known: the clocks of processes and of files tick apart.
@@ -30,9 +28,6 @@ pub(crate) fn name(
     addresses: &[u64],
 ) -> Vec<Names> {
     let life = Life::of(process);
-    // The machine's memory is as it is now; a file may be from before code was compiled anew.
-    let mut names = java(reader, process, &life, addresses)
-        .unwrap_or_else(|| vec![Names::new(); addresses.len()]);
     let map = PathBuf::from(format!("/tmp/perf-{}.map", life.own_pid));
     let files: Vec<(Place, Terms)> = std::iter::once(map.as_path())
         .chain(dumps.iter().copied())
@@ -44,44 +39,9 @@ pub(crate) fn name(
         addresses: addresses.to_vec(),
     };
     let label = map.to_string_lossy();
-    if let Response::Names { names: told, .. } = reader.ask(&label, &files, &request, PATIENCE)
-        && told.len() == names.len()
-    {
-        for (names, told) in names.iter_mut().zip(told) {
-            if names.is_empty() {
-                *names = told;
-            }
-        }
-    }
-    names
-}
-
-fn java(
-    reader: &mut Reader,
-    process: &Process,
-    life: &Life,
-    addresses: &[u64],
-) -> Option<Vec<Names>> {
-    life.is_alive.then_some(())?;
-    let pid = process.pid;
-    let mappings = maps::executable(pid);
-    let library = mappings
-        .into_iter()
-        .find(|mapping| mapping.path.ends_with("/libjvm.so"))?;
-    let files = [
-        (life.place(Path::new(&library.path)), Terms::elf()),
-        (Place::Memory { pid }, Terms::default()),
-    ];
-    let request = Request::Java {
-        library: Mapped {
-            start: library.start,
-            file_offset: library.file_offset,
-        },
-        addresses: addresses.to_vec(),
-    };
-    match reader.ask(&library.path, &files, &request, PATIENCE) {
-        Response::Names { names, .. } if names.len() == addresses.len() => Some(names),
-        _ => None,
+    match reader.ask(&label, &files, &request, PATIENCE) {
+        Response::Names { names, .. } if names.len() == addresses.len() => names,
+        _ => vec![Names::new(); addresses.len()],
     }
 }
 

@@ -12,7 +12,7 @@ mod debuginfod;
 mod elf;
 mod files;
 pub mod helper;
-mod hotspot;
+pub mod hotspot;
 mod image;
 pub mod interpreter;
 mod jit;

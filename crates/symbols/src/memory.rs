@@ -1,8 +1,5 @@
 //! Reading other processes' memory, without stopping them.
 
-use std::fs::File;
-use std::os::unix::fs::FileExt;
-
 /// Reads memory of a process: as many bytes as are asked for, or none.
 pub trait Memory {
     /// The bytes at an address; `None` if not all of them can be read.
@@ -29,18 +26,6 @@ impl Memory for ProcessMemory {
             iov_len: into.len(),
         }];
         (copy_from(self.0, &remote, into) == into.len()).then_some(())
-    }
-}
-
-/// The memory of a process, opened.
-pub struct OpenMemory(
-    /// Its /proc/PID/mem.
-    pub File,
-);
-
-impl Memory for OpenMemory {
-    fn read(&self, address: u64, into: &mut [u8]) -> Option<()> {
-        self.0.read_exact_at(into, address).ok()
     }
 }
 

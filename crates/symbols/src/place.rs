@@ -36,11 +36,6 @@ pub enum Place {
         /// The path, by the process's own root.
         path: PathBuf,
     },
-    /// The memory of a process.
-    Memory {
-        /// The process.
-        pid: u32,
-    },
 }
 
 /// What a file must be to be handed over.
@@ -122,7 +117,6 @@ fn look(place: &Place) -> Result<OwnedFd, Errno> {
             let path = path.strip_prefix("/").unwrap_or(path);
             openat2(root, path, flags | OFlags::NOFOLLOW, Mode::empty(), resolve)
         }
-        Place::Memory { pid } => at(&format!("/proc/{pid}/mem"), flags),
     }
 }
 

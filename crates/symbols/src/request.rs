@@ -17,18 +17,13 @@ pub(crate) enum Request {
     Describe { build_id: String },
     /// The names of places in the first file; the second is the module itself, if it is there.
     Name(Places),
-    /// The unwind rules of the first file with this build-id (empty: the first), and which Python it
-    /// is.
+    /// The unwind rules of the first file with this build-id (empty: the first), and which
+    /// interpreter it is.
     Table { build_id: String },
     /// What compilers say of their code in files: a perf map, then jitdumps.
     Compiled {
         /// As the process calls itself.
         pid: u32,
-        addresses: Vec<u64>,
-    },
-    /// What Java's virtual machine says of its code: the files are its library and its memory.
-    Java {
-        library: Mapped,
         addresses: Vec<u64>,
     },
 }
@@ -42,13 +37,6 @@ pub(crate) struct Places {
     pub addresses: Vec<Option<u64>>,
     /// What the module is called, and the places by its own offsets: for those without a name.
     pub module: Option<(String, Vec<u64>)>,
-}
-
-/// Where a library lies in a process.
-#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
-pub(crate) struct Mapped {
-    pub start: u64,
-    pub file_offset: u64,
 }
 
 /// An answer.

@@ -6,7 +6,8 @@
 
 use std::collections::HashMap;
 
-use super::{FRAME, Function, text};
+use super::text;
+use crate::function::{Function, NUMBERED, number_of};
 use crate::session::skeleton::types::python_layout;
 use hangdog_symbols::memory::Memory;
 
@@ -88,7 +89,7 @@ pub(crate) fn read(
                     }
                 };
                 if number != 0 {
-                    words.push(FRAME | u64::from(number));
+                    words.push(NUMBERED | u64::from(number));
                 }
             }
             if is_entry {
@@ -183,7 +184,7 @@ impl<'a> Weaver<'a> {
     pub(crate) fn leave(&mut self, from: u64, to: u64) -> &'a [u64] {
         match self.words.split_first() {
             Some((mark, rest)) if (from..to).contains(mark) => {
-                let is_function = |word: &u64| super::code_of(*word).is_some();
+                let is_function = |word: &u64| number_of(*word).is_some();
                 let count = rest.iter().take_while(|word| is_function(word)).count();
                 let (functions, rest) = rest.split_at(count);
                 self.words = rest;
@@ -201,13 +202,13 @@ mod tests {
     /// The functions of a call of the loop come where its mark lies, and once.
     #[test]
     fn functions_come_in_place_of_the_loop() {
-        let (inner, outer) = (FRAME | 7, FRAME | 8);
-        let words = [0x1010, inner, outer, 0x2010, FRAME | 9, 0];
+        let (inner, outer) = (NUMBERED | 7, NUMBERED | 8);
+        let words = [0x1010, inner, outer, 0x2010, NUMBERED | 9, 0];
         let mut weaver = Weaver::new(&words);
         assert!(weaver.leave(0x0f00, 0x1000).is_empty());
         assert_eq!(weaver.leave(0x1000, 0x1100), [inner, outer]);
         assert!(weaver.leave(0x1000, 0x1100).is_empty());
-        assert_eq!(weaver.leave(0x2000, 0x2100), [FRAME | 9]);
+        assert_eq!(weaver.leave(0x2000, 0x2100), [NUMBERED | 9]);
         assert!(weaver.leave(0, 0x3000).is_empty(), "the end is no mark");
     }
 

@@ -8,8 +8,8 @@ use std::collections::{HashMap, HashSet};
 
 use super::arrays::{CodeRange, Runs, Shared};
 use super::library::Code;
-use crate::python::Known;
 use crate::records::RawMapping;
+use hangdog_symbols::interpreter::Interpreter;
 
 /// Executable memory and where its rules are found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,11 +36,13 @@ struct Shape {
 }
 
 impl Shape {
-    fn interpreter(&self, interpreter: impl Fn(Code) -> Option<Known>) -> Option<(u64, u64)> {
+    fn interpreter(
+        &self,
+        interpreter: impl Fn(Code) -> Option<Interpreter>,
+    ) -> Option<(Interpreter, u64)> {
         self.ranges.iter().find_map(|range| {
             let known = interpreter(range.code)?;
-            let start = range.start.wrapping_sub(range.file_offset);
-            Some((start.wrapping_add(known.state), known.version))
+            Some((known, range.start.wrapping_sub(range.file_offset)))
         })
     }
 }
@@ -50,7 +52,7 @@ impl Shape {
 pub(super) struct Block {
     pub first: u32,
     pub count: u32,
-    /// One more follows, which says where a Python's state lies, and its version.
+    /// One more follows, which tells of an interpreter.
     pub interpreter: bool,
 }
 
@@ -191,42 +193,36 @@ impl Layouts {
         self.changed.insert(pid);
     }
 
-    /// Where the state of a process's Python lies, and its minor version.
+    /// The interpreter that a process has, and where offset 0 of its file would be mapped with the
+    /// code.
     pub(super) fn interpreter(
         &self,
         pid: u32,
-        interpreter: impl Fn(Code) -> Option<Known>,
-    ) -> Option<(u64, u64)> {
+        interpreter: impl Fn(Code) -> Option<Interpreter>,
+    ) -> Option<(Interpreter, u64)> {
         let process = self.processes.get(&pid)?;
         self.shapes[process.shape].interpreter(interpreter)
     }
 
     /// Sees to it that the process's ranges are on the kernel side; where, if there is room.
-    /// `interpreter` says which Python a file is.
+    /// `interpreter` tells of the process's interpreter.
     pub(super) fn write(
         &mut self,
         pid: u32,
         rows: impl Fn(Code) -> u64,
-        interpreter: impl Fn(Code) -> Option<Known>,
+        interpreter: Option<CodeRange>,
     ) -> Option<Block> {
         let shape = &mut self.shapes[self.processes.get(&pid)?.shape];
         if shape.block.is_none() {
             let count = u32::try_from(shape.ranges.len())
                 .ok()
                 .filter(|&count| count <= u32::from(u16::MAX))?;
-            let python = shape
-                .interpreter(&interpreter)
-                .map(|(start, end)| CodeRange {
-                    start,
-                    end,
-                    ..CodeRange::default()
-                });
-            let first = match count + u32::from(python.is_some()) {
+            let first = match count + u32::from(interpreter.is_some()) {
                 0 => 0,
                 count => self.runs.take(count)?,
             };
-            if let Some(python) = python {
-                self.ranges.set((first + count) as usize, python);
+            if let Some(interpreter) = interpreter {
+                self.ranges.set((first + count) as usize, interpreter);
             }
             for (at, range) in shape.ranges.iter().enumerate() {
                 let range = CodeRange {
@@ -241,7 +237,7 @@ impl Layouts {
             shape.block = Some(Block {
                 first,
                 count,
-                interpreter: python.is_some(),
+                interpreter: interpreter.is_some(),
             });
         }
         shape.block
@@ -267,17 +263,27 @@ impl Layouts {
     /// Has the processes that have any of the `found` interpreters told of anew; whether there are
     /// such.
     pub(super) fn write_anew(&mut self, found: &HashSet<Code>) -> bool {
-        let mut affected = HashSet::new();
-        for (place, shape) in self.shapes.iter_mut().enumerate() {
-            if shape.ranges.iter().any(|range| found.contains(&range.code)) {
-                retire(&mut self.runs, shape.block.take());
-                affected.insert(place);
-            }
+        let has_it = |shape: &Shape| shape.ranges.iter().any(|range| found.contains(&range.code));
+        let places = (0..self.shapes.len()).filter(|&place| has_it(&self.shapes[place]));
+        let affected: HashSet<usize> = places.collect();
+        self.tell_anew(&affected);
+        !affected.is_empty()
+    }
+
+    /// The same for a process, of whose interpreter more is known now.
+    pub(super) fn write_process_anew(&mut self, pid: u32) {
+        if let Some(process) = self.processes.get(&pid) {
+            self.tell_anew(&HashSet::from([process.shape]));
         }
-        let has_it = |process: &Process| affected.contains(&process.shape);
+    }
+
+    fn tell_anew(&mut self, shapes: &HashSet<usize>) {
+        for &place in shapes {
+            retire(&mut self.runs, self.shapes[place].block.take());
+        }
+        let has_it = |process: &Process| shapes.contains(&process.shape);
         let pids = self.processes.iter().filter(|(_, p)| has_it(p));
         self.changed.extend(pids.map(|(&pid, _)| pid));
-        !affected.is_empty()
     }
 
     /// When the rules of each code were last looked up, in the kernel side's units; code that no
@@ -381,7 +387,8 @@ mod tests {
     }
 
     /// A process has no interpreter until its file is found to be one; then its ranges are told
-    /// anew, and behind them where the state lies: as far from offset 0 as the file says.
+    /// anew, and behind them what is known of the interpreter. Its place is told from offset 0 of its
+    /// file.
     #[test]
     fn an_interpreter_found_late_is_told() {
         let (mut layouts, told) = layouts();
@@ -393,20 +400,22 @@ mod tests {
         layouts.map(10, &mapping(0x9000, 0x2000), python);
         layouts.map(11, &mapping(0x5000, 0), Code::File(0));
         layouts.take_changed();
-        let before = layouts.write(10, |_| 7, |_| None).expect("room");
+        let before = layouts.write(10, |_| 7, None).expect("room");
         assert_eq!((before.count, before.interpreter), (2, false));
 
         assert!(layouts.write_anew(&HashSet::from([python])));
         assert_eq!(layouts.take_changed(), HashSet::from([10]));
-        let known = Known {
-            state: 0x30_0000,
-            version: 12,
+        let known = |code| (code == python).then_some(Interpreter::Unknown);
+        let base = layouts.interpreter(10, known).map(|(_, base)| base);
+        assert_eq!(base, Some(0x7000));
+        let told_of = CodeRange {
+            start: 0x30_7000,
+            end: 12,
+            ..CodeRange::default()
         };
-        let known = |code| (code == python).then_some(known);
-        let after = layouts.write(10, |_| 7, known).expect("room");
+        let after = layouts.write(10, |_| 7, Some(told_of)).expect("room");
         assert_eq!((after.count, after.interpreter), (2, true));
         assert!(after.first >= before.first + before.count);
-        // 0x9000 - 0x2000 + 0x300000
         let there = told.get(after.first as usize + 2);
         assert_eq!((there.start, there.end), (0x30_7000, 12));
         assert!(!layouts.write_anew(&HashSet::from([Code::File(9)])));

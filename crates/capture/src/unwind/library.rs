@@ -18,9 +18,9 @@ use super::arrays::{Runs, Shared};
 use super::layout::Layouts;
 use crate::pace;
 use crate::procfs;
-use crate::python::{Interpreter, Known};
 use crate::records::RawMapping;
 use crate::system::monotonic_ns;
+use hangdog_symbols::interpreter::Interpreter;
 
 /// What the rules of a piece of code are found by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -84,8 +84,8 @@ pub(super) struct Library {
     files: Vec<State>,
     /// When each file was last mapped or its rules looked up, ns of CLOCK_MONOTONIC.
     last_used: Vec<u64>,
-    /// The Pythons that can be read.
-    interpreters: HashMap<u32, Known>,
+    /// The interpreters whose functions can be told.
+    interpreters: HashMap<u32, Interpreter>,
     /// What the builder will work with, until there is something to build: threads that start before
     /// the recorder has given its privileges up would keep them.
     unstarted: Option<(Receiver<Request>, Sender<Built>)>,
@@ -208,7 +208,7 @@ impl Library {
                 build_id: mapping.build_id.clone(),
                 is_interpreter: names_interpreter(&mapping.path),
             };
-            // What Pythons there are must be known before stacks are copied.
+            // What interpreters there are must be known before stacks are copied.
             match &mut self.unwanted {
                 Some(unwanted) if !request.is_interpreter => {
                     unwanted.insert(file, request);
@@ -243,7 +243,7 @@ impl Library {
         self.building > 0 || !self.homeless.is_empty()
     }
 
-    /// Whether a Python is among what is being built, by its name.
+    /// Whether an interpreter is among what is being built, by its name.
     pub(super) fn awaits_interpreter(&self) -> bool {
         self.building_interpreters > 0
     }
@@ -274,10 +274,10 @@ impl Library {
             self.building -= 1;
             self.building_interpreters -= usize::from(is_interpreter);
             match interpreter {
-                Some(Interpreter::Known(known)) => {
+                Some(Interpreter::Unknown) => self.figures.unread_interpreters += 1,
+                Some(known) => {
                     self.interpreters.insert(file, known);
                 }
-                Some(Interpreter::Unknown) => self.figures.unread_interpreters += 1,
                 None => {}
             }
             match found {
@@ -409,8 +409,8 @@ impl Library {
         }
     }
 
-    /// The Python that `code` is, if it can be read.
-    pub(super) fn interpreter(&self, code: Code) -> Option<Known> {
+    /// The interpreter that `code` is, if its functions can be told.
+    pub(super) fn interpreter(&self, code: Code) -> Option<Interpreter> {
         match code {
             Code::Anonymous => None,
             Code::File(file) => self.interpreters.get(&file).copied(),
@@ -444,11 +444,11 @@ fn memory(rows: u32) -> u64 {
     u64::from(rows) * size_of::<Row>() as u64
 }
 
-/// Whether a file may be a Python, by its name, which may be wrong either way: it is built first.
+/// Whether a file may be an interpreter, by its name, which may be wrong either way: it is built first.
 /// Extension modules have a Python's name in their directory only.
 fn names_interpreter(path: &str) -> bool {
     let name = path.rsplit('/').next().unwrap_or(path);
-    name.starts_with("python") || name.starts_with("libpython")
+    name.starts_with("python") || name.starts_with("libpython") || name == "libjvm.so"
 }
 
 /// Builds tables until nobody wants any. Interpreters come first: their functions can only be read
@@ -506,7 +506,11 @@ mod tests {
 
     #[test]
     fn interpreters_are_told_by_their_files_names() {
-        for path in ["/usr/bin/python3.11", "/opt/lib/libpython3.12.so.1.0"] {
+        for path in [
+            "/usr/bin/python3.11",
+            "/opt/lib/libpython3.12.so.1.0",
+            "/usr/lib/jvm/lib/server/libjvm.so",
+        ] {
             assert!(names_interpreter(path), "{path}");
         }
         for path in ["/usr/lib/python3.11/lib-dynload/_queue.so", "/usr/bin/app"] {

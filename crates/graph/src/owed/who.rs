@@ -148,7 +148,7 @@ pub fn is_deadlocked(evidence: &Evidence<'_>, process: Upid) -> bool {
     let mut alive = threads
         .iter()
         .copied()
-        .filter(|&thread| is_there(evidence, thread, end) && !is_machine(evidence, thread))
+        .filter(|&thread| is_there(evidence, thread, end) && !is_upkeep(evidence, thread))
         .peekable();
     let is_own = |thread: Utid| evidence.threads.thread(thread).upid == process;
     let waits = |thread: Utid| {
@@ -167,6 +167,15 @@ pub(super) fn is_machine(evidence: &Evidence<'_>, thread: Utid) -> bool {
     names::JAVA_MACHINE
         .iter()
         .any(|start| name.starts_with(start))
+}
+
+/// The same, or one that waits for what such a thread, or the program, leaves to do.
+fn is_upkeep(evidence: &Evidence<'_>, thread: Utid) -> bool {
+    let name = evidence.threads.thread(thread).name();
+    let is_one = names::JAVA_UPKEEP
+        .iter()
+        .any(|start| name.starts_with(start));
+    is_one || is_machine(evidence, thread)
 }
 
 /// Whether a thread lives at a moment.

@@ -327,20 +327,9 @@ fn write_steps(
             format::printable(&step.doing),
         )?;
         if !step.stack.is_empty() {
-            let shown: Vec<&str> = step
-                .stack
-                .iter()
-                .take(MOST_FRAMES)
-                .map(String::as_str)
-                .collect();
-            let more = match step.stack_end {
-                _ if step.stack.len() > MOST_FRAMES => " < ...".to_owned(),
-                Some(end) => format!(" < ... (outer frames unknown: {end})"),
-                None => String::new(),
-            };
-            let joined = shown.join(" < ");
-            let line = format::printable(&joined);
-            let line = paint.text(Colour::Quiet, &format!("at {line}{more}"));
+            let line = stack_line(step);
+            let line = format!("at {}", format::printable(&line));
+            let line = paint.text(Colour::Quiet, &line);
             writeln!(out, "     {line}")?;
         }
         if let Some(edge) = &step.edge {
@@ -351,6 +340,31 @@ fn write_steps(
         }
     }
     Ok(())
+}
+
+/// The innermost frames of a step's stack; where the program's own function is not among them, it
+/// comes after the first two, with those that called it.
+fn stack_line(step: &PathStep) -> String {
+    const IN_FRONT: usize = 2;
+    let frames = &step.stack;
+    let from = step.own_frame.filter(|&own| own >= MOST_FRAMES);
+    let until = match from {
+        Some(own) => frames.len().min(own + MOST_FRAMES - IN_FRONT),
+        None => frames.len().min(MOST_FRAMES),
+    };
+    let mut line = match from {
+        Some(own) => {
+            let (front, own) = (&frames[..IN_FRONT], &frames[own..until]);
+            format!("{} < ... < {}", front.join(" < "), own.join(" < "))
+        }
+        None => frames[..until].join(" < "),
+    };
+    match step.stack_end {
+        _ if frames.len() > until => line.push_str(" < ..."),
+        Some(end) => line.push_str(&format!(" < ... (outer frames unknown: {end})")),
+        None => {}
+    }
+    line
 }
 
 fn write_question(

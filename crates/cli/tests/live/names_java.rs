@@ -1,0 +1,115 @@
+//! Java's methods in stacks, interpreted and compiled, against a program that is known: of a process
+//! that has ended when the recording ends, and of threads that waited already when it began.
+
+use crate::support::{Live, Machine, machine};
+use hangdog_trace::ids::Utid;
+use hangdog_trace::stacks::StackTable;
+use hangdog_trace::tables::{Samples, Switches};
+use std::io::{self, Write};
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+/// For the recorder to learn where the machine is: its library has 20 MB.
+const START_MS: &str = "2500";
+
+/// The program, compiled; says that a test is not run where there is no compiler.
+fn orchard(machine: &Machine) -> Option<()> {
+    let source = machine.path("Orchard.java");
+    std::fs::write(&source, include_str!("programs/Orchard.java")).expect("a program");
+    match Command::new("javac").arg(&source).status() {
+        Ok(status) => assert!(status.success()),
+        Err(_) => {
+            io::stderr()
+                .write_all(b"NOT RUN: names_java: needs javac\n")
+                .expect("standard error");
+            return None;
+        }
+    }
+    Some(())
+}
+
+/// The thread of a name.
+fn thread(live: &Live, name: &str) -> Utid {
+    let mut found = live.threads.iter().filter(|thread| thread.name() == name);
+    let thread = found.next().expect(name);
+    assert!(found.next().is_none(), "two are called {name}");
+    thread.utid
+}
+
+/// The program's methods in a stack, innermost first.
+fn methods(stacks: &StackTable, stack: u32) -> Vec<String> {
+    let names = stacks.stack(stack).filter_map(|frame| frame.function);
+    let own = names.filter(|name| name.starts_with("Orchard."));
+    own.map(str::to_owned).collect()
+}
+
+/// What a thread that waits is in; what computes, interpreted at first and compiled then; and what
+/// waits for a monitor. Sources have their files.
+#[test]
+fn java_methods_are_named() {
+    let Some(machine) = machine() else { return };
+    let Some(()) = orchard(&machine) else { return };
+    let live = machine.recorded(&[], &["java", "-cp", ".", "Orchard", START_MS]);
+    let stacks = StackTable::load(&live.trace).expect("stacks");
+    let switches: Switches = live.table();
+    let waits = |name: &str| -> Vec<u32> {
+        let thread = thread(&live, name);
+        (0..switches.len())
+            .filter(|&row| switches.prev[row] == thread && switches.object[row] != 0)
+            .map(|row| switches.user_stack[row])
+            .collect()
+    };
+    let harvest = ["Orchard.pick", "Orchard.climb", "Orchard.harvest"];
+    let picks = waits("harvest")
+        .into_iter()
+        .filter(|&stack| methods(&stacks, stack) == harvest);
+    assert!(picks.count() >= 9);
+    let kept = |&stack: &u32| methods(&stacks, stack) == ["Orchard.await"];
+    assert!(waits("await").iter().any(kept));
+    let crush = thread(&live, "crush");
+    let samples: Samples = live.table();
+    let own: Vec<u32> = (0..samples.len())
+        .filter(|&row| samples.thread[row] == crush)
+        .map(|row| samples.user_stack[row])
+        .collect();
+    let is_crush = |&&stack: &&u32| {
+        methods(&stacks, stack)
+            .first()
+            .is_some_and(|m| m == "Orchard.crush")
+    };
+    let right = own.iter().filter(is_crush).count();
+    assert!(own.len() >= 50, "{}", own.len());
+    assert!(right * 10 >= own.len() * 9, "{right} of {}", own.len());
+    let sources: Vec<&str> = waits("harvest")
+        .iter()
+        .flat_map(|&stack| stacks.stack(stack))
+        .filter(|frame| frame.function == Some("Orchard.pick"))
+        .map(|frame| frame.source)
+        .collect();
+    assert!(sources.iter().all(|&source| source == "Orchard.java"));
+}
+
+/// A thread that waited when the recording began is in the methods that it waits in.
+#[test]
+fn java_methods_of_who_waits_already_are_named() {
+    let Some(machine) = machine() else { return };
+    let Some(()) = orchard(&machine) else { return };
+    let mut java = Command::new("java")
+        .args(["-cp", ".", "Orchard", "100000"])
+        .current_dir(machine.dir())
+        .stdout(Stdio::null())
+        .spawn()
+        .expect("java");
+    std::thread::sleep(Duration::from_secs(2));
+    let live = machine.recorded(&[], &["sleep", "1"]);
+    java.kill().expect("a process");
+    java.wait().expect("a process");
+    let stacks = StackTable::load(&live.trace).expect("stacks");
+    let switches: Switches = live.table();
+    let main = ["Orchard.main"];
+    let found = switches
+        .user_stack
+        .iter()
+        .any(|&stack| methods(&stacks, stack) == main);
+    assert!(found, "nobody waits in main");
+}
