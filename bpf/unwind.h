@@ -35,7 +35,9 @@ struct process_code {
 // for 3.11.
 #define INTERPRETER_PYTHON 0
 // From `start` to `end` lies the code with which HotSpot interprets Java's methods.
-#define INTERPRETER_JAVA 1
+#define INTERPRETER_HOTSPOT 1
+// V8: `start` is how far into a function's object the place lies that it shares with others.
+#define INTERPRETER_V8 2
 
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
@@ -93,8 +95,10 @@ u32 last_epoch;
 #define RULE_UNSUPPORTED 7
 // Only here: the rows are not there.
 #define RULE_MISSING 15
+// Only here: code without unwind information, mostly of a just-in-time compiler. As RULE_FP:
 // CFA = fp + 16, the caller's fp at CFA - 16.
-#define RULE_FRAME_POINTER (RULE_FP | 2 << 4 | 2 << 20)
+#define RULE_COMPILED 8
+#define RULE_FRAME_POINTER (RULE_COMPILED | 2 << 4 | 2 << 20)
 
 // Rules met, a direct-mapped cache for each CPU. One word holds both what was asked (as many bits
 // of a hash as there is room for) and the answer, so that an interrupt in between cannot mix two.
@@ -193,10 +197,10 @@ struct cursor {
 	u32 cpu;
 	u32 exact; // ip is no return address: that very instruction was interrupted
 	u16 window;
-	u16 python; // Python functions are among its callers
-	// Where HotSpot's interpreter lies, if there is one.
-	u64 java_start;
-	u64 java_end;
+	u16 python;  // Python functions are among its callers
+	u32 machine; // INTERPRETER_..., if there is one for machine.h; else 0
+	u64 machine_start;
+	u64 machine_end;
 };
 
 // A piece of the stack that is being walked. A read of user memory costs 100 ns for 8 bytes and
@@ -278,6 +282,14 @@ static __always_inline u32 cached_rule(const struct cursor *at, u64 address)
 	return rule;
 }
 
+// Whether the code has no unwind rules: that of a just-in-time compiler, or assembly.
+static __always_inline bool has_no_rules(const struct cursor *at)
+{
+	u32 rule = cached_rule(at, at->exact ? at->ip : at->ip - 1);
+
+	return (rule & 15) == RULE_NONE || (rule & 15) == RULE_COMPILED;
+}
+
 // Goes to the caller. Returns STACK_UNKNOWN if it did, else why not.
 __noinline u32 step(struct cursor *at)
 {
@@ -300,6 +312,7 @@ __noinline u32 step(struct cursor *at)
 		cfa = at->sp + cfa * 8;
 		break;
 	case RULE_FP:
+	case RULE_COMPILED:
 		// So the ABI marks the outermost frame.
 		if (!at->fp)
 			return STACK_ROOT;

@@ -9,7 +9,7 @@
 #pragma once
 
 #include "calls.h"
-#include "java.h"
+#include "machine.h"
 #include "proof.h"
 #include "python.h"
 
@@ -95,13 +95,13 @@ __noinline u32 add_frame(struct cursor *at, u32 scratch, u32 i, u64 sp)
 		return 0;
 	walk = &space->walk;
 	if (!at->python || !python_inside(scratch)) {
-		u64 below = at->sp, method = java_method(at);
+		u64 below = at->sp, function = described_function(at);
 		u32 end = at->ranges ? step(at) : STACK_MISSING;
 
-		if (method) {
-			walk->frames[i - 1] = method;
-			space->hash = mix(space->hash, method);
-			// Other methods have the same return addresses.
+		if (function) {
+			walk->frames[i - 1] = function;
+			space->hash = mix(space->hash, function);
+			// Other functions have the same return addresses.
 			space->remember = 0;
 		}
 		if (end != STACK_UNKNOWN) {
@@ -221,14 +221,16 @@ static __always_inline u32 user_stack_id(struct task_struct *task, struct pt_reg
 	// One that is remembered has no interpreter's loop among its callers, and no Python
 	// function then.
 	at.python = 0;
-	at.java_start = 0;
-	at.java_end = 0;
+	at.machine = 0;
+	at.machine_start = 0;
+	at.machine_end = 0;
 	if (!prove && at.ranges & HAS_INTERPRETER) {
 		struct code_range *interpreter = interpreter_of(at.ranges);
 
-		if (interpreter && interpreter->file_offset == INTERPRETER_JAVA) {
-			at.java_start = interpreter->start;
-			at.java_end = interpreter->end;
+		if (interpreter && interpreter->file_offset != INTERPRETER_PYTHON) {
+			at.machine = interpreter->file_offset;
+			at.machine_start = interpreter->start;
+			at.machine_end = interpreter->end;
 		} else if (interpreter) {
 			at.python = python_begin(scratch, interpreter->start, interpreter->end, ts,
 						 pid);

@@ -1,9 +1,10 @@
-//! Functions that an interpreter runs, in the place of its own ones in stacks: Python's and Java's.
+//! Functions that an interpreter or a virtual machine runs, in the place of its own ones in stacks:
+//! Python's, Java's and JavaScript's.
 //!
 //! In a stack as the kernel side sends it, such a function is a word that is no address. A Python
 //! function is a number, which the kernel side tells once, by a definition of its own
-//! ([`python`](crate::python)). A Java method is the address of its description, which [`java`](crate::java)
-//! turns into such a number. A function becomes a frame of its source file, and is named at once.
+//! ([`python`](crate::python)). One of a virtual machine is the address of its description, which
+//! [`machine`](crate::machine) turns into such a number. A function becomes a frame of its source file, and is named at once.
 
 /// What begins the words that stand for functions with a number: no address does.
 pub(crate) const NUMBERED: u64 = 1 << 62;

@@ -31,7 +31,7 @@ use hangdog_trace::words::StackEnd;
 use hangdog_unwind::{End, Registers, Rule};
 
 use crate::error::Result;
-use crate::java::{self, Machines};
+use crate::machine::{Frames, Machines};
 use crate::population::Population;
 use crate::python::chain::Weaver;
 use crate::records::{Definition, StackCopy, What};
@@ -51,7 +51,8 @@ const PATIENCE_NS: u64 = 2_000_000_000;
 const MOST_FRAMES: usize = 127;
 /// What `bpf/unwind.h` calls the interpreters.
 const PYTHON: u64 = 0;
-const JAVA: u64 = 1;
+const HOTSPOT: u64 = 1;
+const V8: u64 = 2;
 /// What a hung Python program was doing can only be read at the start of a recording, by way of its
 /// interpreter's file: on a busy machine that takes a second.
 const INTERPRETER_PATIENCE: u32 = 4;
@@ -150,7 +151,7 @@ impl Unwinder {
             (Interpreter::Known(known), base) => {
                 Some((base.wrapping_add(known.state), known.version))
             }
-            (Interpreter::Unknown | Interpreter::Java(_), _) => None,
+            _ => None,
         }
     }
 
@@ -161,12 +162,18 @@ impl Unwinder {
             (Interpreter::Known(known), base) => {
                 (base.wrapping_add(known.state), known.version, PYTHON)
             }
-            (Interpreter::Java(variables), base) => {
-                self.machines.meet(pid, variables, base);
-                let (start, end) = self.machines.interpreter(pid)?;
-                (start, end, JAVA)
-            }
             (Interpreter::Unknown, _) => return None,
+            (machine, base) => {
+                match machine {
+                    Interpreter::Java(variables) => self.machines.meet_java(pid, variables, base),
+                    Interpreter::V8(layout) => self.machines.meet_v8(pid, layout),
+                    _ => {}
+                }
+                match self.machines.frames(pid)? {
+                    Frames::HotSpot(start, end) => (start, end, HOTSPOT),
+                    Frames::V8(shared) => (shared, 0, V8),
+                }
+            }
         };
         Some(CodeRange {
             start,
@@ -410,16 +417,24 @@ impl Unwinder {
         let most = MOST_FRAMES - frames.len();
         let mut at = frames.len();
         let mut weaver = Weaver::new(&copy.python);
-        let interpreter = self.machines.interpreter(copy.pid);
+        let machine = self.machines.frames(copy.pid);
+        let has_rules = |address: u64| {
+            let found = layout::find(&waiting.code, address.wrapping_sub(1));
+            found.is_some_and(|(code, offset)| {
+                code != Code::Anonymous
+                    && !matches!(self.library.rule(code, offset), Rules::Rule(Rule::NONE))
+            })
+        };
         let mut left = |from, to, frames: &mut Vec<u64>| {
             let functions = weaver.leave(from, to);
             if !functions.is_empty() {
                 frames.pop();
                 frames.extend_from_slice(functions);
-            } else if let Some(last) = frames.last_mut()
-                && let Some(method) = java::method_left(interpreter, *last, to, word)
+            } else if let Some(machine) = machine
+                && let Some(last) = frames.last_mut()
+                && let Some(function) = machine.function_left(copy.pid, *last, to, word, has_rules)
             {
-                *last = method;
+                *last = function;
             }
         };
         let mut end = hangdog_unwind::walk_with(

@@ -59,14 +59,16 @@ pub(crate) fn nearest<'f>(frames: impl Iterator<Item = &'f ResolvedFrame<'f>>) -
         .position(|origin| origin.as_ref() == Some(best))
 }
 
-/// Python, and Java's methods.
+/// Python, Java and JavaScript.
 fn of_script(function: &str, source: &str) -> Origin {
     match function {
         // Modules within the interpreter, most of all those that import others.
         _ if source.starts_with("<frozen ") => Origin::Machine,
         "<module>" => Origin::Script,
-        _ if source == "[HotSpot]" => Origin::Machine,
-        _ if is_of_library(source) || is_of_java(source) => Origin::Package,
+        _ if ["[HotSpot]", "[V8]"].contains(&source) => Origin::Machine,
+        _ if is_of_library(source) || is_of_java(source) || source.starts_with("node:") => {
+            Origin::Package
+        }
         _ => Origin::Program,
     }
 }

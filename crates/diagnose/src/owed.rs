@@ -56,6 +56,12 @@ pub(crate) fn owed(evidence: &Evidence<'_>, wait: &Wait, often: bool) -> f64 {
             false if evidence.shows(wait.user_stack(evidence), Mark::Handles) => MAYBE,
             false => IDLE,
         },
+        // By pipes, or by looking again and again.
+        WaitKind::Message | WaitKind::Poll
+            if evidence.shows(wait.user_stack(evidence), Mark::AwaitsChild) =>
+        {
+            MAYBE
+        }
         WaitKind::Message | WaitKind::Poll => {
             match (object.kind(), evidence.sockets.role(object)) {
                 _ if is_lost(evidence, object) => 1.0,

@@ -320,6 +320,7 @@ pub(crate) const AWAITS_CHILD: &[&str] = &[
     "QProcess::waitForFinished",
     "QProcess::waitForFinished(int)",
     "node::SyncProcessRunner::*",
+    "spawnSync",
 ];
 
 /// Functions of toolkits and of pools of threads that hand an event or a task to the program's own

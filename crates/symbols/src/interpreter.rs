@@ -1,9 +1,9 @@
 //! Whether an ELF file is an interpreter whose functions can be told: a Python, and of which version,
-//! or Java's virtual machine.
+//! Java's virtual machine, or V8.
 //!
 //! Every CPython that can load extension modules exports its state, `_PyRuntime`, and since 3.11
 //! also its version, `Py_Version`: the file's name does not matter. HotSpot exports the variables with
-//! which it describes itself ([`hotspot`](crate::hotspot)).
+//! which it describes itself ([`hotspot`](crate::hotspot)), V8 numbers ([`v8`](crate::v8)).
 
 use std::fs::File;
 use std::ops::RangeInclusive;
@@ -15,6 +15,7 @@ use object::read::{ReadCache, ReadRef};
 use serde::{Deserialize, Serialize};
 
 use crate::hotspot::Variables;
+use crate::v8;
 
 const STATE: &[u8] = b"_PyRuntime";
 const VERSION: &[u8] = b"Py_Version";
@@ -34,6 +35,8 @@ pub enum Interpreter {
     Unknown,
     /// Java's virtual machine.
     Java(Variables),
+    /// V8, which runs JavaScript.
+    V8(v8::Layout),
 }
 
 /// A Python whose frames can be read.
@@ -51,7 +54,7 @@ impl Interpreter {
     pub(crate) fn is_plausible(&self) -> bool {
         match self {
             Interpreter::Known(known) => VERSIONS.contains(&known.version),
-            Interpreter::Unknown | Interpreter::Java(_) => true,
+            Interpreter::Unknown | Interpreter::Java(_) | Interpreter::V8(_) => true,
         }
     }
 
@@ -77,6 +80,23 @@ impl Interpreter {
         let variable = |name: &str| Some(from_code(find(name.as_bytes(), 0)?.st_value(endian)));
         if let Some(variables) = Variables::find(variable) {
             return Some(Interpreter::Java(variables));
+        }
+        // What is zero need not lie in the file.
+        let number = |name: &str| {
+            let address = find(name.as_bytes(), 4)?.st_value(endian);
+            let (header, within) = loaded().find_map(|header| {
+                let within = address.checked_sub(header.p_vaddr(endian))?;
+                (within < header.p_memsz(endian)).then_some((header, within))
+            })?;
+            if within >= header.p_filesz(endian) {
+                return Some(0);
+            }
+            let offset = header.p_offset(endian).checked_add(within)?;
+            let bytes = (&cache).read_bytes_at(offset, 4).ok()?;
+            Some(i32::from_le_bytes(bytes.try_into().ok()?))
+        };
+        if let Some(layout) = v8::Layout::find(number) {
+            return Some(Interpreter::V8(layout));
         }
         let state = find(STATE, LEAST_STATE)?.st_value(endian);
         let word = |address: u64| {

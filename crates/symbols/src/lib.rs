@@ -31,6 +31,7 @@ mod stripped;
 pub mod tables;
 pub mod text;
 mod unread;
+pub mod v8;
 mod wire;
 
 use std::collections::HashMap;

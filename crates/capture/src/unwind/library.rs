@@ -448,7 +448,10 @@ fn memory(rows: u32) -> u64 {
 /// Extension modules have a Python's name in their directory only.
 fn names_interpreter(path: &str) -> bool {
     let name = path.rsplit('/').next().unwrap_or(path);
-    name.starts_with("python") || name.starts_with("libpython") || name == "libjvm.so"
+    ["python", "libpython", "libjvm.so", "libnode.so"]
+        .iter()
+        .any(|start| name.starts_with(start))
+        || name == "node"
 }
 
 /// Builds tables until nobody wants any. Interpreters come first: their functions can only be read
@@ -510,6 +513,7 @@ mod tests {
             "/usr/bin/python3.11",
             "/opt/lib/libpython3.12.so.1.0",
             "/usr/lib/jvm/lib/server/libjvm.so",
+            "/usr/bin/node",
         ] {
             assert!(names_interpreter(path), "{path}");
         }

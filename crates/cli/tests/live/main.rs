@@ -9,7 +9,7 @@ mod failures;
 mod flight;
 mod handoffs;
 mod names;
-mod names_java;
+mod names_machines;
 mod names_python;
 mod names_sources;
 mod now;

@@ -1,5 +1,6 @@
-//! Java's methods in stacks, interpreted and compiled, against a program that is known: of a process
-//! that has ended when the recording ends, and of threads that waited already when it began.
+//! Functions of virtual machines in stacks, interpreted and compiled, against programs that are known:
+//! of processes that have ended when the recording ends, and of threads that waited already when it
+//! began. Java's methods, and JavaScript's functions.
 
 use crate::support::{Live, Machine, machine};
 use hangdog_trace::ids::Utid;
@@ -9,7 +10,7 @@ use std::io::{self, Write};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-/// For the recorder to learn where the machine is: its library has 20 MB.
+/// For the recorder to learn where the machine is: Java's library has 20 MB, node 100.
 const START_MS: &str = "2500";
 
 /// The program, compiled; says that a test is not run where there is no compiler.
@@ -19,13 +20,19 @@ fn orchard(machine: &Machine) -> Option<()> {
     match Command::new("javac").arg(&source).status() {
         Ok(status) => assert!(status.success()),
         Err(_) => {
-            io::stderr()
-                .write_all(b"NOT RUN: names_java: needs javac\n")
-                .expect("standard error");
+            not_run("javac");
             return None;
         }
     }
     Some(())
+}
+
+/// Says past the harness that a test is not run.
+fn not_run(lacking: &str) {
+    let line = format!("NOT RUN: names_machines: needs {lacking}\n");
+    io::stderr()
+        .write_all(line.as_bytes())
+        .expect("standard error");
 }
 
 /// The thread of a name.
@@ -112,4 +119,46 @@ fn java_methods_of_who_waits_already_are_named() {
         .iter()
         .any(|&stack| methods(&stacks, stack) == main);
     assert!(found, "nobody waits in main");
+}
+
+/// Functions of JavaScript, of an arrow function and of a class among them, are named with file and
+/// line where they wait and where they compute, without any option of node.
+#[test]
+fn javascript_needs_no_option() {
+    let Some(machine) = machine() else { return };
+    if Command::new("node").arg("--version").output().is_err() {
+        return not_run("node");
+    }
+    let program = machine.path("orchard.js");
+    std::fs::write(&program, include_str!("programs/orchard.js")).expect("a program");
+    let path = program.to_str().expect("plain text");
+    let live = machine.recorded(&[], &["node", path, START_MS]);
+    let stacks = StackTable::load(&live.trace).expect("stacks");
+    let own = |stack: u32| -> Vec<String> {
+        let frames = stacks.stack(stack);
+        let own = frames.filter_map(|frame| {
+            let line = frame.source.strip_prefix(path)?.strip_prefix(':')?;
+            Some(format!("{} {line}", frame.function?))
+        });
+        own.collect()
+    };
+    let main = live
+        .threads
+        .iter()
+        .find(|it| it.is_main() && it.name() == "node");
+    let main = main.expect("node").utid;
+    let switches: Switches = live.table();
+    let picks = (0..switches.len()).filter(|&row| {
+        let harvest = ["pick 5", "climb 9", "harvest 12", "begin 30"];
+        switches.prev[row] == main && own(switches.user_stack[row]) == harvest
+    });
+    assert!(picks.count() >= 9);
+    let samples: Samples = live.table();
+    let crushes = (0..samples.len()).filter(|&row| {
+        let computes = |name: &String| name == "crush 19";
+        samples.thread[row] == main && own(samples.user_stack[row]).first().is_some_and(computes)
+    });
+    // 400 ms at 250 a second; some fall into V8 itself.
+    let found = crushes.count();
+    assert!(found >= 30, "{found}");
 }
