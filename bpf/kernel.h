@@ -271,6 +271,11 @@ struct task_struct {
 #endif
 };
 
+// Since 5.2: the task stands where the freezer of cgroup v2, or whoever traces it, wants it.
+struct task_struct___frozen {
+	unsigned int frozen : 1;
+};
+
 // Since 6.18 a throttled task says so itself.
 struct task_struct___throttled {
 	bool throttled;

@@ -14,6 +14,7 @@ static __always_inline u8 how_it_left(bool blocks, bool preempt, struct task_str
 				      u32 state, s16 call)
 {
 	struct task_struct___throttled *throttled = (void *)prev;
+	struct task_struct___frozen *frozen = (void *)prev;
 
 	if (!blocks) {
 		if (bpf_core_field_exists(throttled->throttled) && throttled->throttled)
@@ -26,7 +27,12 @@ static __always_inline u8 how_it_left(bool blocks, bool preempt, struct task_str
 		return LEFT_IDLE;
 	if (state & (TASK_STOPPED_OR_TRACED | TASK_FROZEN))
 		return LEFT_STOPPED;
-	return state & TASK_UNINTERRUPTIBLE ? LEFT_UNINTERRUPTIBLE : LEFT_SLEEPING;
+	if (state & TASK_UNINTERRUPTIBLE)
+		return LEFT_UNINTERRUPTIBLE;
+	// Who waits for a child of vfork counts as frozen too, but sleeps uninterruptibly.
+	if (bpf_core_field_exists(frozen->frozen) && BPF_CORE_READ_BITFIELD(frozen, frozen))
+		return LEFT_STOPPED;
+	return LEFT_SLEEPING;
 }
 
 SEC("tp_btf/sched_switch")

@@ -449,9 +449,11 @@ impl Session {
     /// [`take_in`](Session::take_in). What processes have open comes with the next definitions. Stops
     /// nobody. What this kernel does not offer is listed among the hooks.
     pub(crate) fn look_around(&mut self) -> Found {
-        self.look_at_descriptors();
+        let open = parse_descriptors(&self.pass(DESCRIPTORS_PASS));
         let bytes = self.pass(WAITING_PASS);
-        Found::parse(&bytes, self.stacks.then(|| StackNumbers::of(self)))
+        let found = Found::parse(&bytes, &open, self.stacks.then(|| StackNumbers::of(self)));
+        self.define(open);
+        found
     }
 
     /// The threads that were found, as events. What these refer to comes with the next definitions. Who

@@ -12,14 +12,15 @@ use hangdog_trace::ids::{IDLE, KERNEL_PROCESS, NO_STACK, NONE, StackId, Upid, Ut
 use hangdog_trace::tables::{
     Count, Descriptor, Interrupt, Io, LifecycleEvent, Sample, Socket, Switch, Transfer, Wake,
 };
-use hangdog_trace::words::{IoOperation, LifecycleKind};
+use hangdog_trace::words::{IoOperation, Left, LifecycleKind};
 use std::collections::HashMap;
 
 use crate::code::{AddressSpace, Code};
-use crate::event::{Event, Happening};
+use crate::event::{self, Event, Happening};
 use crate::population::Population;
 use crate::records::{Definition, What};
 use crate::system::unix_ns;
+use crate::waiting;
 
 struct ThreadState {
     tid: u32,
@@ -59,6 +60,9 @@ pub(crate) struct World {
     by_pid: HashMap<u32, Upid>,
     /// Who holds the file lock that a thread waits for.
     file_locks: HashMap<Utid, Utid>,
+    /// What a thread waited for that was found waiting for several things at once, and by which call:
+    /// while it goes on to wait by that, nobody looks again.
+    polled: HashMap<Utid, (i16, u64)>,
     /// The kernel side's stack ids → ours.
     stacks: HashMap<u32, StackId>,
     pub code: Code,
@@ -75,6 +79,7 @@ impl World {
             by_tid: Vec::new(),
             by_pid: HashMap::new(),
             file_locks: HashMap::new(),
+            polled: HashMap::new(),
             stacks: HashMap::new(),
             code: Code::default(),
             tables: Tables::default(),
@@ -394,6 +399,27 @@ impl World {
         self.stacks.get(&id).copied().unwrap_or(NO_STACK)
     }
 
+    /// What a thread waits for: as it was found, where it waits again by the same call for several things.
+    fn awaited_object(&mut self, thread: Utid, switch: &event::Switch, was_found: bool) -> u64 {
+        if was_found && waiting::polls(switch.call) && switch.object != 0 {
+            self.polled.insert(thread, (switch.call, switch.object));
+        }
+        let waits = matches!(
+            Left::from(switch.left),
+            Left::Sleeping | Left::Uninterruptible
+        );
+        let Some(&(call, object)) = self.polled.get(&thread).filter(|_| waits) else {
+            return switch.object;
+        };
+        if call != switch.call {
+            self.polled.remove(&thread);
+        }
+        match switch.object {
+            0 if call == switch.call => object,
+            own => own,
+        }
+    }
+
     /// The thread that a futex names as its holder, if there is such a one: in the same process,
     /// unless the futex is shared by processes. It may be the one that waits for it.
     fn holder(&self, waiter: Utid, tid: u32, is_shared: bool) -> Utid {
@@ -417,6 +443,7 @@ impl World {
                 let next = self.thread(event.ts, switch.next);
                 let was_found = matches!(event.what, Happening::Waiting(_));
                 let (arg, holder) = self.what_is_waited_for(thread, switch, was_found);
+                let object = self.awaited_object(thread, switch, was_found);
                 self.tables.switches.push(Switch {
                     ts,
                     cpu,
@@ -425,7 +452,7 @@ impl World {
                     left: switch.left,
                     next_priority: switch.next_priority,
                     call: switch.call,
-                    object: switch.object,
+                    object,
                     arg,
                     holder,
                     user_stack: self.stack(switch.user_stack),

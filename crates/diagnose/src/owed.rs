@@ -166,7 +166,7 @@ fn is_quiet(evidence: &Evidence<'_>, wait: &Wait) -> bool {
 }
 
 /// The wait that a thread is in right before a moment.
-fn wait_before(evidence: &Evidence<'_>, thread: Utid, moment: u64) -> Option<Wait> {
+pub(crate) fn wait_before(evidence: &Evidence<'_>, thread: Utid, moment: u64) -> Option<Wait> {
     let intervals = evidence.timeline.intervals(thread);
     let interval = intervals.get(intervals.index_at(moment.saturating_sub(1))?)?;
     (interval.state == State::Blocked).then(|| Wait::new(evidence, thread, &interval))

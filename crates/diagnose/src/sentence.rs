@@ -1,10 +1,14 @@
 //! The verdict in one sentence.
 
-use hangdog_graph::{Evidence, Wait, WaitKind, owed};
+use std::borrow::Cow;
+
+use hangdog_graph::owed::is_descendant;
+use hangdog_graph::{Evidence, Mark, Wait, WaitKind, owed};
 use hangdog_trace::ids::Utid;
 
 use crate::blame::{BlameKind, Knot};
 use crate::function::Function;
+use crate::owed::wait_before;
 use crate::problem::Problem;
 use crate::starvation::Starvation;
 use crate::verdict::Class;
@@ -49,7 +53,7 @@ pub(crate) fn of(facts: &Facts<'_, '_>) -> String {
         share if share < 0.995 => format!(" for {:.0} % of that time", share * 100.0),
         _ => String::new(),
     };
-    if facts.now.is_none() && facts.problem.may_be_idle() && facts.class != Class::Circular {
+    if facts.now.is_none() && facts.problem.may_be_idle() && !surely_waited(facts) {
         let doing = if facts.class == Class::Unknown {
             "waited".to_owned()
         } else {
@@ -148,6 +152,18 @@ pub(crate) fn of(facts: &Facts<'_, '_>) -> String {
     }
 }
 
+/// Whether the victim was no idle thread, though nothing shows that it asked: it was stopped, part of a
+/// circle, or waited for a process that its own had started.
+fn surely_waited(facts: &Facts<'_, '_>) -> bool {
+    let process = |thread| facts.evidence.threads.thread(thread).upid;
+    let (own, other) = (process(facts.victim), process(facts.culprit));
+    let is_stopped = wait_before(facts.evidence, facts.victim, facts.problem.window.end)
+        .is_some_and(|wait| wait.kind == WaitKind::Stopped);
+    facts.class == Class::Circular
+        || is_stopped
+        || own != other && is_descendant(facts.evidence, other, own)
+}
+
 /// The name of the culprit's process.
 fn process_of<'f>(facts: &'f Facts<'_, '_>) -> &'f str {
     let threads = facts.evidence.threads;
@@ -189,8 +205,12 @@ fn reason(facts: &Facts<'_, '_>) -> String {
                 inlined_into,
                 ..
             }) => match inlined_into {
-                Some(outer) => format!("ran {name} ({}, inlined into {outer})", file_of(place)),
-                None => format!("ran {name} ({})", file_of(place)),
+                Some(outer) => format!(
+                    "ran {} ({}, inlined into {outer})",
+                    brief(name),
+                    file_of(place)
+                ),
+                None => format!("ran {} ({})", brief(name), file_of(place)),
             },
             None => "ran".to_owned(),
         },
@@ -200,8 +220,21 @@ fn reason(facts: &Facts<'_, '_>) -> String {
         BlameKind::Message if facts.wait.is_some_and(|wait| wait.kind == WaitKind::Device) => {
             format!("waited for input from a terminal or device{within}")
         }
+        BlameKind::Message if facts.wait.is_some_and(|wait| opens_fifo(facts, &wait)) => {
+            format!("waited for another program to open the other end of a FIFO{within}")
+        }
         BlameKind::Message if facts.is_asked => {
             format!("did not answer, waiting for a message itself{within}")
+        }
+        BlameKind::Message if facts.wait.is_some_and(|wait| polls_several(facts, &wait)) => {
+            format!("waited for one of several files or sockets{within}")
+        }
+        BlameKind::Message
+            if facts
+                .wait
+                .is_some_and(|it| it.is_within_process(facts.evidence)) =>
+        {
+            format!("waited for an event of its own process{within}")
         }
         BlameKind::Message => format!("waited for a message from outside the trace{within}"),
         BlameKind::Disk => format!("waited for the disk{within}"),
@@ -220,6 +253,16 @@ fn reason(facts: &Facts<'_, '_>) -> String {
         BlameKind::Paging => format!("waited for a page-in{within}"),
         BlameKind::Unknown => "had no recorded events".to_owned(),
     }
+}
+
+fn opens_fifo(facts: &Facts<'_, '_>, wait: &Wait) -> bool {
+    let stack = wait.kernel_stack(facts.evidence);
+    facts.evidence.shows(stack, Mark::OpensFifo)
+}
+
+/// Whether a wait is for several things, of which the trace names none.
+fn polls_several(facts: &Facts<'_, '_>, wait: &Wait) -> bool {
+    wait.kind == WaitKind::Poll && wait.object(facts.evidence).is_none()
 }
 
 /// A phrase that begins with a verb in the past tense, in the present tense.
@@ -243,9 +286,11 @@ pub(crate) fn present(phrase: &str) -> String {
     }
 }
 
-/// A function's name without its parameters, where these make it long.
-fn brief(name: &str) -> &str {
+/// A function's name without its parameters, where these make it long; of what is long even so, the
+/// beginning.
+fn brief(name: &str) -> Cow<'_, str> {
     const LONG: usize = 60;
+    const LONGEST: usize = 90;
     let mut depth = 0_i32;
     let parameters = name.char_indices().skip(1).find(|&(_, c)| {
         match c {
@@ -255,9 +300,13 @@ fn brief(name: &str) -> &str {
         }
         c == '(' && depth == 0
     });
-    match parameters {
+    let name = match parameters {
         Some((at, _)) if name.len() > LONG => &name[..at],
         _ => name,
+    };
+    match name.char_indices().nth(LONGEST) {
+        Some((at, _)) => format!("{}...", &name[..at]).into(),
+        None => name.into(),
     }
 }
 

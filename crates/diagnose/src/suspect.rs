@@ -293,7 +293,9 @@ fn polls(evidence: &Evidence<'_>, pieces: &[&Piece]) -> bool {
     };
     let (slept, ran) = (time(BlameKind::Timer), time(BlameKind::Run));
     let all: u64 = pieces.iter().map(|piece| piece.ns()).sum();
-    if sleeps >= POLLS && slept / sleeps as u64 <= POLL_NS && slept > ran {
+    // Who was runnable for most of the time was kept from more than looking.
+    let slept_most = slept > ran && slept > all / 4;
+    if sleeps >= POLLS && slept / sleeps as u64 <= POLL_NS && slept_most {
         return true;
     }
     let yields = pieces

@@ -16,7 +16,7 @@ use crate::classify::classify;
 use crate::evidence::Evidence;
 use crate::marks::Mark;
 use crate::owed;
-use crate::wait::{Wait, WaitKind};
+use crate::wait::{Gate, Wait, WaitKind};
 
 /// How a cause reaches its effect.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -258,6 +258,11 @@ fn answer(evidence: &Evidence<'_>, wait: &Wait, wake: usize) -> Answer {
     }
     if shows(Mark::Setting) {
         return Answer::No("a kernel setting was changed, which let it continue");
+    }
+    if wait.gate(evidence) == Some(Gate::MemoryLimit)
+        && evidence.threads.thread(wakes.waker[wake]).is_kernel()
+    {
+        return Answer::No("the kernel freed memory, which let it continue");
     }
     // Programs wake each other by signals; but those that stop and let go on say nothing.
     match (evidence.call(wakes.call[wake]), wakes.arg[wake]) {

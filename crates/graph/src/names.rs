@@ -303,6 +303,7 @@ pub(crate) const BROKERS: &[&str] = &[
     "valkey-server",
     "keydb-server",
     "beanstalkd",
+    "gearmand",
     "nats-server",
     "mosquitto",
     "beam.smp",

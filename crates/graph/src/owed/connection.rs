@@ -1,6 +1,7 @@
 //! Who owes the answer to what was sent over a connection: the process at the other end, or, where that
 //! passes on what others send, whoever was handed it.
 
+use hangdog_trace::calls::Call;
 use hangdog_trace::ids::{NONE, Upid, Utid};
 use hangdog_trace::object::{Object, ObjectKind};
 use hangdog_trace::sockets::{Holder, Role};
@@ -17,7 +18,7 @@ use crate::wait::{Wait, WaitKind};
 /// Who has the other end of a connection, or listens where it should lead.
 pub(super) fn peer(evidence: &Evidence<'_>, wait: &Wait, object: Object) -> Option<Edge> {
     let sockets = evidence.sockets;
-    if is_lost(evidence, object) {
+    if is_lost(evidence, object) && !is_kept_out(evidence, wait, object) {
         let reason =
             format!("the data it sent over {object} is not acknowledged and was retransmitted");
         return Some(Edge::new(
@@ -104,6 +105,20 @@ fn only_one_at_condition(evidence: &Evidence<'_>, wait: &Wait) -> Option<Utid> {
                 .is_some_and(|there| there.kind == WaitKind::Condition)
     });
     waiting.next().filter(|_| waiting.next().is_none())
+}
+
+/// Whether a thread waits to be connected to a listener of this machine that does not take the
+/// connections that it has got: then the kernel drops further ones.
+fn is_kept_out(evidence: &Evidence<'_>, wait: &Wait, object: Object) -> bool {
+    let call = wait
+        .row
+        .map(|row| evidence.call(evidence.switches.call[row]));
+    let mut listeners = evidence.sockets.listeners(object);
+    call == Some(Call::Connect)
+        && listeners.any(|listener| {
+            let holder = evidence.sockets.holders(listener).last();
+            holder.is_some_and(|holder| holder.unread > 0)
+        })
 }
 
 /// Whether what was sent over a connection does not arrive.

@@ -17,6 +17,7 @@ pub(crate) mod stopped;
 mod who;
 
 use hangdog_timeline::{Interval, State};
+use hangdog_trace::calls::Call;
 use hangdog_trace::ids::{Upid, Utid};
 use hangdog_trace::object::{Object, ObjectKind};
 use hangdog_trace::sockets::Role;
@@ -131,8 +132,15 @@ pub(crate) fn asked(evidence: &Evidence<'_>, wait: &Wait) -> Vec<Edge> {
         .take_while(|before| wait.start.saturating_sub(before.end) <= ASKED_WITHIN_NS)
         .last()
         .map_or(wait.start, |before| before.end);
+    // The end of a vfork is no request.
+    let ends_vfork = |row: usize| {
+        let there = wait_at(evidence, evidence.wakes.wakee[row], evidence.wakes.ts[row]);
+        let call = there.and_then(|there| there.row);
+        call.is_some_and(|row| evidence.call(evidence.switches.call[row]) == Call::Fork)
+    };
     let woken: Vec<usize> = evidence
         .wakes_by(wait.thread, since, wait.start)
+        .filter(|&row| !ends_vfork(row))
         .filter(|&row| !evidence.shows(evidence.wakes.user_stack[row], Mark::Unlock))
         .collect();
     let own = evidence.threads.thread(wait.thread).upid;
