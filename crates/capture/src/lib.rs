@@ -28,6 +28,7 @@ mod machine;
 mod owner;
 mod pace;
 mod perf;
+mod polled;
 mod population;
 mod privileges;
 mod procfs;

@@ -19,6 +19,7 @@ use hangdog_trace::object::{Object, ObjectKind};
 use hangdog_trace::words::{Left, StackEnd};
 
 use crate::event::{Event, Happening, Switch};
+use crate::polled::{Opened, polled, polls};
 use crate::procfs;
 use crate::python::chain::{self, Numbers, Runtime};
 use crate::records::{Definition, StackCopy, What};
@@ -115,140 +116,10 @@ pub(crate) fn parse_descriptors(bytes: &[u8]) -> Vec<Definition> {
     found.into_iter().map(definition).collect()
 }
 
-/// The pipes and sockets that processes have open.
-#[derive(Default)]
-struct Opened {
-    /// By process and inode number.
-    objects: HashMap<(u32, u64), u64>,
-    /// For each pipe, who can write to it.
-    writers: HashMap<u64, Vec<u32>>,
-}
-
-impl Opened {
-    fn of(definitions: &[Definition]) -> Opened {
-        const WRITE: u8 = 2;
-        const LISTENER: u8 = 1;
-        let mut opened = Opened::default();
-        for definition in definitions {
-            let What::Open(open) = &definition.what else {
-                continue;
-            };
-            let object = Object(open.object);
-            match object.kind() {
-                ObjectKind::Pipe if open.access & WRITE != 0 => {
-                    opened.writers.entry(object.0).or_default().push(open.pid);
-                }
-                ObjectKind::Pipe | ObjectKind::Inet | ObjectKind::Unix => {}
-                _ => continue,
-            }
-            if open.kind != LISTENER {
-                let inode = object.value();
-                opened.objects.insert((open.pid, inode), object.0);
-            }
-        }
-        opened
-    }
-
-    /// Which of the descriptors that a thread of a process waits for at once has somebody at its other
-    /// end, if that is one: a connection, or pipes to which the same process writes; else the only unix
-    /// socket. 0 if it cannot be told.
-    fn awaited(&self, pid: u32, descriptors: &[u32]) -> u64 {
-        let objects: Vec<Object> = (descriptors.iter())
-            .filter_map(|descriptor| {
-                let link = fs::read_link(format!("/proc/{pid}/fd/{descriptor}")).ok()?;
-                // pipe:[123], socket:[123]
-                let (_, inode) = link.to_str()?.split_once(":[")?;
-                let inode: u64 = inode.strip_suffix(']')?.parse().ok()?;
-                self.objects.get(&(pid, inode)).copied().map(Object)
-            })
-            .collect();
-        let of_kind = |wanted| {
-            let all = objects.iter().copied();
-            all.filter(move |object| object.kind() == wanted)
-                .map(|object| object.0)
-        };
-        let other_writer = |pipe: u64| {
-            let writers = self.writers.get(&pipe)?.iter().copied();
-            writers.filter(|&writer| writer != pid).max()
-        };
-        let connections = of_kind(ObjectKind::Inet).map(|object| (object, object));
-        let pipes = of_kind(ObjectKind::Pipe)
-            .filter_map(|pipe| Some((u64::from(other_writer(pipe)?), pipe)));
-        let only = |candidates: &[(u64, u64)]| match candidates {
-            [(key, first), rest @ ..] if rest.iter().all(|(other, _)| other == key) => Some(*first),
-            _ => None,
-        };
-        let sure: Vec<(u64, u64)> = connections.chain(pipes).collect();
-        if !sure.is_empty() {
-            return only(&sure).unwrap_or(0);
-        }
-        let sockets = of_kind(ObjectKind::Unix).map(|object| (object, object));
-        only(&sockets.collect::<Vec<_>>()).unwrap_or(0)
-    }
-}
-
-/// The descriptors that a thread waits for in a call that [`polls`], if they are a few.
-fn polled(raw: &RawWaiting) -> Vec<u32> {
-    const MOST: u64 = 64;
-    const ENTRY: usize = 8;
-    let Some(&[first, second, third, ..]) = procfs::system_call(raw.tid).as_deref().map(|words| {
-        // The call comes before its arguments.
-        words.get(1..).unwrap_or_default()
-    }) else {
-        return Vec::new();
-    };
-    let memory = ProcessMemory(raw.pid);
-    let selects = matches!(i64::from(raw.call), libc::SYS_pselect6) || is_old_select(raw.call);
-    if selects {
-        // Those that it would read or write, of the first 64.
-        let set = |address: u64| match address {
-            0 => 0,
-            address => memory.word(address).unwrap_or(0),
-        };
-        let set = set(second) | set(third);
-        let descriptors = 0..first.min(MOST) as u32;
-        return descriptors.filter(|&at| set >> at & 1 != 0).collect();
-    }
-    if second > MOST {
-        return Vec::new();
-    }
-    let mut bytes = vec![0; second as usize * ENTRY];
-    if memory.read(first, &mut bytes).is_none() {
-        return Vec::new();
-    }
-    let entries = bytes.chunks_exact(ENTRY);
-    let descriptor = |entry: &[u8]| {
-        let number = i32::from_ne_bytes([entry[0], entry[1], entry[2], entry[3]]);
-        u32::try_from(number).ok()
-    };
-    entries.filter_map(descriptor).collect()
-}
-
 /// Whether an event tells by its argument who has what is waited for: the holder of a file's lock, the
 /// last user of a System V semaphore or queue, the debugger of a thread that is stopped.
 pub(crate) fn names_other(call: i64, left: u8) -> bool {
     matches!(call, libc::SYS_fcntl | libc::SYS_flock) || is_stopped(left) || sysv::is_wait(call)
-}
-
-/// Whether a call waits for any of several things, and names them each time.
-pub(crate) fn polls(call: i16) -> bool {
-    #[cfg(target_arch = "x86_64")]
-    let is_old_poll = i64::from(call) == libc::SYS_poll;
-    #[cfg(not(target_arch = "x86_64"))]
-    let is_old_poll = false;
-    is_old_poll
-        || is_old_select(call)
-        || matches!(i64::from(call), libc::SYS_ppoll | libc::SYS_pselect6)
-}
-
-fn is_old_select(call: i16) -> bool {
-    #[cfg(target_arch = "x86_64")]
-    return i64::from(call) == libc::SYS_select;
-    #[cfg(not(target_arch = "x86_64"))]
-    return {
-        let _ = call;
-        false
-    };
 }
 
 fn is_stopped(left: u8) -> bool {
@@ -322,7 +193,9 @@ impl Found {
                     next_priority: 0,
                     call: raw.call,
                     object: match raw.object {
-                        0 if polls(raw.call) => open.awaited(raw.pid, &polled(&raw)),
+                        0 if polls(raw.call) => {
+                            open.awaited(raw.pid, &polled(raw.tid, raw.pid, raw.call))
+                        }
                         object => object,
                     },
                     arg: match names_other(raw.call.into(), raw.left) {

@@ -17,10 +17,10 @@ use std::collections::HashMap;
 
 use crate::code::{AddressSpace, Code};
 use crate::event::{self, Event, Happening};
+use crate::polled::polls;
 use crate::population::Population;
 use crate::records::{Definition, What};
 use crate::system::unix_ns;
-use crate::waiting;
 
 struct ThreadState {
     tid: u32,
@@ -91,10 +91,16 @@ impl World {
         let mut tids: Vec<_> = population.threads.keys().copied().collect();
         // Leaders first: a process is named by them.
         tids.sort_unstable_by_key(|tid| (population.threads[tid].pid != *tid, *tid));
-        for tid in tids {
+        let found: Vec<_> = (tids.into_iter())
+            .map(|tid| {
+                let member = &population.threads[&tid];
+                let process = world.process(member.pid, member.is_kernel);
+                (tid, world.add_thread(tid, process, &member.name))
+            })
+            .collect();
+        // Only now, since a parent may have the greater number.
+        for (tid, thread) in found {
             let member = &population.threads[&tid];
-            let process = world.process(member.pid, member.is_kernel);
-            let thread = world.add_thread(tid, process, &member.name);
             let command = match population.processes.get(&member.pid) {
                 Some(company) if tid == member.pid => company.command.clone(),
                 _ => String::new(),
@@ -401,7 +407,7 @@ impl World {
 
     /// What a thread waits for: as it was found, where it waits again by the same call for several things.
     fn awaited_object(&mut self, thread: Utid, switch: &event::Switch, was_found: bool) -> u64 {
-        if was_found && waiting::polls(switch.call) && switch.object != 0 {
+        if was_found && polls(switch.call) && switch.object != 0 {
             self.polled.insert(thread, (switch.call, switch.object));
         }
         let waits = matches!(
@@ -557,5 +563,32 @@ fn io_operation(op: u8) -> IoOperation {
         2 => IoOperation::Flush,
         3 | 5 | 9 => IoOperation::Discard,
         _ => IoOperation::Other,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::population::Member;
+
+    /// Who was there at the start has its parent, also where the numbers of processes have begun anew
+    /// since that was made.
+    #[test]
+    fn a_parent_may_have_the_greater_number() {
+        let mut population = Population::default();
+        for (pid, parent, name) in [(500, 30_000, "child"), (30_000, 7, "parent")] {
+            let member = Member {
+                pid,
+                parent,
+                name: name.into(),
+                is_kernel: false,
+            };
+            population.add(pid, member);
+        }
+        let world = World::new(0, &population);
+        let rows = &world.tables.lifecycle;
+        let row = |pid: u32| rows.pid.iter().position(|&it| it == pid).unwrap();
+        assert_eq!(rows.parent[row(500)], rows.thread[row(30_000)]);
+        assert_eq!(rows.parent[row(30_000)], NONE);
     }
 }

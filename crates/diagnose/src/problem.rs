@@ -21,7 +21,7 @@ mod starter;
 
 use hangdog_graph::belief::is_missed;
 use hangdog_graph::owed::{ancestors, is_descendant};
-use hangdog_graph::{Evidence, WaitKind};
+use hangdog_graph::{Evidence, Mark, Wait, WaitKind};
 use hangdog_trace::Meta;
 use hangdog_trace::ids::{Upid, Utid};
 use rayon::prelude::*;
@@ -153,6 +153,8 @@ impl Problem {
     }
 }
 
+/// What the recorder's helpers are called.
+const HELPER: &str = "hangdog";
 /// Shorter ones are not looked at.
 const SHORTEST_NS: u64 = 1_000_000;
 /// So many of a thread are kept.
@@ -221,11 +223,13 @@ pub fn find_of(
     problems.extend(request::find(evidence, &family));
     problems.extend(kept_out::find(evidence, &family));
     let name = |process: Upid| evidence.threads.process(process).name.as_str();
-    // Its own processes, and those of another recorder.
+    // Its own processes, and those of another recorder. Its helpers are nobody's children, and are
+    // called so whatever the recorder's file is called.
     let is_recorder = |process: Upid| {
-        recorder.is_some_and(|recorder| {
-            name(process) == name(recorder) || is_descendant(evidence, process, recorder)
-        })
+        name(process) == HELPER
+            || recorder.is_some_and(|recorder| {
+                name(process) == name(recorder) || is_descendant(evidence, process, recorder)
+            })
     };
     problems.retain(|problem| {
         let process = evidence.threads.thread(problem.thread).upid;
@@ -272,6 +276,12 @@ fn worth(ns: f64) -> f64 {
 enum Doing {
     Waiting(WaitKind),
     Busy,
+}
+
+/// Whether a child is waited for, also by its pipes or by looking again and again.
+fn awaits_child(evidence: &Evidence<'_>, wait: &Wait) -> bool {
+    let stack = wait.user_stack(evidence);
+    wait.kind == WaitKind::Child || evidence.shows(stack, Mark::AwaitsChild)
 }
 
 /// The problems of a thread; `makers` started the recorder.
@@ -332,7 +342,7 @@ fn of_thread(
                     let felt = family.felt_wait(evidence, &wait, owed);
                     match owed::lasts_all_along(evidence, &wait) {
                         // It waits for the recording to end.
-                        true if is_maker && wait.kind == WaitKind::Child => (0.0, 0.0),
+                        true if is_maker && awaits_child(evidence, &wait) => (0.0, 0.0),
                         true => (felt, felt * ALL_ALONG),
                         false => (felt, felt),
                     }

@@ -421,3 +421,114 @@ fn namesakes_have_ids() {
     assert_eq!(evidence.name(recording.t("one")), "flock (100)");
     assert_eq!(evidence.name(recording.t("other")), "other");
 }
+
+/// Somebody opens a FIFO that nobody else opens. That its exec let its parent go on from vfork is no
+/// request, and who waits for its end waits for it, so that there is no circle.
+#[test]
+fn the_end_of_a_vfork_is_no_request() {
+    let recording = record(
+        "process sh 100
+        thread sh sh 100
+        process bash 200
+        process ruby 50
+        thread ruby ruby 50
+        0 cpu1 switch idle -> ruby
+        1us cpu0 switch idle -> sh
+        1us open ruby object=pipe:5 access=read
+        10ms fork sh -> bash bash 200
+        10ms cpu0 switch sh -> bash uninterruptible vfork stack=vfork;run kstack=schedule;wait_for_completion_state
+        10200us cpu0 switch bash -> idle uninterruptible read stack=read kstack=schedule;io_schedule
+        10400us cpu0 wake idle -> bash in=softirq vector=4
+        10500us cpu0 switch idle -> bash
+        11ms cpu0 wake bash -> sh execve stack=execve
+        11050us cpu1 switch ruby -> sh sleeping poll object=pipe:5 stack=poll;drain
+        11200us cpu1 switch sh -> idle sleeping wait4 arg=200 stack=wait4;run
+        11400us open bash object=pipe:5 access=write
+        11500us cpu0 switch bash -> idle sleeping openat stack=open;do_redirections kstack=schedule;wait_for_partner;fifo_open
+        end 3s",
+    );
+    let verdict = explain(&recording, "ruby", 12_000..3_000_000);
+    assert_eq!(verdict.root.who.tid, 200, "{}", verdict.sentence);
+    assert_ne!(verdict.root.class, Class::Circular);
+    let says = "waited for another program to open the other end of a FIFO";
+    assert!(verdict.sentence.contains(says), "{}", verdict.sentence);
+}
+
+/// Who cannot connect because a listener takes none of the connections that it has got waits for the
+/// listener's process; where it has none, for the network.
+#[test]
+fn a_full_listener_keeps_who_connects() {
+    for (unread, root) in [(2, 200), (0, 100)] {
+        let recording = record(&format!(
+            "process app 100
+            thread app app 100
+            process server 200
+            thread server server 200
+            0 socket app object=inet:1 local=127.0.0.1:5000 remote=127.0.0.1:80
+            0 socket server object=inet:3 local=127.0.0.1:80
+            0 open app object=inet:1 last=lost
+            0 open server object=inet:3 kind=listener unread={unread}
+            0 cpu0 switch idle -> app
+            0 cpu1 switch idle -> server
+            1ms cpu1 switch server -> idle sleeping nanosleep arg=9s stack=nanosleep;reindex
+            1ms cpu0 switch app -> idle sleeping connect object=inet:1 stack=connect;upload
+            end 3s"
+        ));
+        let verdict = explain(&recording, "app", 1_000..3_000_000);
+        assert_eq!(verdict.root.who.tid, root, "{}", verdict.sentence);
+    }
+}
+
+/// A program that naps at times and looks is one that polls; one that naps as often, but is kept from a
+/// CPU for most of the time, is kept by whoever has it.
+#[test]
+fn who_polls_and_is_kept_from_a_cpu_is_starved() {
+    let text = |runnable_ms: u64| {
+        let mut text = "process app 100
+            thread app app 100
+            process rt 200
+            thread rt rt 200
+            0 cpu0 switch idle -> app\n"
+            .to_owned();
+        let turn = 25 + runnable_ms;
+        for at in (0..20).map(|turn_number| 1 + turn_number * turn) {
+            text += &format!(
+                "{at}ms cpu0 switch app -> rt sleeping nanosleep arg=20ms stack=nanosleep;tick
+                {}ms cpu0 wake rt -> app in=timer
+                {}ms cpu0 switch rt -> app preempted\n",
+                at + 20,
+                at + 20 + runnable_ms,
+            );
+        }
+        text + &format!("{}ms cpu0 switch app -> idle dead\nend 10s", 2 + 20 * turn)
+    };
+    let verdict = |runnable_ms: u64| {
+        let end = (1 + 20 * (25 + runnable_ms)) * 1_000;
+        explain(&record(&text(runnable_ms)), "app", 1_000..end)
+    };
+    let polls = verdict(0);
+    assert_eq!(polls.root.class, Class::RepeatedYield, "{}", polls.sentence);
+    let starved = verdict(200);
+    assert_ne!(
+        starved.root.class,
+        Class::RepeatedYield,
+        "{}",
+        starved.sentence
+    );
+    assert_eq!(starved.root.who.tid, 200, "{}", starved.sentence);
+}
+
+/// A process that is asked about and was stopped was not idle, nor was one that waits for a process of
+/// its own, though nothing shows that either owed anybody anything.
+#[test]
+fn who_was_stopped_was_not_idle() {
+    let stopped = record(
+        "process vi 100
+        thread vi vi 100
+        0 cpu0 switch idle -> vi
+        1ms cpu0 switch vi -> idle stopped read stack=read;edit
+        end 3s",
+    );
+    let verdict = explain(&stopped, "vi", 1_000..3_000_000);
+    assert!(!verdict.sentence.contains("idle"), "{}", verdict.sentence);
+}

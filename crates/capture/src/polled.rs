@@ -1,0 +1,261 @@
+//! What a thread waits for that waits for several things at once (poll, select).
+//!
+//! The kernel side tells the one descriptor of a poll. Of a thread that was found waiting for several,
+//! they are read from its memory; which of them matters is told by who is at the other end.
+
+use std::collections::HashMap;
+use std::fs;
+
+use hangdog_symbols::memory::{Memory, ProcessMemory};
+use hangdog_trace::object::{Object, ObjectKind};
+
+use crate::procfs;
+use crate::records::{Definition, What};
+
+/// Whether a call waits for any of several things, and names them each time.
+pub(crate) fn polls(call: i16) -> bool {
+    #[cfg(target_arch = "x86_64")]
+    let is_old_poll = i64::from(call) == libc::SYS_poll;
+    #[cfg(not(target_arch = "x86_64"))]
+    let is_old_poll = false;
+    is_old_poll
+        || is_old_select(call)
+        || matches!(i64::from(call), libc::SYS_ppoll | libc::SYS_pselect6)
+}
+
+fn is_old_select(call: i16) -> bool {
+    #[cfg(target_arch = "x86_64")]
+    return i64::from(call) == libc::SYS_select;
+    #[cfg(not(target_arch = "x86_64"))]
+    return {
+        let _ = call;
+        false
+    };
+}
+
+/// The pipes and sockets that processes have open.
+#[derive(Default)]
+pub(crate) struct Opened {
+    /// By process and inode number.
+    objects: HashMap<(u32, u64), u64>,
+    /// For each pipe, who can write to it.
+    writers: HashMap<u64, Vec<u32>>,
+}
+
+impl Opened {
+    pub(crate) fn of(definitions: &[Definition]) -> Opened {
+        const WRITE: u8 = 2;
+        const LISTENER: u8 = 1;
+        let mut opened = Opened::default();
+        for definition in definitions {
+            let What::Open(open) = &definition.what else {
+                continue;
+            };
+            let object = Object(open.object);
+            match object.kind() {
+                ObjectKind::Pipe if open.access & WRITE != 0 => {
+                    opened.writers.entry(object.0).or_default().push(open.pid);
+                }
+                ObjectKind::Pipe | ObjectKind::Inet => {}
+                _ => continue,
+            }
+            if open.kind != LISTENER {
+                let inode = object.value();
+                opened.objects.insert((open.pid, inode), object.0);
+            }
+        }
+        opened
+    }
+
+    /// Which of the descriptors that a thread of a process waits for at once has somebody at its other
+    /// end, if that is one: a connection, or pipes to which the same process writes. 0 if it cannot be
+    /// told. Unix sockets do not count: a program with a window waits for its display all the time.
+    pub(crate) fn awaited(&self, pid: u32, descriptors: &[u32]) -> u64 {
+        let objects: Vec<Object> = (descriptors.iter())
+            .filter_map(|descriptor| {
+                let link = fs::read_link(format!("/proc/{pid}/fd/{descriptor}")).ok()?;
+                // pipe:[123], socket:[123]
+                let (_, inode) = link.to_str()?.split_once(":[")?;
+                let inode: u64 = inode.strip_suffix(']')?.parse().ok()?;
+                self.objects.get(&(pid, inode)).copied().map(Object)
+            })
+            .collect();
+        let of_kind = |wanted| {
+            let all = objects.iter().copied();
+            all.filter(move |object| object.kind() == wanted)
+                .map(|object| object.0)
+        };
+        let other_writer = |pipe: u64| {
+            let writers = self.writers.get(&pipe)?.iter().copied();
+            writers.filter(|&writer| writer != pid).max()
+        };
+        let connections = of_kind(ObjectKind::Inet).map(|object| (object, object));
+        let pipes = of_kind(ObjectKind::Pipe)
+            .filter_map(|pipe| Some((u64::from(other_writer(pipe)?), pipe)));
+        let only = |candidates: &[(u64, u64)]| match candidates {
+            [(key, first), rest @ ..] if rest.iter().all(|(other, _)| other == key) => Some(*first),
+            _ => None,
+        };
+        let all: Vec<(u64, u64)> = connections.chain(pipes).collect();
+        only(&all).unwrap_or(0)
+    }
+}
+
+/// The descriptors that a thread waits for in a call that [`polls`], if they are a few.
+pub(crate) fn polled(tid: u32, pid: u32, call: i16) -> Vec<u32> {
+    const MOST: u64 = 64;
+    const ENTRY: usize = 8;
+    let Some(&[first, second, third, ..]) = procfs::system_call(tid).as_deref().map(|words| {
+        // The call comes before its arguments.
+        words.get(1..).unwrap_or_default()
+    }) else {
+        return Vec::new();
+    };
+    let memory = ProcessMemory(pid);
+    let selects = matches!(i64::from(call), libc::SYS_pselect6) || is_old_select(call);
+    if selects {
+        // Those that it would read or write, of the first 64.
+        let set = |address: u64| match address {
+            0 => 0,
+            address => memory.word(address).unwrap_or(0),
+        };
+        let set = set(second) | set(third);
+        let descriptors = 0..first.min(MOST) as u32;
+        return descriptors.filter(|&at| set >> at & 1 != 0).collect();
+    }
+    if second > MOST {
+        return Vec::new();
+    }
+    let mut bytes = vec![0; second as usize * ENTRY];
+    if memory.read(first, &mut bytes).is_none() {
+        return Vec::new();
+    }
+    let entries = bytes.chunks_exact(ENTRY);
+    let descriptor = |entry: &[u8]| {
+        let number = i32::from_ne_bytes([entry[0], entry[1], entry[2], entry[3]]);
+        u32::try_from(number).ok()
+    };
+    entries.filter_map(descriptor).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::waiting::Open;
+    use std::os::fd::AsRawFd;
+
+    const OTHER: u32 = 4_000_001;
+    const THIRD: u32 = 4_000_002;
+
+    /// The object of a descriptor of this process.
+    fn object(kind: ObjectKind, descriptor: &impl AsRawFd) -> u64 {
+        let link = fs::read_link(format!("/proc/self/fd/{}", descriptor.as_raw_fd())).unwrap();
+        let inode = link.to_str().unwrap().split(['[', ']']).nth(1).unwrap();
+        Object::new(kind, inode.parse().unwrap()).0
+    }
+
+    fn open(pid: u32, object: u64, access: u8) -> Definition {
+        let (unread, kind, last) = (0, 0, 0);
+        let open = Open {
+            pid,
+            object,
+            unread,
+            access,
+            kind,
+            last,
+        };
+        Definition {
+            ts: 0,
+            what: What::Open(open),
+        }
+    }
+
+    /// Of pipes the one counts to which another process can write, and two count if that is the same
+    /// process; a unix socket does not.
+    #[test]
+    fn what_has_somebody_at_its_other_end_is_awaited() {
+        let own = std::process::id();
+        let (first, _first) = std::io::pipe().unwrap();
+        let (second, _second) = std::io::pipe().unwrap();
+        let (socket, _socket) = std::os::unix::net::UnixStream::pair().unwrap();
+        let pipes = [
+            object(ObjectKind::Pipe, &first),
+            object(ObjectKind::Pipe, &second),
+        ];
+        let unix = object(ObjectKind::Unix, &socket);
+        let all = [first.as_raw_fd(), second.as_raw_fd(), socket.as_raw_fd()];
+        let all = all.map(|descriptor| descriptor as u32);
+        let awaited = |others: &[(u32, u64)]| {
+            let mut found: Vec<_> = pipes.iter().map(|&pipe| open(own, pipe, 3)).collect();
+            found.push(open(own, unix, 3));
+            found.extend(others.iter().map(|&(pid, object)| open(pid, object, 2)));
+            Opened::of(&found).awaited(own, &all)
+        };
+        assert_eq!(awaited(&[]), 0);
+        assert_eq!(awaited(&[(OTHER, pipes[1])]), pipes[1]);
+        assert_eq!(awaited(&[(OTHER, pipes[0]), (OTHER, pipes[1])]), pipes[0]);
+        assert_eq!(awaited(&[(OTHER, pipes[0]), (THIRD, pipes[1])]), 0);
+        assert_eq!(Opened::of(&[]).awaited(own, &all), 0);
+        assert_eq!(Opened::of(&[]).awaited(OTHER, &all), 0);
+    }
+
+    /// Descriptors are read from the memory of a thread that waits for them, by poll and by select.
+    #[test]
+    fn descriptors_are_read_where_the_thread_keeps_them() {
+        let (reader, _writer) = std::io::pipe().unwrap();
+        let descriptor = reader.as_raw_fd();
+        let wanted = vec![descriptor as u32];
+        let calls = [libc::SYS_ppoll, libc::SYS_pselect6];
+        for call in calls {
+            let (tell, told) = std::sync::mpsc::channel();
+            let waiter = std::thread::spawn(move || {
+                // SAFETY: gettid has no preconditions.
+                tell.send(unsafe { libc::gettid() } as u32).unwrap();
+                let time = libc::timespec {
+                    tv_sec: 1,
+                    tv_nsec: 0,
+                };
+                let mut entries = [
+                    libc::pollfd {
+                        fd: -1,
+                        events: libc::POLLIN,
+                        revents: 0,
+                    },
+                    libc::pollfd {
+                        fd: descriptor,
+                        events: libc::POLLIN,
+                        revents: 0,
+                    },
+                ];
+                // SAFETY: a set of bits, all of them clear, is one; the descriptor fits into it, and
+                // the calls get what lives on until they return.
+                unsafe {
+                    let mut set: libc::fd_set = std::mem::zeroed();
+                    libc::FD_SET(descriptor, &mut set);
+                    let none = std::ptr::null_mut();
+                    match call {
+                        libc::SYS_ppoll => libc::ppoll(entries.as_mut_ptr(), 2, &time, none),
+                        _ => libc::pselect(
+                            descriptor + 1,
+                            &mut set,
+                            none.cast(),
+                            none.cast(),
+                            &time,
+                            none,
+                        ),
+                    };
+                }
+            });
+            let tid = told.recv().unwrap();
+            let read = || polled(tid, std::process::id(), call as i16);
+            let found = (0..500).map(|_| {
+                std::thread::sleep(std::time::Duration::from_millis(1));
+                read()
+            });
+            let found = { found }.find(|found| !found.is_empty());
+            assert_eq!(found.as_ref(), Some(&wanted), "{call}");
+            waiter.join().unwrap();
+        }
+        assert!(polled(THIRD, THIRD, libc::SYS_ppoll as i16).is_empty());
+    }
+}
