@@ -150,11 +150,6 @@ impl Piece {
     pub(crate) fn ns(&self) -> u64 {
         self.parts.iter().map(|part| part.end - part.start).sum()
     }
-
-    /// Whether it is of what the suspect is to blame for.
-    fn is_of(&self, suspect: &Suspect) -> bool {
-        self.thread == suspect.thread && self.kind == suspect.kind
-    }
 }
 
 /// A wait of which it is not sure what ended it.
@@ -184,6 +179,9 @@ pub(crate) struct Blame {
     pub pieces: Vec<Piece>,
     pub knots: Vec<Knot>,
     pub doubts: Vec<Doubt>,
+    /// Threads of short-lived processes of which none took much, but all together did, by the thread
+    /// that started them one after the other.
+    pub(crate) starters: HashMap<Utid, Utid>,
 }
 
 /// A circle counts as the cause from this share of the problem on.
@@ -236,12 +234,28 @@ impl Blame {
         spans
     }
 
+    /// Who answers for a piece: its thread, or the one that started that among many.
+    pub(crate) fn answerable(&self, piece: &Piece) -> Utid {
+        let starter = self.starters.get(&piece.thread);
+        starter.copied().unwrap_or(piece.thread)
+    }
+
+    fn is_of(&self, piece: &Piece, suspect: &Suspect) -> bool {
+        self.answerable(piece) == suspect.thread && piece.kind == suspect.kind
+    }
+
     /// What the suspect is to blame for, in the order of time.
     pub(crate) fn pieces_of<'a>(
         &'a self,
         suspect: &'a Suspect,
     ) -> impl Iterator<Item = &'a Piece> + Clone {
-        self.pieces.iter().filter(|piece| piece.is_of(suspect))
+        (self.pieces.iter()).filter(|piece| self.is_of(piece, suspect))
+    }
+
+    /// How many waits led to a thread.
+    pub(crate) fn visits(&self, thread: Utid) -> usize {
+        let of_thread = self.steps.iter().filter(|step| step.thread == thread);
+        of_thread.map(|step| step.times).sum()
     }
 
     /// The step in which the suspect spent the most of what it is to blame for; where nothing is
@@ -250,7 +264,7 @@ impl Blame {
         let any = self.pieces_of(suspect).next().is_some();
         let mut times: HashMap<usize, u64> = HashMap::new();
         for piece in &self.pieces {
-            if !any || piece.is_of(suspect) {
+            if !any || self.is_of(piece, suspect) {
                 *times.entry(piece.step).or_default() += piece.ns();
             }
         }

@@ -12,7 +12,7 @@ use crate::blame::{Blame, BlameKind, Piece, Step};
 use crate::confidence;
 use crate::function::{early_end, frames, own_frame};
 use crate::origin::{Machine, unnamed};
-use crate::problem::Problem;
+use crate::problem::{Problem, ProblemKind};
 use crate::question::questions;
 use crate::replay;
 use crate::sentence::{self, Facts};
@@ -42,14 +42,22 @@ pub struct Setting<'a> {
 /// Why a problem took so long.
 pub fn diagnose(evidence: &Evidence<'_>, problem: &Problem, setting: Setting<'_>) -> Verdict {
     let window = problem.window.clone();
-    let blame = Blame::of(evidence, problem.thread, window, setting);
-    Judge {
+    let blame = match problem.kind {
+        ProblemKind::Many => Blame::of_run(evidence, problem.thread, window, setting),
+        _ => Blame::of(evidence, problem.thread, window, setting),
+    };
+    let judge = Judge {
         evidence,
         problem,
         blame: &blame,
         setting,
+    };
+    let mut verdict = judge.verdict();
+    // Of many processes a program's sum tells, and not the time of each.
+    if !blame.starters.is_empty() && problem.kind == ProblemKind::Many {
+        verdict.whole = Some(Whole::of(evidence, problem, &blame, setting));
     }
-    .verdict()
+    verdict
 }
 
 /// Where the time of a command's run went ([`whole`](crate::whole)): a verdict on all of it, with
@@ -105,6 +113,7 @@ impl Judge<'_, '_> {
             function: suspect.function.as_ref(),
             wait: self.longest_wait(&suspect),
             starvation: suspect.starvation.as_ref(),
+            started: suspect.started.as_ref(),
             knot,
             is_asked: self.is_asked(&suspect),
             is_open: self.is_open(&suspect),
@@ -318,9 +327,10 @@ impl Judge<'_, '_> {
             ..pieces.map(|p| p.to()).max().unwrap_or(0);
         let (doing, stack) = self.did(suspect, longest);
         let edge = longest.wait.as_ref().map(|(_, edge)| edge);
-        // A thread that had exited did nothing: the step shows the wait for it.
+        // A thread that had exited did nothing, and one on whose behalf another waits for the network
+        // waits for that: the step shows the wait.
         let thread = match (longest.kind, &longest.wait) {
-            (BlameKind::Gone, Some((waiting, _))) => waiting.wait.thread,
+            (BlameKind::Gone | BlameKind::Network, Some((waiting, _))) => waiting.wait.thread,
             _ => longest.thread,
         };
         path.push(self.step(thread, window, doing, edge, stack));
@@ -366,6 +376,13 @@ impl Judge<'_, '_> {
             .as_ref()
             .map(|function| format!(" {}", function.name));
         let named = named.unwrap_or_default();
+        if let Some(started) = &suspect.started {
+            let doing = format!(
+                "started {} processes, mostly {}",
+                started.processes, started.name
+            );
+            return (doing, stack);
+        }
         if let Some((waiting, _)) = &piece.wait {
             let mut phrase = waiting.wait.phrase(self.evidence);
             if piece.count > 1 {

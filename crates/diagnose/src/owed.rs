@@ -13,7 +13,7 @@ use hangdog_graph::owed::{
 use hangdog_graph::{Evidence, Mark, Source, Strength, Wait, WaitKind};
 use hangdog_timeline::State;
 use hangdog_trace::calls::Call;
-use hangdog_trace::ids::Utid;
+use hangdog_trace::ids::{Upid, Utid};
 use hangdog_trace::object::{Object, ObjectKind};
 use hangdog_trace::sockets::{Holder, Role};
 use hangdog_trace::words::Left;
@@ -108,6 +108,12 @@ pub(crate) fn owed(evidence: &Evidence<'_>, wait: &Wait, often: bool) -> f64 {
                 (ObjectKind::Pipe, _) if !wait.writes(evidence) && is_own_pipe(evidence, wait) => {
                     ALL_IT_DOES
                 }
+                // It started the program whose output it awaits, and does nothing else meanwhile.
+                (ObjectKind::Pipe, _)
+                    if wait.kind == WaitKind::Message && reads_child(evidence, wait) =>
+                {
+                    ALL_IT_DOES
+                }
                 (ObjectKind::Pipe, _) if !wait.writes(evidence) && is_quiet(evidence, wait) => IDLE,
                 (ObjectKind::Pipe, _) => STREAM,
                 _ => asked(evidence, wait),
@@ -135,6 +141,25 @@ pub(crate) fn owed(evidence: &Evidence<'_>, wait: &Wait, often: bool) -> f64 {
 /// Whether a wait is as long as the trace.
 pub(crate) fn lasts_all_along(evidence: &Evidence<'_>, wait: &Wait) -> bool {
     wait.start == 0 && wait.end >= evidence.timeline.end()
+}
+
+/// Whether only programs that the waiter's process started can write to the pipe that it reads, and none
+/// of them waits for a command itself.
+fn reads_child(evidence: &Evidence<'_>, wait: &Wait) -> bool {
+    let process = evidence.threads.thread(wait.thread).upid;
+    let holders = evidence.sockets.holders(wait.object(evidence));
+    let reads_commands = |child: Upid| {
+        let main = evidence.threads.process(child).threads.first();
+        main.and_then(|&main| wait_before(evidence, main, wait.end))
+            .is_some_and(|wait| evidence.shows(wait.user_stack(evidence), Mark::ReadsCommands))
+    };
+    let is_child = |holder: &Holder| {
+        holder.process != process
+            && is_descendant(evidence, holder.process, process)
+            && !reads_commands(holder.process)
+    };
+    let mut writers = holders.iter().filter(|holder| holder.writes).peekable();
+    !wait.writes(evidence) && writers.peek().is_some() && writers.all(is_child)
 }
 
 /// Whether nothing came through a pipe all along because whoever should write to it, or to the pipe that

@@ -3,8 +3,8 @@
 //! What somebody waited for is known best where the trace shows the one who waits: input that lies
 //! unread on a connection to the display ([`input`]), a request that is not replied to
 //! ([`request`]), a file's lock that is not to be had ([`kept_out`]). Otherwise each thread's time
-//! is searched ([`finder`]): a wait can take long, a computation, the want of a CPU, and many small
-//! waits for the same thing that add up. What an interval of its kind usually takes, at the same
+//! is searched ([`finder`]): a wait can take long, a computation, the want of a CPU, many small waits
+//! for the same thing that add up, and work that others do in many small pieces ([`many`]). What an interval of its kind usually takes, at the same
 //! place of the same thread, is subtracted: a loop that sleeps 10 ms every time has no problem when
 //! it sleeps 10 ms. What remains is weighted by how likely it is that something was owed to the
 //! thread ([`owed`](crate::owed)) and that somebody felt it ([`family`]). A freeze that is found at several
@@ -15,6 +15,7 @@ mod family;
 mod finder;
 mod input;
 mod kept_out;
+pub(crate) mod many;
 mod merge;
 mod request;
 mod starter;
@@ -48,6 +49,8 @@ pub enum ProblemKind {
     Wait,
     /// A thread computed, or was runnable for it.
     Busy,
+    /// A thread had others do its work in many small pieces.
+    Many,
     /// The user picked it.
     Picked,
 }
@@ -61,6 +64,7 @@ impl ProblemKind {
             ProblemKind::Turn => "event loop did not come back",
             ProblemKind::Wait => "waited",
             ProblemKind::Busy => "computed",
+            ProblemKind::Many => "many small waits",
             ProblemKind::Picked => "picked",
         }
     }
@@ -94,6 +98,8 @@ const LEAST_FELT: f64 = 0.02;
 const SEVERE_NS: u64 = 1_000_000_000;
 /// From here on a person notices it.
 const NOTED_NS: u64 = 200_000_000;
+/// Computations shorter than this that nobody waits for are what every system does all the time.
+const LONG_FOR_NOBODY_NS: u64 = 50_000_000;
 /// What is felt less than this may be as it should be.
 const FELT: f64 = 0.2;
 
@@ -143,6 +149,12 @@ impl Problem {
         self.kind == ProblemKind::Wait && self.owed < LEAST_FELT
     }
 
+    /// Whether it is a short computation that nobody is known to have waited for.
+    fn is_nobodys(&self) -> bool {
+        let is_short = self.duration() < LONG_FOR_NOBODY_NS;
+        self.kind == ProblemKind::Busy && self.felt <= family::BATCH && is_short
+    }
+
     /// How long it took, ns.
     pub fn duration(&self) -> u64 {
         self.window.end - self.window.start
@@ -184,7 +196,7 @@ impl Scope {
 /// The problems of a trace, worst first: of threads to which something was owed, as far as is known.
 pub fn find(evidence: &Evidence<'_>, scope: Scope) -> Vec<Problem> {
     let mut found = find_of(evidence, scope, |_| true);
-    found.retain(|problem| problem.owed >= LEAST_FELT);
+    found.retain(|problem| problem.owed >= LEAST_FELT && !problem.is_nobodys());
     found
 }
 
@@ -276,6 +288,7 @@ fn worth(ns: f64) -> f64 {
 enum Doing {
     Waiting(WaitKind),
     Busy,
+    Many,
 }
 
 /// Whether a child is waited for, also by its pipes or by looking again and again.
@@ -300,6 +313,7 @@ fn of_thread(
     });
     finder.end_busy();
     finder.end_series();
+    finder.end_many();
     let usual = finder.usual();
     let takes_turns = finder.takes_turns();
     let often: HashSet<u64> = (finder.candidates.iter())
@@ -363,6 +377,7 @@ fn of_thread(
             let kind = match candidate.doing {
                 Doing::Waiting(_) if holds_up_turns => ProblemKind::Turn,
                 Doing::Waiting(_) => ProblemKind::Wait,
+                Doing::Many => ProblemKind::Many,
                 Doing::Busy if takes_turns => ProblemKind::Turn,
                 Doing::Busy => ProblemKind::Busy,
             };

@@ -7,10 +7,11 @@ use hangdog_graph::{Evidence, Mark, Wait, WaitKind, owed};
 use hangdog_trace::ids::Utid;
 
 use crate::blame::{BlameKind, Knot};
-use crate::function::Function;
+use crate::function::{self, Function};
 use crate::owed::wait_before;
-use crate::problem::Problem;
+use crate::problem::{Problem, ProblemKind, many};
 use crate::starvation::Starvation;
+use crate::suspect::Started;
 use crate::verdict::Class;
 
 pub(crate) struct Facts<'a, 'e> {
@@ -26,6 +27,8 @@ pub(crate) struct Facts<'a, 'e> {
     /// The longest wait that the culprit is blamed for.
     pub wait: Option<Wait>,
     pub starvation: Option<&'a Starvation>,
+    /// Most of the time is that of many processes that the culprit started.
+    pub started: Option<&'a Started>,
     pub knot: Option<&'a Knot>,
     /// The culprit was asked over a connection, or has the other end of a pipe.
     pub is_asked: bool,
@@ -43,7 +46,13 @@ pub(crate) fn of(facts: &Facts<'_, '_>) -> String {
     let alone = facts.victim == facts.culprit;
     let (head, what) = match facts.now {
         Some(now) => (format!("{victim} {now}"), present(&reason(facts))),
-        None => (format!("{victim} was held up for {time}"), reason(facts)),
+        None => {
+            let by = waits(facts).unwrap_or_default();
+            (
+                format!("{victim} was held up for {time}{by}"),
+                reason(facts),
+            )
+        }
     };
     let who = match alone {
         true => "it".to_owned(),
@@ -152,6 +161,24 @@ pub(crate) fn of(facts: &Facts<'_, '_>) -> String {
     }
 }
 
+/// Of a problem that consists of many small waits: how many, and how long each is.
+fn waits(facts: &Facts<'_, '_>) -> Option<String> {
+    if facts.problem.kind != ProblemKind::Many || facts.started.is_some() {
+        return None;
+    }
+    let sum = many::sum(facts.evidence, facts.problem);
+    let mean = duration(sum.waited.checked_div(sum.waits)?);
+    let stack = sum.longest?.user_stack(facts.evidence);
+    let within = match function::own(facts.evidence, stack) {
+        Some(function) => format!(" in {}", brief(&function.name)),
+        None => String::new(),
+    };
+    Some(format!(
+        " in {} waits of {mean} on average{within}",
+        sum.waits
+    ))
+}
+
 /// Whether the victim was no idle thread, though nothing shows that it asked: it was stopped, part of a
 /// circle, or waited for a process that its own had started.
 fn surely_waited(facts: &Facts<'_, '_>) -> bool {
@@ -191,6 +218,12 @@ fn within(facts: &Facts<'_, '_>) -> String {
 
 fn reason(facts: &Facts<'_, '_>) -> String {
     let within = within(facts);
+    if let Some(started) = facts.started {
+        return format!(
+            "started {} processes{within}, mostly {}, and waited for each",
+            started.processes, started.name
+        );
+    }
     if facts.class == Class::RepeatedYield {
         return format!("polled{within}, yielding or sleeping briefly in between");
     }

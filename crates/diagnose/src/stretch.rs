@@ -201,9 +201,17 @@ impl Joiner<'_, '_> {
                 || self.caused_nothing(last.whole.end, part.whole.start))
     }
 
-    /// Whether another thread gave a semaphore to one that waited for it.
+    /// Whether another thread gave a semaphore to one that waited for it, or the network brought
+    /// something by the one connection that was waited for.
     fn has_got_it(&self, last: &Part, row: usize) -> bool {
         let stack = self.evidence.switches.user_stack[row];
+        let object = Object(self.evidence.switches.object[row]);
+        if object.kind() == ObjectKind::Inet {
+            let wake = last
+                .next
+                .and_then(|next| wake_of(self.evidence, self.thread, &next));
+            return wake.is_some_and(|row| self.evidence.is_by_network(row));
+        }
         let wake = || wake_of(self.evidence, self.thread, &last.next?);
         let is_task = |row: usize| Context::from(self.evidence.wakes.context[row]) == Context::Task;
         self.evidence.shows(stack, Mark::Semaphore) && wake().is_some_and(is_task)

@@ -3,7 +3,7 @@
 use hangdog_graph::{Evidence, Mark, WaitKind};
 use hangdog_trace::ids::Utid;
 use hangdog_trace::words::Left;
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::ops::Range;
 
 use crate::blame::{Blame, BlameKind, Knot, Piece};
@@ -29,6 +29,15 @@ pub(crate) struct Suspect {
     pub ran: Option<Ran>,
     /// What led to that.
     pub slice: Vec<SliceStep>,
+    /// Most of its time is that of many short-lived processes that it started.
+    pub started: Option<Started>,
+}
+
+/// Many short-lived processes that one thread started one after the other.
+pub(crate) struct Started {
+    pub processes: usize,
+    /// The name that most of their time went to.
+    pub name: String,
 }
 
 /// So many moments of sleep are polling, if they are this short on average.
@@ -101,7 +110,7 @@ impl Suspect {
 
     fn of(evidence: &Evidence<'_>, blame: &Blame, thread: Utid, knot: Option<&Knot>) -> Suspect {
         let knot = knot.filter(|knot| knot.threads.contains(&thread));
-        let of_thread = blame.pieces.iter().filter(|piece| piece.thread == thread);
+        let of_thread = (blame.pieces.iter()).filter(|piece| blame.answerable(piece) == thread);
         let pieces: Vec<&Piece> = of_thread.collect();
         // What is not known of it says nothing about it, unless there is nothing else.
         let known: Vec<&Piece> = (pieces.iter().copied())
@@ -127,10 +136,24 @@ impl Suspect {
             function: None,
             ran: None,
             slice: Vec::new(),
+            started: started(evidence, blame, &pieces),
         };
+        if suspect.started.is_some() {
+            // Where that is in the program tells more than what each of them did.
+            let ways = blame.pieces_of(&suspect).max_by_key(|piece| piece.ns());
+            let way = ways.map_or_else(Vec::new, |piece| blame.way_to(piece.step));
+            suspect.time_of_class = suspect.time;
+            suspect.function = (way.into_iter().rev())
+                .filter_map(|step| blame.steps[step].reached.as_ref())
+                .filter(|(waiting, _)| waiting.wait.thread == thread)
+                .find_map(|(waiting, _)| {
+                    function::own(evidence, waiting.wait.user_stack(evidence))
+                });
+            return suspect;
+        }
         if knot.is_some() {
             suspect.class = Class::Circular;
-        } else if kind != BlameKind::Gone && polls(evidence, &pieces) {
+        } else if kind != BlameKind::Gone && polls(evidence, &pieces, blame.visits(thread)) {
             suspect.class = Class::RepeatedYield;
         }
         let may_be_in_faults = matches!(suspect.class, Class::LongRunning | Class::Starved);
@@ -233,12 +256,34 @@ impl Suspect {
         let above = way
             .filter_map(|step| blame.steps[step].reached.as_ref())
             .filter(|(waiting, _)| waiting.wait.thread == self.thread);
-        longest
-            .wait
-            .iter()
-            .chain(above)
+        // Who waits for the network to be asked does so on behalf of this one.
+        let own = (longest.wait.iter()).filter(|(waiting, _)| {
+            self.kind != BlameKind::Network || waiting.wait.thread == self.thread
+        });
+        own.chain(above)
             .find_map(|(waiting, _)| function::own(evidence, waiting.wait.user_stack(evidence)))
     }
+}
+
+/// The processes that most of the pieces are of, where one thread answers for many.
+fn started(evidence: &Evidence<'_>, blame: &Blame, pieces: &[&Piece]) -> Option<Started> {
+    let all: u64 = pieces.iter().map(|piece| piece.ns()).sum();
+    let of_others = pieces
+        .iter()
+        .filter(|piece| blame.starters.contains_key(&piece.thread));
+    let mut processes = HashSet::new();
+    let mut names: BTreeMap<&str, u64> = BTreeMap::new();
+    for piece in of_others {
+        let process = evidence.threads.process_of(piece.thread);
+        processes.insert(process.upid);
+        *names.entry(&process.name).or_default() += piece.ns();
+    }
+    let is_most = names.values().sum::<u64>() > all / 2;
+    let (name, _) = names.into_iter().max_by_key(|&(_, ns)| ns)?;
+    is_most.then(|| Started {
+        processes: processes.len(),
+        name: name.to_owned(),
+    })
 }
 
 /// Threads with the time that was attributed to them, as [`Suspect::rank`] has them.
@@ -246,7 +291,7 @@ fn ranked(blame: &Blame, victim: Utid, knot: Option<&Knot>) -> Vec<(Utid, u64)> 
     let mut times: HashMap<Utid, u64> = HashMap::new();
     for piece in &blame.pieces {
         if piece.kind != BlameKind::Unknown {
-            *times.entry(piece.thread).or_default() += piece.ns();
+            *times.entry(blame.answerable(piece)).or_default() += piece.ns();
         }
     }
     // Where nearly nothing is known, the little that is says less than where knowledge ends.
@@ -256,7 +301,7 @@ fn ranked(blame: &Blame, victim: Utid, knot: Option<&Knot>) -> Vec<(Utid, u64)> 
     let longest = unknown().max_by_key(|piece| piece.ns());
     let unknown: u64 = unknown().map(|piece| piece.ns()).sum();
     if let Some(longest) = longest.filter(|_| unknown > best.saturating_mul(UNKNOWN_RULES)) {
-        return vec![(longest.thread, 0)];
+        return vec![(blame.answerable(longest), 0)];
     }
     let in_knot = |thread: Utid| knot.is_some_and(|knot| knot.threads.contains(&thread));
     // A circle has no beginning: each of its threads is as much to blame as the others.
@@ -271,8 +316,9 @@ fn ranked(blame: &Blame, victim: Utid, knot: Option<&Knot>) -> Vec<(Utid, u64)> 
     ranked
 }
 
-/// Whether a thread's time went to asking again and again.
-fn polls(evidence: &Evidence<'_>, pieces: &[&Piece]) -> bool {
+/// Whether a thread's time went to asking again and again; so many waits led to it. One that sleeps
+/// once each time that it is asked does not poll.
+fn polls(evidence: &Evidence<'_>, pieces: &[&Piece], visits: usize) -> bool {
     // A sleep that was looked at piece by piece is one.
     let mut sleeps: HashMap<u64, usize> = HashMap::new();
     for piece in pieces {
@@ -295,7 +341,7 @@ fn polls(evidence: &Evidence<'_>, pieces: &[&Piece]) -> bool {
     let all: u64 = pieces.iter().map(|piece| piece.ns()).sum();
     // Who was runnable for most of the time was kept from more than looking.
     let slept_most = slept > ran && slept > all / 4;
-    if sleeps >= POLLS && slept / sleeps as u64 <= POLL_NS && slept_most {
+    if sleeps >= POLLS.max(2 * visits) && slept / sleeps as u64 <= POLL_NS && slept_most {
         return true;
     }
     let yields = pieces

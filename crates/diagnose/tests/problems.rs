@@ -54,7 +54,7 @@ fn kernel_threads_have_none() {
 }
 
 /// The main thread of the command stands for its user: a wait of 5 ms of it is worse than one of
-/// 40 ms of its worker, and than a computation of 40 ms of another program.
+/// 40 ms of its worker, and than a computation of 60 ms of another program.
 #[test]
 fn main_thread_of_the_command_first() {
     let events = "
@@ -69,8 +69,8 @@ fn main_thread_of_the_command_first() {
         45ms cpu1 wake other -> worker futex op=wake
         45ms cpu1 switch idle -> worker
         45.5ms cpu1 switch worker -> idle dead
-        40ms cpu2 switch other -> idle dead
-        end 50ms";
+        60ms cpu2 switch other -> idle dead
+        end 70ms";
     let found = found(events, Some(100));
     let who: Vec<&str> = found.iter().map(|(name, _)| name.as_str()).collect();
     assert_eq!(who[0], "app");
@@ -83,6 +83,19 @@ fn main_thread_of_the_command_first() {
         found.contains(&("app".to_owned(), 10_000..15_000)),
         "{found:?}"
     );
+}
+
+/// A computation that nobody is known to wait for is a problem only if it is long.
+#[test]
+fn short_computations_of_nobody_are_none() {
+    for (ms, count) in [(40, 0), (60, 1)] {
+        let events = format!(
+            "0 cpu2 switch idle -> other
+            {ms}ms cpu2 switch other -> idle dead
+            end 70ms"
+        );
+        assert_eq!(found(&events, None).len(), count, "{ms} ms");
+    }
 }
 
 /// What is usual at a place is subtracted: a wait of 40 ms that is so every time is less of a

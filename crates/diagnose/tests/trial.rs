@@ -3,7 +3,7 @@
 
 mod support;
 
-use hangdog_diagnose::Class;
+use hangdog_diagnose::{Class, problem};
 use support::*;
 
 const PLAYER: &str = "
@@ -531,4 +531,84 @@ fn who_was_stopped_was_not_idle() {
     );
     let verdict = explain(&stopped, "vi", 1_000..3_000_000);
     assert!(!verdict.sentence.contains("idle"), "{}", verdict.sentence);
+}
+
+/// A client sends 50 µs after its server began to wait, and the server is woken 40 ms later by the
+/// network: the data was on its way all that time, and the client had no part in it. Where it is sent
+/// right before the wakeup, the client took the time.
+#[test]
+fn data_on_its_way_is_the_networks() {
+    for (sent_us, kind) in [(1_050, "network"), (40_900, "run")] {
+        let recording = record(&format!(
+            "process stock 100
+            thread stock stock 100
+            process list 200
+            thread list list 200
+            0 socket stock object=inet:1 peer=inet:2 local=127.0.0.1:80 remote=127.0.0.1:40000
+            0 socket list object=inet:2 peer=inet:1 local=127.0.0.1:40000 remote=127.0.0.1:80
+            0 cpu0 switch idle -> stock
+            0 cpu1 switch idle -> list
+            1ms cpu0 switch stock -> idle sleeping recvfrom object=inet:1 stack=read;serve
+            {sent_us}us transfer list sent 20 object=inet:2 peer=inet:1
+            41ms cpu0 wake idle -> stock in=softirq vector=3
+            41.01ms cpu0 switch idle -> stock
+            41.02ms transfer stock received 20 object=inet:1 peer=inet:2
+            50ms cpu1 switch list -> idle dead
+            end 60ms"
+        ));
+        let verdict = explain(&recording, "stock", 1_000..41_000);
+        assert_eq!(verdict.blame[0].kind, kind, "{}", verdict.sentence);
+    }
+}
+
+/// Who reads from a pipe that only its own child writes to waits for what that does, though the child
+/// waits for a message itself. A supervisor whose shell waits for a command does not.
+#[test]
+fn who_reads_what_its_child_writes() {
+    let found = |child: &str| {
+        let recording = record(&format!(
+            "process ssh 100
+            thread ssh ssh 100
+            process helper 200
+            0 fork ssh -> helper helper 200
+            0 open ssh object=pipe:1 access=read
+            0 open helper object=pipe:1 access=write
+            0 cpu0 switch idle -> ssh
+            0 cpu1 switch idle -> helper
+            1ms cpu0 switch ssh -> idle sleeping read object=pipe:1 stack=read;exchange
+            1ms cpu1 switch helper -> idle sleeping poll stack=poll;{child}
+            end 4s"
+        ));
+        let found = problem::find(&recording.evidence(), problem::Scope::default());
+        let ssh = recording.t("ssh");
+        found.iter().any(|problem| problem.thread == ssh)
+    };
+    assert!(found("proxy"));
+    assert!(!found("read_builtin"));
+}
+
+/// A shell that reads the output of a command waits for whoever has the pipe, also if that is no child
+/// of it any more.
+#[test]
+fn a_command_substitution_waits_for_its_end() {
+    let found = |function: &str| {
+        let recording = record(&format!(
+            "process bash 100
+            thread bash bash 100
+            process socat 200
+            thread socat socat 200
+            0 open bash object=pipe:1 access=read
+            0 open socat object=pipe:1 access=write
+            0 cpu0 switch idle -> bash
+            0 cpu1 switch idle -> socat
+            1ms cpu0 switch bash -> idle sleeping read object=pipe:1 stack=read;{function}
+            1ms cpu1 switch socat -> idle sleeping poll stack=poll;relay
+            end 4s"
+        ));
+        let found = problem::find(&recording.evidence(), problem::Scope::default());
+        found.first().map(|first| (first.thread, first.duration()))
+    };
+    let bash = Some((1, 3_999 * MS));
+    assert_eq!(found("command_substitute"), bash);
+    assert_ne!(found("main"), bash);
 }

@@ -73,7 +73,10 @@ fn sender(evidence: &Evidence<'_>, wait: &Wait, row: usize) -> Option<Utid> {
     let end = evidence.sockets.peer(object)?;
     let transfers = evidence.transfers;
     let mut uses = evidence.uses_before(end, woken.saturating_add(CALL_NS));
-    let sent = uses.next().filter(|&row| transfers.sent[row])?;
+    // What was sent earlier was on its way for most of the time.
+    let middle = wait.start + woken.saturating_sub(wait.start) / 2;
+    let is_late = |row: usize| transfers.sent[row] && transfers.ts[row] >= middle;
+    let sent = uses.next().filter(|&row| is_late(row))?;
     let sender = transfers.thread[sent];
     (sender != wait.thread).then_some(sender)
 }

@@ -253,6 +253,13 @@ impl<'a> Evidence<'a> {
         is_own(&self.tables, &self.marks, row)
     }
 
+    /// Whether a row of `wakes` is for what the network delivered, from whom is not known.
+    pub fn is_by_network(&self, row: usize) -> bool {
+        Context::from(self.wakes.context[row]) == Context::Softirq
+            && names::NETWORK_SOFTIRQS.contains(&self.wakes.vector[row])
+            && !self.is_own(row)
+    }
+
     /// Rows of `transfers` by an end of a connection before a moment, the last first.
     pub(crate) fn uses_before(&self, object: Object, ts: u64) -> impl Iterator<Item = usize> + '_ {
         self.before(self.uses.get(&object.0), ts)

@@ -72,6 +72,8 @@ pub enum Mark {
     Timed = 1 << 27,
     /// The kernel sleeps so that any signal ends it.
     Freezable = 1 << 28,
+    /// A shell or another interpreter reads what it is to do next.
+    ReadsCommands = 1 << 29,
 }
 
 /// Marks that one of the innermost few frames shows, by a part of its function's name.
@@ -87,7 +89,7 @@ const INNERMOST: [(Mark, &[&str]); 6] = [
 const FEW: usize = 6;
 
 /// Marks that any frame shows, by its function's name, or by the start of it.
-const ANYWHERE: [(Mark, &[&str]); 23] = [
+const ANYWHERE: [(Mark, &[&str]); 24] = [
     (Mark::Idle, names::IDLE),
     (Mark::DiskWait, names::DISK_WAIT),
     (Mark::DiskWake, names::DISK_WAKE),
@@ -95,6 +97,7 @@ const ANYWHERE: [(Mark, &[&str]); 23] = [
     (Mark::ServedFile, names::SERVED_FILE),
     (Mark::Terminal, names::TERMINAL),
     (Mark::Handles, names::HANDLES),
+    (Mark::ReadsCommands, names::READS_COMMANDS),
     (Mark::Permission, names::PERMISSION),
     (Mark::Asks, names::ASKS),
     (Mark::OpensFifo, names::OPENS_FIFO),

@@ -322,6 +322,18 @@ pub(crate) const AWAITS_CHILD: &[&str] = &[
     "QProcess::waitForFinished(int)",
     "node::SyncProcessRunner::*",
     "spawnSync",
+    "command_substitute",
+];
+
+/// Functions in which a shell or another interpreter reads what it is to do next.
+pub(crate) const READS_COMMANDS: &[&str] = &[
+    "read_builtin",
+    "readline",
+    "rl_getc",
+    "el_gets",
+    "yy_readline_get",
+    "PyOS_Readline",
+    "linenoise*",
 ];
 
 /// Functions of toolkits and of pools of threads that hand an event or a task to the program's own

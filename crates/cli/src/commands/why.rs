@@ -105,7 +105,9 @@ fn of_trace(trace: &Path, args: &WhyArgs) -> Result<()> {
         (false, false) => "default, because this is not a terminal",
     };
     match &verdict.whole {
-        Some(whole) => print::print_whole(&verdict, whole, &recording.loss, &found, defaults),
+        Some(whole) => {
+            print::print_whole(&verdict, whole, &recording.loss, &found, number, defaults)
+        }
         None => print::print(&verdict, &recording.loss, &found, number, defaults),
     }
 }

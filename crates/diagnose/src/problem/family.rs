@@ -155,17 +155,17 @@ impl Family {
             };
         }
         match doing {
-            Doing::Busy if !takes_turns => BATCH,
+            Doing::Busy | Doing::Many if !takes_turns => BATCH,
             Doing::Waiting(WaitKind::Sleep) => BATCH,
             // Whoever waits for a turn of an event loop, and is in the trace, is found waiting.
-            Doing::Busy if !self.on_display.contains(&known.upid) => TURN,
+            Doing::Busy | Doing::Many if !self.on_display.contains(&known.upid) => TURN,
             _ => 0.3,
         }
     }
 }
 
 /// Nobody is known to wait for a part of what a batch job does.
-const BATCH: f64 = 0.05;
+pub(super) const BATCH: f64 = 0.05;
 const TURN: f64 = 0.15;
 
 /// Whether a process has a connection to a display server.

@@ -9,6 +9,7 @@ use hangdog_trace::words::Context;
 use std::collections::HashMap;
 use std::ops::Range;
 
+use super::many::Many;
 use super::{Doing, NOTED_NS, SHORTEST_NS};
 use crate::stretch::Waiting;
 
@@ -45,6 +46,7 @@ pub(super) struct Finder {
     recent: [Option<(Site, usize)>; 2],
     busy: Option<Busy>,
     series: Option<Series>,
+    many: Many,
 }
 
 /// Small waits of one kind, close upon each other.
@@ -136,6 +138,9 @@ impl Finder {
             }
         }
         self.add_up(waiting);
+        if let Some(work) = self.many.wait(evidence, waiting) {
+            self.add_many(work);
+        }
         let kind = waiting.wait.kind;
         self.polls += usize::from(matches!(kind, WaitKind::Poll | WaitKind::Device));
         if let (WaitKind::Condition | WaitKind::Message, Some(row)) = (kind, waiting.wait.row) {
@@ -255,12 +260,32 @@ impl Finder {
         }
     }
 
+    pub(super) fn end_many(&mut self) {
+        if let Some(work) = self.many.end() {
+            self.add_many(work);
+        }
+    }
+
+    fn add_many(&mut self, window: Range<u64>) {
+        self.candidates.push(Candidate {
+            window,
+            doing: Doing::Many,
+            site: None,
+            wait: None,
+            looks: false,
+            timed_out: false,
+            starved: 0,
+        });
+        self.shrink();
+    }
+
     pub(super) fn busy(&mut self, evidence: &Evidence<'_>, thread: Utid, interval: &Interval) {
         let is_denied = interval.state == State::Running
             && evidence.is_denied(thread, interval.start, interval.end);
         if is_denied || is_unseen(evidence, thread, interval) {
             return self.end_busy();
         }
+        self.many.busy(interval);
         let window = interval.start..interval.end;
         let length = interval.duration();
         if let (Some(series), true) = (&mut self.series, interval.state.is_on_cpu()) {

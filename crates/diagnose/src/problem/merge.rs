@@ -8,7 +8,7 @@
 
 use hangdog_graph::belief::{InVain, beliefs};
 use hangdog_graph::edge::ended_by;
-use hangdog_graph::owed::{ancestors, asked_again, is_deadlocked};
+use hangdog_graph::owed::{ancestors, asked_again, is_deadlocked, is_descendant};
 use hangdog_graph::{Edge, EdgeKind, Evidence, Source, Wait, WaitKind};
 use hangdog_trace::ids::{NONE, Upid, Utid};
 use hangdog_trace::object::ObjectKind;
@@ -16,7 +16,7 @@ use std::ops::Range;
 
 use super::family::Family;
 use super::starter::{is_shell, of_starter};
-use super::{Problem, ProblemKind};
+use super::{Problem, ProblemKind, many};
 use crate::owed::{IDLE, owed};
 use crate::stretch::{Stretch, Waiting, each_stretch};
 
@@ -49,6 +49,8 @@ pub(super) struct Link {
 struct Chained {
     problem: Problem,
     links: Vec<Link>,
+    /// The processes that were asked for pieces of its work.
+    asked: Vec<Upid>,
     /// It would be felt, if somebody awaited its program's work.
     is_felt: bool,
 }
@@ -73,7 +75,10 @@ pub(super) fn merge(
         .collect();
     all.sort_by(|a, b| b.problem.score.total_cmp(&a.problem.score));
     for new in all {
-        if kept.iter().any(|old| old.is_same(&new)) {
+        if kept
+            .iter()
+            .any(|old| old.is_same(&new) || old.has_piece(evidence, &new))
+        {
             continue;
         }
         if let Some(old) = kept
@@ -122,6 +127,10 @@ impl Chained {
             problem.score *= 1.0 / problem.felt;
             (problem.felt, problem.owed) = (1.0, 1.0);
         }
+        let asked = match problem.kind {
+            ProblemKind::Many => many::sum(evidence, &problem).asked,
+            _ => Vec::new(),
+        };
         let is_felt = problem.owed >= LEAST_FELT;
         // Whoever recorded a command awaits all of its work.
         let is_awaited = family.first.contains(&problem.thread);
@@ -136,6 +145,7 @@ impl Chained {
         Chained {
             problem,
             links,
+            asked,
             is_felt,
         }
     }
@@ -156,6 +166,17 @@ impl Chained {
 
     fn is_same(&self, other: &Chained) -> bool {
         self.problem.thread == other.problem.thread && self.problem.overlaps(&other.problem)
+    }
+
+    /// Whether another is what one of many did that were asked or started for pieces of this one's work.
+    fn has_piece(&self, evidence: &Evidence<'_>, other: &Chained) -> bool {
+        let process = |chained: &Chained| evidence.threads.thread(chained.problem.thread).upid;
+        let (own, other_process) = (process(self), process(other));
+        self.problem.kind == ProblemKind::Many
+            && own != other_process
+            && overlap(&self.problem.window, &other.problem.window) as f64
+                >= SAME_TIME * other.problem.duration() as f64
+            && (self.asked.contains(&other_process) || is_descendant(evidence, other_process, own))
     }
 
     /// Whether what this one suffers is worth as much as what the other does.

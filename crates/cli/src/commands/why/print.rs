@@ -183,6 +183,7 @@ pub fn print_whole(
     whole: &Whole,
     loss: &Loss,
     found: &[Found],
+    number: Option<usize>,
     defaults: &str,
 ) -> Result<()> {
     let paint = Paint::for_stdout();
@@ -192,7 +193,11 @@ pub fn print_whole(
     writeln!(
         out,
         "\n{}  {}, from {} for {}; confidence {:.0} %",
-        heading("Command"),
+        heading(if number.is_some() {
+            "Problem"
+        } else {
+            "Command"
+        }),
         name(&verdict.problem.who),
         format::moment(verdict.problem.start_ns),
         format::duration(verdict.problem.duration_ns),
@@ -233,7 +238,7 @@ pub fn print_whole(
             format::things(count as u64, "more entry", "more entries")
         )?;
     }
-    write_end(&mut out, &paint, verdict, loss, found, None, defaults)?;
+    write_end(&mut out, &paint, verdict, loss, found, number, defaults)?;
     Ok(out.flush()?)
 }
 

@@ -1,0 +1,142 @@
+//! Work that others do in many small pieces, of which none is a problem alone.
+
+mod support;
+
+use hangdog_diagnose::problem::{ProblemKind, Scope};
+use hangdog_diagnose::{Answers, Class, Problem, Verdict, diagnose, problem};
+use support::*;
+
+/// The first problem, and its verdict, which must hold together.
+fn first(recording: &Recording) -> (Problem, Verdict) {
+    let evidence = recording.evidence();
+    let found = problem::find(&evidence, Scope::default());
+    let first = found.first().expect("a problem").clone();
+    let verdict = diagnose(&evidence, &first, setting(false, &Answers::default()));
+    if let Err(what) = check(&verdict, &first) {
+        panic!("{what}\n{verdict:#?}");
+    }
+    (first, verdict)
+}
+
+/// A shell starts a program every 10 ms, fifty times, and each runs for 8 ms. No wait is long, and no
+/// program runs long: the loop is, and the shell answers for all of it.
+#[test]
+fn a_loop_that_starts_programs() {
+    let mut text = "process shell 100
+        thread shell shell 100
+        0 cpu0 switch idle -> shell
+        1ms cpu0 switch shell -> idle sleeping read stack=read;wait_for_input
+        20ms cpu0 wake idle -> shell in=interrupt
+        20.1ms cpu0 switch idle -> shell\n"
+        .to_owned();
+    for turn in 0..50 {
+        let (at, pid) = (21 + 10 * turn, 200 + turn);
+        text += &format!(
+            "process expr{turn} {pid}
+            {at}ms fork shell -> e{turn} expr{turn} {pid}
+            {at}ms rename e{turn} expr
+            {at}ms cpu0 wake shell -> e{turn} fork new
+            {at}.1ms cpu0 switch shell -> e{turn} sleeping wait4 arg={pid} stack=run_command
+            {}ms exit e{turn} 0
+            {}ms cpu0 wake e{turn} -> shell exit
+            {}.1ms cpu0 switch e{turn} -> shell dead\n",
+            at + 8,
+            at + 8,
+            at + 8
+        );
+    }
+    text += "525ms cpu0 switch shell -> idle sleeping read stack=read;wait_for_input\nend 1s";
+    let (problem, verdict) = first(&record(&text));
+    assert_eq!(problem.kind, ProblemKind::Many);
+    // From the first wait to the wakeup that ended the last.
+    assert_eq!(problem.window, 21_100_000..519_000_000);
+    assert_eq!(verdict.problem.who.pid, 100);
+    assert_eq!(
+        (verdict.root.who.pid, verdict.root.class),
+        (100, Class::LongRunning)
+    );
+    assert!(
+        verdict
+            .sentence
+            .contains("it started 50 processes in run_command"),
+        "{}",
+        verdict.sentence
+    );
+    assert!(verdict.whole.is_some(), "sums by program");
+}
+
+const CONNECTION: &str = "
+    process app 100
+    thread app app 100
+    process db 200
+    thread db db 200
+    0 socket db object=inet:1 peer=inet:2 local=127.0.0.1:5432 remote=127.0.0.1:40000
+    0 socket app object=inet:2 peer=inet:1 local=127.0.0.1:40000 remote=127.0.0.1:5432
+    0 open db object=inet:9 kind=listener
+    0 socket db object=inet:9 local=127.0.0.1:5432
+    0 cpu0 switch idle -> app
+    0 cpu1 switch idle -> db
+    1ms cpu1 switch db -> idle sleeping recvfrom object=inet:1 stack=read;next_query\n";
+
+/// A program asks a database a hundred times, and each answer takes 3.9 ms: it is the asking that takes
+/// long, and the sentence says how often and where.
+#[test]
+fn a_loop_that_asks_a_server() {
+    let mut text = CONNECTION.to_owned();
+    for turn in 0..100 {
+        let at = 2 + 5 * turn;
+        text += &format!(
+            "{at}ms transfer app sent 20 object=inet:2 peer=inet:1
+            {at}ms cpu0 wake app -> db sendto stack=send;load_orders
+            {at}.1ms cpu0 switch app -> idle sleeping recvfrom object=inet:2 stack=read;load_orders
+            {at}.1ms cpu1 switch idle -> db
+            {at}.2ms transfer db received 20 object=inet:1 peer=inet:2
+            {}ms transfer db sent 9 object=inet:1 peer=inet:2
+            {}ms cpu1 wake db -> app sendto stack=send;run_query
+            {}.1ms cpu0 switch idle -> app
+            {}.2ms cpu1 switch db -> idle sleeping recvfrom object=inet:1 stack=read;next_query
+            {}.2ms transfer app received 9 object=inet:2 peer=inet:1\n",
+            at + 4,
+            at + 4,
+            at + 4,
+            at + 4,
+            at + 4
+        );
+    }
+    text += "503ms cpu0 switch app -> idle sleeping nanosleep arg=400ms stack=nanosleep\nend 800ms";
+    let (problem, verdict) = first(&record(&text));
+    assert_eq!(problem.kind, ProblemKind::Many);
+    assert_eq!(verdict.problem.who.pid, 100);
+    assert_eq!(
+        (verdict.root.who.pid, verdict.root.class),
+        (200, Class::LongRunning)
+    );
+    assert!(
+        verdict
+            .sentence
+            .contains("in 100 waits of 3.90 ms on average in load_orders"),
+        "{}",
+        verdict.sentence
+    );
+}
+
+/// A server waits for the next request in between, however short: none of it is its problem.
+#[test]
+fn a_server_that_is_asked_again_and_again_is_not_held_up() {
+    let mut text = CONNECTION.to_owned();
+    for turn in 0..100 {
+        let at = 2 + 5 * turn;
+        text += &format!(
+            "{at}ms cpu0 wake app -> db sendto stack=send;load_orders
+            {at}.1ms cpu1 switch idle -> db
+            {at}.3ms cpu1 switch db -> idle sleeping recvfrom object=inet:1 stack=read;next_query\n"
+        );
+    }
+    text += "503ms cpu0 switch app -> idle sleeping nanosleep arg=400ms stack=nanosleep\nend 800ms";
+    let recording = record(&text);
+    let found = problem::find(&recording.evidence(), Scope::default());
+    let many = found
+        .iter()
+        .filter(|problem| problem.kind == ProblemKind::Many);
+    assert_eq!(many.count(), 0);
+}
