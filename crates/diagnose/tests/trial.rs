@@ -608,3 +608,62 @@ fn a_command_substitution_waits_for_its_end() {
     assert_eq!(found("command_substitute"), bash);
     assert_ne!(found("main"), bash);
 }
+
+/// A thread of Python waits for the global lock, 5 ms at a time, and another computes: it is that
+/// one's time, and not that of the timeouts. The function that waits has no name.
+#[test]
+fn pythons_global_lock_is_with_who_computes() {
+    let mut text = "process python 100
+        thread python python 100
+        thread worker python 101
+        0 cpu0 switch idle -> python
+        0 cpu1 switch idle -> worker\n"
+        .to_owned();
+    for at in (1..400).step_by(6) {
+        text += &format!(
+            "{at}ms cpu0 switch python -> idle sleeping futex op=wait object=futex:0x10 \
+             stack=pthread_cond_timedwait;PyEval_RestoreThread;select
+            {}ms cpu0 wake idle -> python in=timer
+            {}.1ms cpu0 switch idle -> python\n",
+            at + 5,
+            at + 5
+        );
+    }
+    text += "410ms cpu1 switch worker -> idle dead\nend 420ms";
+    let verdict = explain(&record(&text), "python", 1_000..402_000);
+    assert_eq!(
+        (verdict.root.who.tid, verdict.root.class),
+        (101, Class::LongRunning),
+        "{}",
+        verdict.sentence
+    );
+}
+
+/// Two threads of a process are at the ends of a connection. Nobody used the other end before the wait,
+/// and one did afterwards: that one is waited for, whoever else is busy.
+#[test]
+fn who_uses_the_other_end_later_has_it() {
+    let recording = record(
+        "process app 100
+        thread asks app 100
+        thread answers app 101
+        thread busy app 102
+        0 socket app object=unix:1 peer=unix:2 peer-process=app
+        0 socket app object=unix:2 peer=unix:1 peer-process=app
+        0 cpu0 switch idle -> asks
+        0 cpu1 switch idle -> busy
+        0 cpu2 switch idle -> answers
+        1ms cpu2 switch answers -> idle sleeping read object=file:9 stack=read;other
+        1ms cpu0 switch asks -> idle sleeping read object=unix:1 stack=read;ask
+        500ms cpu2 wake idle -> answers in=interrupt
+        500.1ms cpu2 switch idle -> answers
+        500.2ms transfer answers sent 1 object=unix:2 peer=unix:1
+        501ms cpu0 wake idle -> asks in=timer
+        501.1ms cpu0 switch idle -> asks
+        510ms cpu1 switch busy -> idle dead
+        end 520ms",
+    );
+    let verdict = explain(&recording, "asks", 1_000..499_000);
+    let path: Vec<u32> = verdict.path.iter().map(|step| step.who.tid).collect();
+    assert_eq!(path, [100, 101], "{}", verdict.sentence);
+}

@@ -196,6 +196,11 @@ pub const ASKS: &[&str] = &[
 /// for that of a condition or a queue, and of Java's library.
 pub(crate) const LANGUAGE_LOCK: &[&str] = &[
     "PyThread_acquire_lock_timed",
+    // Python's global lock, by what waits for it: its own function has no name in most builds.
+    "take_gil",
+    "PyEval_RestoreThread",
+    "PyEval_AcquireThread",
+    "PyGILState_Ensure",
     "java.util.concurrent.locks.ReentrantLock.lock*",
     "java.util.concurrent.locks.ReentrantReadWriteLock$ReadLock.lock*",
     "java.util.concurrent.locks.ReentrantReadWriteLock$WriteLock.lock*",

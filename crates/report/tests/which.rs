@@ -39,3 +39,38 @@ fn an_alternative_is_nearly_as_bad() {
     assert_eq!(shown(2_000, 10.0), None);
     assert_eq!(shown(300, 90.0), None);
 }
+
+/// The alternative names the thread that the worst names too: then it speaks for the worst, which stays.
+#[test]
+fn an_alternative_names_another_root() {
+    let recording = record(
+        "process app 100
+        thread app app 100
+        process tool 200
+        thread tool tool 200
+        0 cpu0 switch idle -> app
+        0 cpu1 switch idle -> tool
+        2s cpu0 switch app -> idle sleeping futex op=wait object=futex:0x1 stack=wait_for_it;main
+        end 4s",
+    );
+    let evidence = recording.evidence();
+    let explain = |problem: &Problem| {
+        let answers = Answers::default();
+        diagnose(&evidence, problem, setting(false, &answers))
+    };
+    let second = 1_000_000_000;
+    let worst = Problem {
+        score: 100.0,
+        ..Problem::picked(recording.t("app"), 2 * second..4 * second)
+    };
+    let shown = |thread: &str| {
+        let other = Problem {
+            score: 90.0,
+            ..Problem::picked(recording.t(thread), 0..2 * second)
+        };
+        let problems = [worst.clone(), other];
+        more_convincing(&explain(&worst), &problems, explain).map(|(at, _)| at)
+    };
+    assert_eq!(shown("tool"), Some(1));
+    assert_eq!(shown("app"), None);
+}

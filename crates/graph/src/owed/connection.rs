@@ -52,7 +52,11 @@ pub(super) fn peer(evidence: &Evidence<'_>, wait: &Wait, object: Object) -> Opti
     let thread = match user {
         Some(user) if is_there(evidence, user, wait.end) => user,
         _ if process == evidence.threads.thread(wait.thread).upid => {
-            other_thread(evidence, wait, true).or_else(|| only_one_at_condition(evidence, wait))?
+            let later = end.and_then(|end| first_user(evidence, end));
+            later
+                .filter(|&user| user != wait.thread && is_there(evidence, user, wait.end))
+                .or_else(|| other_thread(evidence, wait, true))
+                .or_else(|| only_one_at_condition(evidence, wait))?
         }
         _ => thread_of(evidence, process, end.unwrap_or(Object::NONE), wait.end)?,
     };
@@ -91,6 +95,12 @@ pub(super) fn peer(evidence: &Evidence<'_>, wait: &Wait, object: Object) -> Opti
             owes(thread, Strength::Weak, reason)
         }
     })
+}
+
+/// Who used an end of a connection first of all, be it after the wait for the other end.
+fn first_user(evidence: &Evidence<'_>, end: Object) -> Option<Utid> {
+    let first = evidence.uses_before(end, u64::MAX).last()?;
+    Some(evidence.transfers.thread[first])
 }
 
 /// The only other thread of the process that waits for a condition. Of several it is not known which of

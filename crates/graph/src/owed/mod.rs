@@ -328,6 +328,8 @@ fn other_thread(evidence: &Evidence<'_>, wait: &Wait, is_lock: bool) -> Option<U
             WaitKind::Condition if !is_home(evidence, &there) => 2,
             // Somebody has the lock.
             WaitKind::Condition => usize::from(wait.kind == WaitKind::Lock),
+            // So it has who waits for anything, if nobody else is more likely to.
+            WaitKind::Poll => usize::from(wait.is_for_own_lock(evidence)),
             _ => 0,
         }
     };
