@@ -12,7 +12,7 @@ use crate::blame::{Blame, BlameKind, Piece, Step};
 use crate::confidence;
 use crate::function::{early_end, frames, own_frame};
 use crate::origin::{Machine, unnamed};
-use crate::problem::{Problem, ProblemKind};
+use crate::problem::Problem;
 use crate::question::questions;
 use crate::replay;
 use crate::sentence::{self, Facts};
@@ -39,12 +39,17 @@ pub struct Setting<'a> {
     pub instant: bool,
 }
 
+/// So many small waits of a problem are followed one by one.
+const MOST_FOLLOWED: u64 = 50_000;
+
 /// Why a problem took so long.
 pub fn diagnose(evidence: &Evidence<'_>, problem: &Problem, setting: Setting<'_>) -> Verdict {
     let window = problem.window.clone();
-    let blame = match problem.kind {
-        ProblemKind::Many => Blame::of_run(evidence, problem.thread, window, setting),
-        _ => Blame::of(evidence, problem.thread, window, setting),
+    // Each of the small waits is followed, unless they are too many for that to be quick.
+    let follows_all = (problem.many.as_ref()).is_some_and(|many| many.waits <= MOST_FOLLOWED);
+    let blame = match follows_all {
+        true => Blame::of_run(evidence, problem.thread, window, setting),
+        false => Blame::of(evidence, problem.thread, window, setting),
     };
     let judge = Judge {
         evidence,
@@ -54,7 +59,7 @@ pub fn diagnose(evidence: &Evidence<'_>, problem: &Problem, setting: Setting<'_>
     };
     let mut verdict = judge.verdict();
     // Of many processes a program's sum tells, and not the time of each.
-    if !blame.starters.is_empty() && problem.kind == ProblemKind::Many {
+    if !blame.starters.is_empty() && problem.many.is_some() {
         verdict.whole = Some(Whole::of(evidence, problem, &blame, setting));
     }
     verdict

@@ -15,7 +15,7 @@ mod family;
 mod finder;
 mod input;
 mod kept_out;
-pub(crate) mod many;
+mod many;
 mod merge;
 mod request;
 mod starter;
@@ -35,6 +35,7 @@ use crate::stretch::{Stretch, each_stretch};
 use crate::whole;
 use family::Family;
 use finder::Finder;
+pub use many::ManyWaits;
 
 /// What makes an interval a problem.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -119,6 +120,8 @@ pub struct Problem {
     pub owed: f64,
     /// How bad it is: how much longer than usual it took, ns, by how much it was felt.
     pub score: f64,
+    /// The small waits that it consists of, if it does.
+    pub many: Option<ManyWaits>,
 }
 
 impl Problem {
@@ -131,6 +134,7 @@ impl Problem {
             felt: 1.0,
             owed: 1.0,
             score: 0.0,
+            many: None,
         }
     }
 
@@ -388,6 +392,7 @@ fn of_thread(
                 felt: weight,
                 owed,
                 score: worth(excess) * weight,
+                many: candidate.many,
             }
         })
         .filter(|problem| problem.score >= SHORTEST_NS as f64 * 0.02)

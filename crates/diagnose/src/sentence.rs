@@ -9,7 +9,7 @@ use hangdog_trace::ids::Utid;
 use crate::blame::{BlameKind, Knot};
 use crate::function::{self, Function};
 use crate::owed::wait_before;
-use crate::problem::{Problem, ProblemKind, many};
+use crate::problem::Problem;
 use crate::starvation::Starvation;
 use crate::suspect::Started;
 use crate::verdict::Class;
@@ -163,19 +163,19 @@ pub(crate) fn of(facts: &Facts<'_, '_>) -> String {
 
 /// Of a problem that consists of many small waits: how many, and how long each is.
 fn waits(facts: &Facts<'_, '_>) -> Option<String> {
-    if facts.problem.kind != ProblemKind::Many || facts.started.is_some() {
-        return None;
-    }
-    let sum = many::sum(facts.evidence, facts.problem);
-    let mean = duration(sum.waited.checked_div(sum.waits)?);
-    let stack = sum.longest?.user_stack(facts.evidence);
-    let within = match function::own(facts.evidence, stack) {
+    let many = facts
+        .problem
+        .many
+        .as_ref()
+        .filter(|_| facts.started.is_none())?;
+    let mean = duration(many.waited_ns.checked_div(many.waits)?);
+    let within = match function::own(facts.evidence, many.stack) {
         Some(function) => format!(" in {}", brief(&function.name)),
         None => String::new(),
     };
     Some(format!(
         " in {} waits of {mean} on average{within}",
-        sum.waits
+        many.waits
     ))
 }
 

@@ -9,7 +9,7 @@ use hangdog_trace::words::Context;
 use std::collections::HashMap;
 use std::ops::Range;
 
-use super::many::Many;
+use super::many::{Many, ManyWaits};
 use super::{Doing, NOTED_NS, SHORTEST_NS};
 use crate::stretch::Waiting;
 
@@ -22,6 +22,8 @@ pub(super) struct Candidate {
     /// Where waits of the same kind are counted.
     pub(super) site: Option<Site>,
     pub(super) wait: Option<Wait>,
+    /// The small waits that it consists of.
+    pub(super) many: Option<ManyWaits>,
     /// It looked again and again whether something had come.
     pub(super) looks: bool,
     /// A timeout ended it.
@@ -165,6 +167,7 @@ impl Finder {
                 doing: Doing::Waiting(asked_for(evidence, &waiting.wait)),
                 site,
                 wait: Some(waiting.wait),
+                many: None,
                 looks: waiting.timed_out >= LOOKS,
                 timed_out: waiting.wake.is_some_and(|row| is_timer(evidence, row)),
                 starved: 0,
@@ -252,6 +255,7 @@ impl Finder {
                 doing: Doing::Waiting(series.kind),
                 site: Some(site),
                 wait: (series.kind == WaitKind::Disk && is_noted).then_some(series.longest),
+                many: None,
                 looks: false,
                 timed_out: false,
                 starved: 0,
@@ -266,10 +270,11 @@ impl Finder {
         }
     }
 
-    fn add_many(&mut self, window: Range<u64>) {
+    fn add_many(&mut self, many: ManyWaits) {
         self.candidates.push(Candidate {
-            window,
+            window: many.window.clone(),
             doing: Doing::Many,
+            many: Some(many),
             site: None,
             wait: None,
             looks: false,
@@ -321,6 +326,7 @@ impl Finder {
                 doing: Doing::Busy,
                 site: None,
                 wait: None,
+                many: None,
                 looks: false,
                 timed_out: false,
                 starved: busy.starved,

@@ -74,6 +74,7 @@ pub(super) fn find(evidence: &Evidence<'_>, family: &Family) -> Vec<Problem> {
                     felt,
                     owed: felt,
                     score: worth((to - from) as f64) * felt,
+                    many: None,
                 })
             })
         })

@@ -91,6 +91,7 @@ pub(super) fn find(evidence: &Evidence<'_>, family: &Family) -> Vec<Problem> {
                 felt,
                 owed: felt,
                 score: worth(length as f64) * felt,
+                many: None,
             });
         }
     };

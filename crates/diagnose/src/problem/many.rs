@@ -6,43 +6,57 @@
 //! the thread waits for something that nobody owes it, as a server does for the next request.
 
 use hangdog_graph::owed::is_descendant;
-use hangdog_graph::{Evidence, Wait, WaitKind};
+use hangdog_graph::{Evidence, WaitKind};
 use hangdog_timeline::Interval;
-use hangdog_trace::ids::{Upid, Utid};
+use hangdog_trace::ids::{StackId, Upid, Utid};
 use hangdog_trace::object::{Object, ObjectKind};
 use hangdog_trace::sockets::Role;
 use std::ops::Range;
 
-use super::{NOTED_NS, Problem};
-use crate::stretch::{Stretch, Waiting, each_stretch};
+use super::NOTED_NS;
+use crate::stretch::Waiting;
 
 /// From so many waits on they are many.
-const FEWEST: usize = 10;
+const FEWEST: u64 = 10;
+/// With so many it is cut: what follows is the same again, and explaining takes as long as there are
+/// waits.
+const MOST: u64 = 250_000;
 /// Less than this part of the time in waits is a computation that waits now and then.
 const LEAST_PART: u64 = 10;
+
+/// Many small waits for others.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct ManyWaits {
+    /// From the first to the end of the last, ns since the trace's start.
+    pub(super) window: Range<u64>,
+    /// How many.
+    pub waits: u64,
+    /// How long they took together, ns.
+    pub waited_ns: u64,
+    /// The longest of them, ns.
+    pub longest_ns: u64,
+    /// The user stack that this one was in.
+    pub stack: StackId,
+    /// The processes that were asked by connections.
+    pub asked: Vec<Upid>,
+}
 
 /// The work of a thread.
 #[derive(Default)]
 pub(super) struct Many {
-    window: Range<u64>,
-    /// The waits for others.
-    waits: usize,
-    waited: u64,
-    longest_wait: u64,
+    sum: ManyWaits,
     /// What the thread did since the last of them, and the most that it did between two.
     busy: u64,
     longest_busy: u64,
     /// The connection that was asked last, and whether it is one by which the thread asks.
     last: Option<(Object, bool)>,
+    /// What was waited for last.
+    seen: Option<Object>,
 }
 
 impl Many {
     /// Counts a wait; the work that it ends, if that took long.
-    pub(super) fn wait(
-        &mut self,
-        evidence: &Evidence<'_>,
-        waiting: &Waiting,
-    ) -> Option<Range<u64>> {
+    pub(super) fn wait(&mut self, evidence: &Evidence<'_>, waiting: &Waiting) -> Option<ManyWaits> {
         match self.part(evidence, waiting) {
             Part::Other => self.end(),
             Part::Pause => {
@@ -52,19 +66,33 @@ impl Many {
             // One that is noticed by itself is a problem of its own.
             Part::Help if each(waiting) >= NOTED_NS => self.end(),
             Part::Help => {
-                if self.waits == 0 {
-                    (self.window.start, self.busy) = (waiting.from, 0);
-                }
-                let length = waiting.to - waiting.from;
-                self.window.end = waiting.to;
-                self.waits += waiting.parts;
-                self.waited += length;
-                self.longest_wait = self.longest_wait.max(each(waiting));
-                self.longest_busy = self.longest_busy.max(self.busy);
-                self.busy = 0;
-                None
+                self.help(evidence, waiting);
+                (self.sum.waits >= MOST).then(|| self.end()).flatten()
             }
         }
+    }
+
+    fn help(&mut self, evidence: &Evidence<'_>, waiting: &Waiting) {
+        let sum = &mut self.sum;
+        if sum.waits == 0 {
+            (sum.window.start, self.busy) = (waiting.from, 0);
+        }
+        sum.window.end = waiting.to;
+        sum.waits += waiting.parts as u64;
+        sum.waited_ns += waiting.to - waiting.from;
+        if each(waiting) > sum.longest_ns {
+            sum.longest_ns = each(waiting);
+            sum.stack = waiting.wait.user_stack(evidence);
+        }
+        let asked = waiting.wait.object(evidence);
+        let is_known = self.seen.replace(asked) == Some(asked);
+        if let Some(peer) = evidence.sockets.peer_process(asked).filter(|_| !is_known)
+            && !sum.asked.contains(&peer)
+        {
+            sum.asked.push(peer);
+        }
+        self.longest_busy = self.longest_busy.max(self.busy);
+        self.busy = 0;
     }
 
     /// Counts an interval between waits.
@@ -73,7 +101,7 @@ impl Many {
     }
 
     /// The work so far, if it took long; what comes is new work.
-    pub(super) fn end(&mut self) -> Option<Range<u64>> {
+    pub(super) fn end(&mut self) -> Option<ManyWaits> {
         let last = self.last;
         let done = std::mem::replace(
             self,
@@ -82,13 +110,14 @@ impl Many {
                 ..Many::default()
             },
         );
-        let length = done.window.end - done.window.start;
-        let most = done.longest_wait.max(done.longest_busy);
-        let is_many = done.waits >= FEWEST
+        let sum = done.sum;
+        let length = sum.window.end - sum.window.start;
+        let most = sum.longest_ns.max(done.longest_busy);
+        let is_many = sum.waits >= FEWEST
             && length >= NOTED_NS
             && most < length / 2
-            && done.waited >= length / LEAST_PART;
-        is_many.then_some(done.window)
+            && sum.waited_ns >= length / LEAST_PART;
+        is_many.then_some(sum)
     }
 
     fn part(&mut self, evidence: &Evidence<'_>, waiting: &Waiting) -> Part {
@@ -132,58 +161,6 @@ impl Many {
         self.last = Some((object, asks));
         asks
     }
-}
-
-/// What many small waits come to.
-pub(crate) struct Sum {
-    pub(crate) waits: u64,
-    /// How long they took together, ns.
-    pub(crate) waited: u64,
-    /// The longest.
-    pub(crate) longest: Option<Wait>,
-    /// The processes that were asked by connections.
-    pub(crate) asked: Vec<Upid>,
-}
-
-/// The waits for others that a problem's thread made in its time.
-pub(crate) fn sum(evidence: &Evidence<'_>, problem: &Problem) -> Sum {
-    let mut work = Many::default();
-    let mut sum = Sum {
-        waits: 0,
-        waited: 0,
-        longest: None,
-        asked: Vec::new(),
-    };
-    let mut longest = 0;
-    let mut last = Object::NONE;
-    each_stretch(
-        evidence,
-        problem.thread,
-        problem.window.clone(),
-        |stretch| {
-            let Stretch::Waiting(waiting) = stretch else {
-                return;
-            };
-            if !matches!(work.part(evidence, &waiting), Part::Help) {
-                return;
-            }
-            let length = waiting.to - waiting.from;
-            sum.waits += waiting.parts as u64;
-            sum.waited += length;
-            if length > longest {
-                longest = length;
-                sum.longest = Some(waiting.wait);
-            }
-            let object = waiting.wait.object(evidence);
-            if object != last {
-                last = object;
-                let peer = evidence.sockets.peer_process(object);
-                sum.asked
-                    .extend(peer.filter(|peer| !sum.asked.contains(peer)));
-            }
-        },
-    );
-    sum
 }
 
 /// How long a wait is from one look to the next, on average, ns.

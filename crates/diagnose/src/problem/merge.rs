@@ -16,7 +16,7 @@ use std::ops::Range;
 
 use super::family::Family;
 use super::starter::{is_shell, of_starter};
-use super::{Problem, ProblemKind, many};
+use super::{Problem, ProblemKind};
 use crate::owed::{IDLE, owed};
 use crate::stretch::{Stretch, Waiting, each_stretch};
 
@@ -49,8 +49,6 @@ pub(super) struct Link {
 struct Chained {
     problem: Problem,
     links: Vec<Link>,
-    /// The processes that were asked for pieces of its work.
-    asked: Vec<Upid>,
     /// It would be felt, if somebody awaited its program's work.
     is_felt: bool,
 }
@@ -121,16 +119,16 @@ pub(super) fn merge(
 
 impl Chained {
     fn new(evidence: &Evidence<'_>, family: &Family, mut problem: Problem) -> Chained {
-        let (links, is_circle) = links(evidence, &problem);
+        // None of many small waits takes most of the time.
+        let (links, is_circle) = match problem.many {
+            Some(_) => (Vec::new(), false),
+            None => links(evidence, &problem),
+        };
         // Nothing but a person will end it.
         if is_circle {
             problem.score *= 1.0 / problem.felt;
             (problem.felt, problem.owed) = (1.0, 1.0);
         }
-        let asked = match problem.kind {
-            ProblemKind::Many => many::sum(evidence, &problem).asked,
-            _ => Vec::new(),
-        };
         let is_felt = problem.owed >= LEAST_FELT;
         // Whoever recorded a command awaits all of its work.
         let is_awaited = family.first.contains(&problem.thread);
@@ -145,7 +143,6 @@ impl Chained {
         Chained {
             problem,
             links,
-            asked,
             is_felt,
         }
     }
@@ -172,11 +169,13 @@ impl Chained {
     fn has_piece(&self, evidence: &Evidence<'_>, other: &Chained) -> bool {
         let process = |chained: &Chained| evidence.threads.thread(chained.problem.thread).upid;
         let (own, other_process) = (process(self), process(other));
-        self.problem.kind == ProblemKind::Many
-            && own != other_process
+        let Some(many) = &self.problem.many else {
+            return false;
+        };
+        own != other_process
             && overlap(&self.problem.window, &other.problem.window) as f64
                 >= SAME_TIME * other.problem.duration() as f64
-            && (self.asked.contains(&other_process) || is_descendant(evidence, other_process, own))
+            && (many.asked.contains(&other_process) || is_descendant(evidence, other_process, own))
     }
 
     /// Whether what this one suffers is worth as much as what the other does.
@@ -331,7 +330,9 @@ fn is_own_work(evidence: &Evidence<'_>, problem: &Problem, links: &[Link]) -> bo
     let process = evidence.threads.thread(problem.thread).upid;
     let lasts = problem.window.end >= evidence.timeline.end();
     // Its event loop serves somebody; or it will never be done.
-    if problem.kind == ProblemKind::Turn || lasts && is_deadlocked(evidence, process) {
+    if matches!(problem.kind, ProblemKind::Turn | ProblemKind::Many)
+        || lasts && is_deadlocked(evidence, process)
+    {
         return false;
     }
     let Some(last) = links.last() else {

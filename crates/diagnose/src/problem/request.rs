@@ -134,6 +134,7 @@ pub(super) fn find(evidence: &Evidence<'_>, family: &Family) -> Vec<Problem> {
                 felt,
                 owed: felt,
                 score: worth(excess as f64) * felt,
+                many: None,
             }
         }));
     }
