@@ -50,6 +50,10 @@ pub enum Command {
     Threads(ThreadsArgs),
     /// Show what one thread did, interval by interval
     Story(StoryArgs),
+    /// Show the time that interrupts took, by source
+    Interrupts(InterruptsArgs),
+    /// Show how many threads wanted a CPU, step by step, or which at a moment
+    Load(LoadArgs),
     /// Find the problems in a trace and explain the worst one
     Why(WhyArgs),
     /// List the problems in a trace, worst first
@@ -268,6 +272,47 @@ pub struct ThreadsArgs {
     /// Sort by this column: names and ids ascending, times and counts descending
     #[arg(long, value_name = "COLUMN", default_value = "running")]
     pub sort: Column,
+    /// Print JSON (docs/JSON.md)
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Arguments of `interrupts`.
+#[derive(Args, Debug)]
+pub struct InterruptsArgs {
+    /// The trace
+    #[arg(value_hint = ValueHint::DirPath)]
+    pub trace: PathBuf,
+    /// The time range
+    #[command(flatten)]
+    pub window: WindowArgs,
+    /// Print JSON (docs/JSON.md)
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Arguments of `load`.
+#[derive(Args, Debug)]
+pub struct LoadArgs {
+    /// The trace
+    #[arg(value_hint = ValueHint::DirPath)]
+    pub trace: PathBuf,
+    /// The time range
+    #[command(flatten)]
+    pub window: WindowArgs,
+    /// Length of a step
+    #[arg(long, value_name = "DURATION", default_value = "10ms")]
+    pub step: Span,
+    /// Only threads of this process: pid or name
+    #[arg(long, value_name = "PROCESS")]
+    pub process: Option<String>,
+    /// Only at this kernel priority or a higher one (a lower number): 0-98 realtime, 100-139 nice
+    /// -20 to 19
+    #[arg(long, value_name = "N")]
+    pub priority: Option<u8>,
+    /// List the threads that wanted a CPU at this time instead
+    #[arg(long, value_name = "TIME", conflicts_with_all = ["from", "to", "step"])]
+    pub at: Option<Moment>,
     /// Print JSON (docs/JSON.md)
     #[arg(long)]
     pub json: bool,

@@ -9,6 +9,8 @@ mod flight;
 mod graph;
 mod hangs;
 mod info;
+mod interrupts;
+mod load;
 mod man;
 mod numbers;
 mod open;
@@ -42,6 +44,8 @@ pub fn run(command: Command) -> Result<ExitCode> {
         Command::Info(args) => info::run(&args)?,
         Command::Threads(args) => threads::run(&args)?,
         Command::Story(args) => story::run(&args)?,
+        Command::Interrupts(args) => interrupts::run(&args)?,
+        Command::Load(args) => load::run(&args)?,
         Command::Completions { shell } => completions::run(shell)?,
         Command::Man { directory } => man::run(&directory)?,
         Command::Why(args) => why::run(&args)?,

@@ -151,6 +151,33 @@ fn threads() {
 }
 
 /// Where the hardware was counted, two columns more, empty where it was not.
+/// Worked out by hand: in the first 10 ms two threads run, in the second one runs and one waits for its
+/// CPU for 5 ms of it, in the third one runs for 4 ms.
+#[test]
+fn load() {
+    let fixture = Fixture::new("load");
+    assert_golden("load.load.txt", &fixture.text(&["load", "t.hang"]));
+    let at = fixture.text(&["load", "t.hang", "--at", "17ms"]);
+    assert_golden("load.at.txt", &at);
+    let average = |args: &[&str]| {
+        let answer = fixture.json(&[&["load", "t.hang"], args].concat());
+        answer["average"].clone()
+    };
+    assert_eq!(average(&["--step", "30ms"]), json!([39.0 / 30.0]));
+    assert_eq!(average(&["--process", "app"]), json!([1.0, 1.0, 0.0]));
+    // The worker alone comes on its CPU with this priority, also after it waited for that.
+    assert_eq!(average(&["--priority", "110"]), json!([1.0, 0.5, 0.4]));
+    assert_eq!(average(&["--from", "15ms", "--to", "25ms"]), json!([1.4]));
+}
+
+/// Worked out by hand: four softirqs of 10, 20, 30 and 40 us on two CPUs, an interrupt of 5 us on an
+/// idle CPU, and two of the timer.
+#[test]
+fn interrupts() {
+    let text = Fixture::new("interrupts").text(&["interrupts", "t.hang"]);
+    assert_golden("interrupts.interrupts.txt", &text);
+}
+
 #[test]
 fn threads_that_were_counted() {
     let fixture = Fixture::new("counted");

@@ -163,6 +163,14 @@ fn document_and_answers_agree() {
     for (section, runs) in [
         ("info", vec![vec!["info", "t.hang", "--verify"]]),
         ("threads", vec![vec!["threads", "t.hang"]]),
+        ("interrupts", vec![vec!["interrupts", "t.hang"]]),
+        (
+            "load",
+            vec![
+                vec!["load", "t.hang", "--step", "1ms"],
+                vec!["load", "t.hang", "--at", "1ms"],
+            ],
+        ),
         (
             "story",
             vec![

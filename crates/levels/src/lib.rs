@@ -13,9 +13,7 @@
 //!
 //! - [`source`]: what a track is, and the tracks that a timeline has.
 //! - [`sums`]: the sums, and bins made of them.
-//! - [`load`]: how many threads were runnable, for intervals of equal length.
 
-pub mod load;
 pub mod source;
 pub mod sums;
 

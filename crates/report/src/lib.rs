@@ -14,6 +14,8 @@ pub mod describe;
 pub mod folds;
 pub mod format;
 pub mod instant;
+pub mod interrupts;
+pub mod load;
 pub mod loss;
 pub mod range;
 pub mod samples;

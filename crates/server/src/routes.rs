@@ -15,12 +15,11 @@ use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use axum::{Router, middleware};
-use hangdog_levels::load;
-use hangdog_report::select::{NothingFound, Who};
+use hangdog_report::load::{self, Chosen};
+use hangdog_report::select::{NothingFound, Who, Window};
 use hangdog_report::{Recording, instant};
 use hangdog_timeline::summary::summaries;
 use hangdog_trace::ids::Utid;
-use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -323,36 +322,22 @@ async fn loaded(
     let Query(query) = query?;
     let end = ground.recording.timeline.end();
     let count = end.checked_div(query.width).map(|n| n + 1);
-    let Some(count) = count.filter(|&count| count <= MOST_STRETCHES) else {
+    if count.is_none_or(|count| count > MOST_STRETCHES) {
         let what = format!("width is to cut the trace into at most {MOST_STRETCHES} stretches");
         return Err(Failure(StatusCode::BAD_REQUEST, what));
-    };
+    }
     let value = tokio::task::spawn_blocking(move || {
-        let recording = &*ground.recording;
-        let add = |mut sums: Vec<u64>, utid: Utid| {
-            let is_chosen = query
-                .process
-                .is_none_or(|upid| recording.threads.thread(utid).upid == upid);
-            if is_chosen {
-                let intervals = recording.timeline.intervals(utid);
-                load::add(&mut sums, query.width, intervals);
-            }
-            sums
+        let window = Window { from: 0, to: end };
+        let processes = query.process.map(|upid| [upid]);
+        let chosen = Chosen {
+            processes: processes.as_ref().map(|processes| &processes[..]),
+            priority: None,
         };
-        let sums = recording
-            .timeline
-            .threads()
-            .into_par_iter()
-            .fold(|| vec![0; count as usize], add)
-            .reduce(
-                || vec![0; count as usize],
-                |a, b| a.iter().zip(&b).map(|(a, b)| a + b).collect(),
-            );
-        let average = |&ns: &u64| ns as f64 / query.width as f64;
+        let load = load::load(&ground.recording, window, query.width, chosen);
         json!({
-            "width_ns": query.width,
-            "cpus": recording.timeline.cpu_count(),
-            "average": sums.iter().map(average).collect::<Vec<f64>>(),
+            "width_ns": load.step_ns,
+            "cpus": load.cpus,
+            "average": load.average,
         })
     })
     .await
