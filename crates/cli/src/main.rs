@@ -16,6 +16,7 @@ mod new_trace;
 mod output;
 mod stall;
 mod status;
+mod table;
 mod whole_file;
 mod yardstick;
 

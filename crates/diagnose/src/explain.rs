@@ -85,8 +85,7 @@ pub fn explain(
     setting: Setting<'_>,
     number: usize,
 ) -> Option<Explanation> {
-    let window = problem.window.clone();
-    let blame = Blame::of(evidence, problem.thread, window, setting);
+    let blame = Blame::of_problem(evidence, problem, setting);
     let knot = blame.knot(problem);
     let suspect = Suspect::first(evidence, &blame, problem.thread, knot);
     let step = blame.main_step(&suspect);

@@ -39,18 +39,9 @@ pub struct Setting<'a> {
     pub instant: bool,
 }
 
-/// So many small waits of a problem are followed one by one.
-const MOST_FOLLOWED: u64 = 50_000;
-
 /// Why a problem took so long.
 pub fn diagnose(evidence: &Evidence<'_>, problem: &Problem, setting: Setting<'_>) -> Verdict {
-    let window = problem.window.clone();
-    // Each of the small waits is followed, unless they are too many for that to be quick.
-    let follows_all = (problem.many.as_ref()).is_some_and(|many| many.waits <= MOST_FOLLOWED);
-    let blame = match follows_all {
-        true => Blame::of_run(evidence, problem.thread, window, setting),
-        false => Blame::of(evidence, problem.thread, window, setting),
-    };
+    let blame = Blame::of_problem(evidence, problem, setting);
     let judge = Judge {
         evidence,
         problem,

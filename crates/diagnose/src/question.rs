@@ -109,7 +109,7 @@ fn length(doubt: &Doubt) -> u64 {
 }
 
 fn outcome(evidence: &Evidence<'_>, problem: &Problem, setting: Setting<'_>) -> Root {
-    let blame = Blame::of(evidence, problem.thread, problem.window.clone(), setting);
+    let blame = Blame::of_problem(evidence, problem, setting);
     let knot = blame.knot(problem);
     let suspect = Suspect::first(evidence, &blame, problem.thread, knot);
     (suspect.culprit(), suspect.class)

@@ -30,6 +30,7 @@ use crate::blame::{Blame, BlameKind, Doubt, Piece, Step};
 use crate::circle;
 use crate::judge::Setting;
 use crate::owed::is_home;
+use crate::problem::Problem;
 use crate::shape::{NOBODY, Shape, source_of};
 use crate::stretch::{Stretch, Waiting, each_stretch};
 
@@ -46,7 +47,26 @@ const OFTEN: usize = 3;
 /// No real program has a chain this long; a damaged trace may.
 const DEEPEST: usize = 64;
 
+/// So many small waits of a problem are followed one by one: more would take long.
+const MOST_FOLLOWED: u64 = 50_000;
+
 impl Blame {
+    /// Lays the time of a problem to those who took it. If it consists of many small waits, each of
+    /// them is followed.
+    pub(crate) fn of_problem(
+        evidence: &Evidence<'_>,
+        problem: &Problem,
+        setting: Setting<'_>,
+    ) -> Blame {
+        let (thread, window) = (problem.thread, problem.window.clone());
+        match &problem.many {
+            Some(many) if many.waits <= MOST_FOLLOWED => {
+                Blame::of_run(evidence, thread, window, setting)
+            }
+            _ => Blame::of(evidence, thread, window, setting),
+        }
+    }
+
     /// Lays the time of `thread` in `window` to those who took it.
     pub(crate) fn of(
         evidence: &Evidence<'_>,

@@ -2,9 +2,10 @@
 
 use crate::args::InterruptsArgs;
 use crate::load;
-use crate::output::{self, Colour, Paint};
+use crate::output::{self, Paint};
+use crate::table;
 use anyhow::Result;
-use comfy_table::{Attribute, Cell, CellAlignment, Table, presets};
+use comfy_table::CellAlignment;
 use hangdog_report::interrupts::{OnCpu, Source, sources};
 use hangdog_report::select::{NothingFound, Who, Window};
 use hangdog_report::{Loss, format};
@@ -46,11 +47,6 @@ pub fn run(args: &InterruptsArgs) -> Result<()> {
 
 fn print(loss: &Loss, window: Window, sources: &[Source<'_>]) -> Result<()> {
     let paint = Paint::for_stdout();
-    let mut table = Table::new();
-    table.load_style(presets::NOTHING);
-    if !paint.is_on() {
-        table.force_no_tty();
-    }
     let headings = [
         "source",
         "count",
@@ -64,8 +60,7 @@ fn print(loss: &Loss, window: Window, sources: &[Source<'_>]) -> Result<()> {
         "longest",
         "took most from",
     ];
-    let bold = |text| Cell::new(text).add_attribute(Attribute::Bold);
-    table.set_header(headings.into_iter().map(bold));
+    let mut table = table::new(paint, &headings);
     for source in sources {
         let of_longest = match &source.longest.thread {
             Some(who) => name(who),
@@ -96,22 +91,14 @@ fn print(loss: &Loss, window: Window, sources: &[Source<'_>]) -> Result<()> {
         column.set_cell_alignment(CellAlignment::Right);
     }
     let mut out = output::stdout();
-    for line in table.lines() {
-        writeln!(out, "{}", line.trim_end())?;
-    }
-    let lost = format!("Lost: {}", loss.text());
-    let colour = if loss.is_none() {
-        Colour::Quiet
-    } else {
-        Colour::Warning
-    };
+    table::write(&mut out, &table)?;
     writeln!(
         out,
         "\n{} from {} to {}; an interrupt during another counts in both. {}",
         format::things(sources.len() as u64, "source", "sources"),
         format::moment(window.from),
         format::moment(window.to),
-        paint.text(colour, &lost)
+        table::lost(paint, loss)
     )?;
     Ok(out.flush()?)
 }

@@ -3,8 +3,8 @@
 use crate::args::LoadArgs;
 use crate::load;
 use crate::output::{self, Colour, Paint};
+use crate::table;
 use anyhow::{Result, bail};
-use comfy_table::{Attribute, Cell, Table, presets};
 use hangdog_report::instant::{Awake, awake};
 use hangdog_report::load::{Chosen, Load};
 use hangdog_report::select::{self, Window};
@@ -103,14 +103,14 @@ fn print(loss: &Loss, window: Window, load: &Load) -> Result<()> {
         .filter(|&&average| average > load.cpus as f64);
     writeln!(
         out,
-        "\n{} of {} from {} to {}; more than {} in {}. Lost: {}",
+        "\n{} of {} from {} to {}; more than {} in {}. {}",
         format::things(load.average.len() as u64, "step", "steps"),
         format::duration(load.step_ns),
         format::moment(window.from),
         format::moment(window.to),
         format::things(load.cpus as u64, "CPU", "CPUs"),
         format::count(over.count() as u64),
-        loss.text()
+        table::lost(paint, loss)
     )?;
     Ok(out.flush()?)
 }
@@ -135,16 +135,10 @@ fn moment(args: &LoadArgs, recording: &Recording, chosen: Chosen<'_>, at: u64) -
         });
     }
     let paint = Paint::for_stdout();
-    let mut table = Table::new();
-    table.load_style(presets::NOTHING);
-    if !paint.is_on() {
-        table.force_no_tty();
-    }
     let headings = [
         "process", "pid", "thread", "tid", "state", "for", "CPU", "priority",
     ];
-    let bold = |text| Cell::new(text).add_attribute(Attribute::Bold);
-    table.set_header(headings.into_iter().map(bold));
+    let mut table = table::new(paint, &headings);
     let known = |number: Option<u64>| number.map_or("unknown".to_owned(), |n| n.to_string());
     for thread in &threads {
         table.add_row([
@@ -159,16 +153,14 @@ fn moment(args: &LoadArgs, recording: &Recording, chosen: Chosen<'_>, at: u64) -
         ]);
     }
     let mut out = output::stdout();
-    for line in table.lines() {
-        writeln!(out, "{}", line.trim_end())?;
-    }
+    table::write(&mut out, &table)?;
     writeln!(
         out,
-        "\n{} at {} on {}. Lost: {}",
+        "\n{} at {} on {}. {}",
         format::things(threads.len() as u64, "thread", "threads"),
         format::moment(at),
         format::things(recording.timeline.cpu_count() as u64, "CPU", "CPUs"),
-        recording.loss.text()
+        table::lost(paint, &recording.loss)
     )?;
     Ok(out.flush()?)
 }

@@ -2,9 +2,10 @@
 
 use crate::args::{Column, ThreadsArgs};
 use crate::load;
-use crate::output::{self, Colour, Paint};
+use crate::output::{self, Paint};
+use crate::table;
 use anyhow::Result;
-use comfy_table::{Attribute, Cell, CellAlignment, Table, presets};
+use comfy_table::CellAlignment;
 use hangdog_report::format;
 use hangdog_report::select::{self, NothingFound, Window};
 use hangdog_report::threads::{ThreadRow, thread_rows};
@@ -88,11 +89,6 @@ fn sort(rows: &mut [ThreadRow<'_>], column: Column) {
 
 fn print(loss: &Loss, window: Window, rows: &[ThreadRow<'_>]) -> Result<()> {
     let paint = Paint::for_stdout();
-    let mut table = Table::new();
-    table.load_style(presets::NOTHING);
-    if !paint.is_on() {
-        table.force_no_tty();
-    }
     let counted = rows.iter().any(|row| row.counters.is_some());
     let mut headings = vec![
         "process",
@@ -111,8 +107,7 @@ fn print(loss: &Loss, window: Window, rows: &[ThreadRow<'_>]) -> Result<()> {
     if counted {
         headings.extend(["instr/cycle", "cache misses/1000 instr"]);
     }
-    let bold = |text| Cell::new(text).add_attribute(Attribute::Bold);
-    table.set_header(headings.into_iter().map(bold));
+    let mut table = table::new(paint, &headings);
     for row in rows {
         let mut cells = vec![
             format::printable(row.who.process).into(),
@@ -155,22 +150,14 @@ fn print(loss: &Loss, window: Window, rows: &[ThreadRow<'_>]) -> Result<()> {
         }
     }
     let mut out = output::stdout();
-    for line in table.lines() {
-        writeln!(out, "{}", line.trim_end())?;
-    }
-    let lost = format!("Lost: {}", loss.text());
-    let colour = if loss.is_none() {
-        Colour::Quiet
-    } else {
-        Colour::Warning
-    };
+    table::write(&mut out, &table)?;
     writeln!(
         out,
         "\n{} from {} to {}. {}",
         format::things(rows.len() as u64, "thread", "threads"),
         format::moment(window.from),
         format::moment(window.to),
-        paint.text(colour, &lost)
+        table::lost(paint, loss)
     )?;
     Ok(out.flush()?)
 }

@@ -97,7 +97,9 @@ impl Window {
     /// It sleeps for so long, ms, and does not answer. Gives how long that took in all, ms.
     fn hang(&mut self, ms: u64) -> u64 {
         let begun = Instant::now();
-        writeln!(self.orders, "{ms}").expect("a pipe");
+        // In one piece: what comes in two is two orders to it.
+        let order = format!("{ms}\n");
+        self.orders.write_all(order.as_bytes()).expect("a pipe");
         self.wait();
         begun.elapsed().as_millis() as u64
     }
