@@ -13,7 +13,7 @@ use hangdog_trace::object::{Object, ObjectKind};
 use hangdog_trace::sockets::Role;
 use std::ops::Range;
 
-use super::NOTED_NS;
+use super::{NOTED_NS, awaits_child};
 use crate::stretch::Waiting;
 
 /// From so many waits on they are many.
@@ -124,6 +124,7 @@ impl Many {
         let wait = &waiting.wait;
         match wait.kind {
             WaitKind::Child | WaitKind::Disk | WaitKind::Paging | WaitKind::Lock => Part::Help,
+            WaitKind::Message | WaitKind::Poll if awaits_child(evidence, wait) => Part::Help,
             WaitKind::Message | WaitKind::Poll => {
                 let object = wait.object(evidence);
                 let asks = match object.kind() {
