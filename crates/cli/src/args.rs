@@ -52,7 +52,7 @@ pub enum Command {
     Story(StoryArgs),
     /// Show the time that interrupts took, by source
     Interrupts(InterruptsArgs),
-    /// Show how many threads wanted a CPU, step by step, or which at a moment
+    /// Show how many threads were running or runnable, step by step, or which at a moment
     Load(LoadArgs),
     /// Find the problems in a trace and explain the worst one
     Why(WhyArgs),
@@ -310,7 +310,7 @@ pub struct LoadArgs {
     /// -20 to 19
     #[arg(long, value_name = "N")]
     pub priority: Option<u8>,
-    /// List the threads that wanted a CPU at this time instead
+    /// List the threads that were running or runnable at this time instead
     #[arg(long, value_name = "TIME", conflicts_with_all = ["from", "to", "step"])]
     pub at: Option<Moment>,
     /// Print JSON (docs/JSON.md)

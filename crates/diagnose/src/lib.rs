@@ -25,6 +25,7 @@ mod sentence;
 pub mod shape;
 mod signature;
 mod slice;
+mod starters;
 mod starvation;
 mod stretch;
 mod suspect;

@@ -19,7 +19,7 @@ use hangdog_graph::edge::ended_by;
 use hangdog_graph::owed::asked_again;
 use hangdog_graph::{Edge, EdgeKind, Evidence, Source, Strength, Wait, WaitKind};
 use hangdog_timeline::{Cause, Interval, State};
-use hangdog_trace::ids::{NONE, Utid};
+use hangdog_trace::ids::Utid;
 use hangdog_trace::words::{Context, Left};
 use std::collections::HashMap;
 use std::ops::Range;
@@ -32,6 +32,7 @@ use crate::judge::Setting;
 use crate::owed::is_home;
 use crate::problem::Problem;
 use crate::shape::{NOBODY, Shape, source_of};
+use crate::starters;
 use crate::stretch::{Stretch, Waiting, each_stretch};
 
 /// Waits shorter than the problem by this factor are not told apart: those that lead to the same
@@ -152,7 +153,7 @@ impl<'a, 'e> Walk<'a, 'e> {
         }
         let parts: Vec<_> = within(std::slice::from_ref(&window), life).collect();
         self.look(step, thread, &parts);
-        self.blame.starters = starters(self.evidence, &self.blame, &window);
+        self.blame.starters = starters::of(self.evidence, &self.blame, &window);
         self.blame
     }
 
@@ -644,47 +645,4 @@ fn kind_of(kind: WaitKind) -> BlameKind {
         WaitKind::Kernel => BlameKind::Kernel,
         WaitKind::Child | WaitKind::Idle | WaitKind::Unknown => BlameKind::Unknown,
     }
-}
-
-/// Who started each of many short-lived processes of which none took much of a window.
-fn starters(evidence: &Evidence<'_>, blame: &Blame, window: &Range<u64>) -> HashMap<Utid, Utid> {
-    /// From so many on they are many.
-    const FEWEST: usize = 10;
-    /// Each lives for at most this part of the window.
-    const PART: u64 = 20;
-    let mut times: HashMap<Utid, u64> = HashMap::new();
-    for piece in &blame.pieces {
-        *times.entry(piece.thread).or_default() += piece.ns();
-    }
-    let most = (window.end - window.start) / PART;
-    let mut starters: HashMap<Utid, Utid> = HashMap::new();
-    for (&thread, &ns) in &times {
-        let known = evidence.threads.thread(thread);
-        let life = evidence.timeline.life(thread);
-        let is_short = life.end.saturating_sub(life.start) <= most;
-        if ns <= most && is_short && known.is_main() && known.parent != NONE {
-            starters.insert(thread, known.parent);
-        }
-    }
-    // Who was started by one of them may have been so for the same.
-    let of_starter: HashMap<Utid, Utid> = (starters.iter())
-        .map(|(&thread, &parent)| {
-            let mut first = parent;
-            for _ in 0..starters.len() {
-                match starters.get(&first) {
-                    Some(&above) => first = above,
-                    None => break,
-                }
-            }
-            (thread, first)
-        })
-        .collect();
-    let mut counts: HashMap<Utid, usize> = HashMap::new();
-    for &starter in of_starter.values() {
-        *counts.entry(starter).or_default() += 1;
-    }
-    let is_one_of_many = |starter: &Utid| counts[starter] >= FEWEST;
-    (of_starter.into_iter())
-        .filter(|(_, starter)| is_one_of_many(starter))
-        .collect()
 }

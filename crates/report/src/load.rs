@@ -1,4 +1,4 @@
-//! How many threads wanted a CPU: the average for intervals of equal length.
+//! How many threads were running or runnable: the average for intervals of equal length.
 //!
 //! A thread that runs, is interrupted, or waits for a CPU counts; one that is blocked does not. That
 //! is the kernel's load average without threads that wait for a disk, and without its smoothing.
@@ -17,11 +17,11 @@ pub struct Load {
     pub step_ns: u64,
     /// How many CPUs there were.
     pub cpus: usize,
-    /// How many threads wanted one, on average, interval by interval.
+    /// How many threads were running or runnable, on average, interval by interval.
     pub average: Vec<f64>,
 }
 
-/// Whose want counts.
+/// Which threads count.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Chosen<'a> {
     /// Only threads of these processes, by their ids within the trace; of all if none are given.
@@ -73,7 +73,7 @@ pub fn load(recording: &Recording, window: Window, step: u64, chosen: Chosen<'_>
     }
 }
 
-/// Adds to each step the time for which a thread wanted a CPU in it.
+/// Adds to each step the time for which a thread was running or runnable in it.
 fn sum(
     sums: &mut [u64],
     window: Window,

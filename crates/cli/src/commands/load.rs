@@ -1,4 +1,4 @@
-//! `hangdog load`: how many threads wanted a CPU, and which at a moment.
+//! `hangdog load`: how many threads were running or runnable, and which at a moment.
 
 use crate::args::LoadArgs;
 use crate::load;
@@ -40,7 +40,7 @@ struct Moment<'a> {
     threads: &'a [Awake<'a>],
 }
 
-/// Shows the load, or who wanted a CPU at a moment.
+/// Shows the load, or who was running or runnable at a moment.
 pub fn run(args: &LoadArgs) -> Result<()> {
     let recording = load::recording(&args.trace)?;
     let end = recording.timeline.end();
@@ -85,7 +85,11 @@ fn print(loss: &Loss, window: Window, load: &Load) -> Result<()> {
     let paint = Paint::for_stdout();
     let mut out = output::stdout();
     let heading = |text: &str| paint.text(Colour::Heading, text);
-    writeln!(out, "{}", heading("       time  threads that wanted a CPU"))?;
+    writeln!(
+        out,
+        "{}",
+        heading("       time  threads running or runnable")
+    )?;
     for (at, &average) in load.average.iter().enumerate() {
         let moment = format::moment(window.from + at as u64 * load.step_ns);
         let length = ((average / EACH).round() as usize).min(LONGEST);
@@ -115,7 +119,7 @@ fn print(loss: &Loss, window: Window, load: &Load) -> Result<()> {
     Ok(out.flush()?)
 }
 
-/// Lists who wanted a CPU at a moment.
+/// Lists who was running or runnable at a moment.
 fn moment(args: &LoadArgs, recording: &Recording, chosen: Chosen<'_>, at: u64) -> Result<()> {
     let mut threads = awake(recording, at);
     threads.retain(|thread| {
