@@ -207,6 +207,34 @@ fn why_json() {
     assert_golden("page.why.json", &text);
 }
 
+/// A server that sleeps is idle by itself. Asked about it, `why` tells of the client that it keeps
+/// waiting.
+#[test]
+fn why_process_tells_who_waits_for_it() {
+    let trace = "
+        process client 100
+        thread client client 100
+        process server 200
+        thread server server 200
+        0 socket client object=inet:1 local=127.0.0.1:5000 remote=127.0.0.1:80
+        0 socket server object=inet:2 local=127.0.0.1:80 remote=127.0.0.1:5000
+        0 cpu0 switch idle -> client
+        0 cpu1 switch idle -> server
+        5us transfer client sent 10 object=inet:1
+        1ms cpu0 switch client -> idle sleeping recvfrom object=inet:1 stack=recv;ask
+        2ms cpu1 switch server -> idle sleeping nanosleep arg=3s stack=nanosleep;retry_payment;serve
+        3002ms cpu1 wake idle -> server in=timer
+        3003ms cpu1 switch idle -> server
+        3005ms cpu1 wake server -> client sendto object=inet:2
+        3006ms cpu0 switch idle -> client
+        end 4s";
+    let answer = Fixture::of(trace).json(&["why", "t.hang", "--process", "server"]);
+    assert_eq!(answer["problem"]["process"], "client", "{}", answer["sentence"]);
+    assert_eq!(answer["root"]["process"], "server");
+    assert_eq!(answer["root"]["function"], "retry_payment");
+    assert_eq!(answer["number"], 1);
+}
+
 /// A circle of waits, broken by a timeout.
 #[test]
 fn why_knot() {

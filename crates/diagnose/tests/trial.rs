@@ -300,6 +300,41 @@ fn two_waits_of_a_page_fault_are_two() {
     assert_ne!(verdict.root.class, Class::Paging, "{}", verdict.sentence);
 }
 
+/// A thread that reads what a child writes ends when the child does, and its process goes on: the child's
+/// exit is what it waited for, and no death.
+#[test]
+fn who_ends_after_the_end_of_a_pipe_did_not_die_of_it() {
+    let recording = record(
+        "process cargo 100
+        thread cargo cargo 100
+        thread job cargo 101
+        process script 200
+        0 cpu0 switch idle -> cargo
+        1ms cpu0 switch cargo -> idle sleeping futex op=wait object=futex:0x1000 stack=syscall;drain
+        1ms cpu1 switch idle -> job
+        1ms fork job -> script script 200
+        1ms cpu1 wake job -> script fork new
+        2ms cpu1 switch job -> idle sleeping poll stack=poll;read2
+        3ms cpu0 switch idle -> script
+        4ms cpu0 switch script -> idle sleeping nanosleep arg=3s stack=nanosleep;wait_for_license
+        3004ms cpu0 wake idle -> script in=timer
+        3005ms cpu0 switch idle -> script
+        3006ms cpu0 wake script -> job exit_group
+        3007ms cpu1 switch idle -> job
+        3007ms cpu0 switch script -> idle dead
+        3007ms exit script 0
+        3008ms cpu1 wake job -> cargo futex op=wake object=futex:0x1000
+        3008100us cpu0 switch idle -> cargo
+        3009ms cpu1 switch job -> idle dead
+        3009ms exit job 0
+        end 4s",
+    );
+    let verdict = explain(&recording, "cargo", 1_000..3_008_000);
+    let root = &verdict.root;
+    assert_eq!(root.who.tid, 200, "{}", verdict.sentence);
+    assert_eq!(root.function.as_deref(), Some("wait_for_license"));
+}
+
 /// A packet from this machine is delivered after the sender's call, in a softirq that is nobody's doing:
 /// the sender is found by what the receiver reads.
 #[test]

@@ -306,14 +306,26 @@ fn tracer(evidence: &Evidence<'_>, wake: usize) -> Option<Utid> {
     is_trace.then_some(wakes.waker[wake])
 }
 
-/// Whether the wake only made the thread die.
+/// Whether the wake only made the thread die. The exit of another process ends a whole process where it
+/// ends anything: a thread that ends alone, for instance at the end of a pipe that it read, did so by itself.
 fn was_death(evidence: &Evidence<'_>, wait: &Wait, wake: usize) -> bool {
-    let end = evidence.timeline.life(wait.thread).end;
-    let waker_call = evidence.call(evidence.wakes.call[wake]);
-    end < evidence.timeline.end()
-        && end - wait.end.min(end) < DEATH_NS
+    let timeline = evidence.timeline;
+    let is_soon = |end: u64| end < timeline.end() && end - wait.end.min(end) < DEATH_NS;
+    let process = evidence.threads.process_of(wait.thread);
+    let is_of_another = || evidence.threads.thread(evidence.wakes.waker[wake]).upid != process.upid;
+    let all_end = || {
+        process
+            .threads
+            .iter()
+            .all(|&thread| is_soon(timeline.life(thread).end))
+    };
+    is_soon(timeline.life(wait.thread).end)
         && !matches!(wait.kind, WaitKind::Child | WaitKind::Signal)
-        && matches!(waker_call, Call::Exit | Call::Kill)
+        && match evidence.call(evidence.wakes.call[wake]) {
+            Call::Kill => true,
+            Call::Exit => !is_of_another() || all_end(),
+            _ => false,
+        }
 }
 
 fn woken(evidence: &Evidence<'_>, wait: &Wait, row: usize) -> Edge {

@@ -195,3 +195,34 @@ pub fn more_convincing(
         // What the worst names as its root speaks for the worst.
         .filter(|(_, other)| other.root.who.tid != verdict.root.who.tid)
 }
+
+/// Who names a process that is idle by itself may mean one that does not answer: its own thread sleeps
+/// or waits, and it is a client that is held up. Of the worst `problems` in the window that last nearly
+/// as long as the `chosen` one, the first whose verdict names a thread of that process as its root: its
+/// index, and that verdict. None where the chosen problem is more than an idle thread's.
+///
+/// # Errors
+/// An empty window, or [`NothingFound`].
+pub fn laid_to_process(
+    wanted: &Wanted<'_>,
+    chosen: &Problem,
+    recording: &Recording,
+    problems: &[Problem],
+    explain: impl Fn(&Problem) -> Verdict,
+) -> Result<Option<(usize, Verdict)>> {
+    let Some(selector) = wanted.process.filter(|_| chosen.may_be_idle()) else {
+        return Ok(None);
+    };
+    let window = Window::new(wanted.window, recording.timeline.end())?;
+    let meant: Vec<u32> = select::processes(&recording.threads, selector)?
+        .into_iter()
+        .map(|upid| recording.threads.process(upid).pid)
+        .collect();
+    let shortest = chosen.duration() as f64 * AS_LONG;
+    let others = problems.iter().enumerate().take(ALTERNATIVES);
+    Ok(others
+        .filter(|(_, problem)| !problem.may_be_idle() && problem.duration() as f64 >= shortest)
+        .filter(|(_, problem)| problem.window.start < window.to && window.from < problem.window.end)
+        .map(|(at, problem)| (at, explain(problem)))
+        .find(|(_, verdict)| is_convincing(verdict) && meant.contains(&verdict.root.who.pid)))
+}

@@ -19,7 +19,7 @@ use hangdog_diagnose::{Answers, Problem, Setting, diagnose, diagnose_run, proble
 use hangdog_graph::Evidence;
 use hangdog_report::answers::{Found, VerdictAnswer};
 use hangdog_report::answers_file;
-use hangdog_report::which::{choose, more_convincing, whole_run};
+use hangdog_report::which::{choose, laid_to_process, more_convincing, whole_run};
 use std::io::{self, IsTerminal};
 use std::path::Path;
 
@@ -61,11 +61,16 @@ fn of_trace(trace: &Path, args: &WhyArgs) -> Result<()> {
     };
     let mut verdict = explain(&chosen, &answers);
     let is_answered = answers.iter().next().is_some();
-    if wanted.is_open() && !is_answered && number == Some(1) {
-        let better = more_convincing(&verdict, &problems, |problem| explain(problem, &answers));
-        if let Some((at, other)) = better {
-            (chosen, number, verdict) = (problems[at].clone(), Some(at + 1), other);
-        }
+    let explain_as_answered = |problem: &Problem| explain(problem, &answers);
+    let better = if is_answered {
+        None
+    } else if wanted.is_open() && number == Some(1) {
+        more_convincing(&verdict, &problems, explain_as_answered)
+    } else {
+        laid_to_process(&wanted, &chosen, recording, &problems, explain_as_answered)?
+    };
+    if let Some((at, other)) = better {
+        (chosen, number, verdict) = (problems[at].clone(), Some(at + 1), other);
     }
     let is_asked =
         !args.yes && !args.json && io::stdin().is_terminal() && io::stdout().is_terminal();
