@@ -110,13 +110,14 @@ impl Drop for Guard {
 pub(crate) struct Handle(Arc<Shared>);
 
 impl Handle {
-    /// The calling thread works at its own pace from now on.
-    pub(crate) fn join(&self) -> Pace {
+    /// The calling thread works at its own pace from now on, and completes its first round within
+    /// `time`.
+    pub(crate) fn join(&self, time: Duration) -> Pace {
         // SAFETY: gettid has no preconditions.
         let tid = unsafe { libc::gettid() };
         let worker = Arc::new(Worker {
             tid,
-            due: NEVER.into(),
+            due: within(time).into(),
             hurries: false.into(),
         });
         let shared = Arc::clone(&self.0);
@@ -138,19 +139,10 @@ pub(crate) struct Pace {
 }
 
 impl Pace {
-    /// It has completed a round; the next one is due within `time`.
+    /// It has completed a round; the next one is due within `time`. One that waits for work beyond
+    /// that begins with it at once.
     pub(crate) fn again_within(&self, time: Duration) {
-        let due = monotonic_ns().saturating_add(time.as_nanos() as u64);
-        self.set(due);
-    }
-
-    /// It has no work, and no deadline.
-    pub(crate) fn rest(&self) {
-        self.set(NEVER);
-    }
-
-    fn set(&self, due: u64) {
-        self.worker.due.store(due, Ordering::Release);
+        self.worker.due.store(within(time), Ordering::Release);
         if self.worker.hurries.swap(false, Ordering::AcqRel) {
             self.relax();
         }
@@ -180,6 +172,11 @@ impl Drop for Pace {
             normal(self.worker.tid);
         }
     }
+}
+
+/// A deadline, ns of CLOCK_MONOTONIC.
+fn within(time: Duration) -> u64 {
+    monotonic_ns().saturating_add(time.as_nanos() as u64)
 }
 
 fn hurry(tid: libc::pid_t) {
@@ -232,6 +229,20 @@ mod tests {
         }
     }
 
+    const LONG: Duration = Duration::from_secs(3600);
+
+    /// The first round has a deadline too.
+    #[test]
+    fn who_never_begins_is_hurried() {
+        let guard = Guard::start();
+        if guard.shared.over.load(Ordering::Acquire) {
+            eprintln!("NOT RUN: pace: no right to run first (CAP_SYS_NICE)");
+            return;
+        }
+        let _pace = guard.handle().join(Duration::from_millis(1));
+        wait_for(libc::SCHED_OTHER);
+    }
+
     /// A thread runs at idle priority, at a high one when it missed its deadline, at idle priority again
     /// after its round, and at the usual one at the end.
     #[test]
@@ -241,11 +252,11 @@ mod tests {
             eprintln!("NOT RUN: pace: no right to run first (CAP_SYS_NICE)");
             return;
         }
-        let pace = guard.handle().join();
+        let pace = guard.handle().join(LONG);
         assert_eq!(policy_of_this_thread(), libc::SCHED_IDLE);
         pace.again_within(Duration::from_millis(1));
         wait_for(libc::SCHED_OTHER);
-        pace.rest();
+        pace.again_within(LONG);
         assert_eq!(policy_of_this_thread(), libc::SCHED_IDLE);
         guard.end();
         assert_eq!(policy_of_this_thread(), libc::SCHED_OTHER);

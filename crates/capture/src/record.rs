@@ -334,7 +334,7 @@ impl<'a> Recording<'a> {
         if let Some(command) = &mut self.command {
             command.go()?;
         }
-        let pace = self.guard.handle().join();
+        let pace = self.guard.handle().join(LATEST);
         let began = Instant::now();
         let mut part = Instant::now();
         let mut round = Instant::now();
@@ -349,7 +349,8 @@ impl<'a> Recording<'a> {
             let filled = self.read(now.saturating_sub(LATENESS_NS))?;
             let took = std::mem::replace(&mut round, Instant::now()).elapsed();
             let room = took.div_f64(filled.max(1e-6) * 4.0);
-            pace.again_within(room.clamp(PERIOD, LATEST));
+            let left = end.map_or(LATEST, |end| end.saturating_duration_since(round));
+            pace.again_within(room.min(left).clamp(PERIOD, LATEST));
             if part.elapsed() >= PART {
                 part = Instant::now();
                 self.losses

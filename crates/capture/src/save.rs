@@ -60,12 +60,11 @@ fn write_parts(
     incoming: Receiver<Tables>,
     handle: &Handle,
 ) -> Result<TraceWriter> {
-    let pace = handle.join();
+    let pace = handle.join(PATIENCE);
     for tables in incoming {
         pace.again_within(PATIENCE);
         writer.tables = tables;
         writer.write_part().map_err(Error::from)?;
-        pace.rest();
     }
     Ok(writer)
 }

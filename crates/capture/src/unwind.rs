@@ -45,8 +45,9 @@ pub(crate) use arrays::MOST_RANGES;
 const LATENESS_NS: u64 = 1_000_000;
 /// So long the end of a recording waits for tables that stack copies need.
 const LAST_PATIENCE: Duration = Duration::from_secs(5);
-/// So long a copy holds everything back that comes after it; a file may lie on a disk that hangs.
-const PATIENCE_NS: u64 = 2_000_000_000;
+/// So long a copy holds everything back that comes after it: the tables of a compiler's libraries take
+/// seconds on a machine that is busy compiling, and a file may lie on a disk that hangs.
+const PATIENCE_NS: u64 = 5_000_000_000;
 /// Deepest walk, as `bpf/records.h` has it.
 const MOST_FRAMES: usize = 127;
 /// What `bpf/unwind.h` calls the interpreters.

@@ -68,6 +68,8 @@ struct Request {
     places: Vec<Place>,
     build_id: String,
     is_interpreter: bool,
+    /// Of the mapping, bytes: what building its table takes goes with it.
+    size: u64,
 }
 
 struct Built {
@@ -207,6 +209,7 @@ impl Library {
                 ],
                 build_id: mapping.build_id.clone(),
                 is_interpreter: names_interpreter(&mapping.path),
+                size: mapping.end.saturating_sub(mapping.start),
             };
             // What interpreters there are must be known before stacks are copied.
             match &mut self.unwanted {
@@ -454,21 +457,22 @@ fn names_interpreter(path: &str) -> bool {
         || name == "node"
 }
 
-/// Builds tables until nobody wants any. Interpreters come first: their functions can only be read
-/// while the threads that wait in them still do. Then what was mapped last, which runs now: what was
-/// there at the start may be much, and may be idle.
+/// What is built next. Interpreters come first: their functions can only be read while the threads that
+/// wait in them still do. Then the smallest: most stacks lie in small files, and the tables of a
+/// compiler's libraries take a second each on a busy machine. Of two that are alike the one that was
+/// mapped last, which runs now.
+fn next_of(wanted: &mut Vec<Request>) -> Option<Request> {
+    let key = |request: &Request| (request.is_interpreter, std::cmp::Reverse(request.size));
+    let (at, _) = (wanted.iter().enumerate()).max_by_key(|(_, request)| key(request))?;
+    Some(wanted.remove(at))
+}
+
+/// Builds tables until nobody wants any.
 fn build_all(requests: Receiver<Request>, results: Sender<Built>) {
     // Stacks of a new program are copied, without its Python functions, until its tables are there.
     pace::like_any_other();
     let mut reader = Reader::default();
     let mut wanted: Vec<Request> = Vec::new();
-    let next = |wanted: &mut Vec<Request>| {
-        let interpreter = wanted.iter().rposition(|request| request.is_interpreter);
-        match interpreter {
-            Some(at) => Some(wanted.remove(at)),
-            None => wanted.pop(),
-        }
-    };
     loop {
         wanted.extend(requests.try_iter());
         let Some(Request {
@@ -477,7 +481,8 @@ fn build_all(requests: Receiver<Request>, results: Sender<Built>) {
             places,
             build_id,
             is_interpreter,
-        }) = next(&mut wanted).or_else(|| requests.recv().ok())
+            ..
+        }) = next_of(&mut wanted).or_else(|| requests.recv().ok())
         else {
             return;
         };
@@ -520,6 +525,34 @@ mod tests {
         for path in ["/usr/lib/python3.11/lib-dynload/_queue.so", "/usr/bin/app"] {
             assert!(!names_interpreter(path), "{path}");
         }
+    }
+
+    /// Interpreters come first, then small files; of files of one size the one that was mapped last.
+    #[test]
+    fn small_files_do_not_wait_for_large_ones() {
+        let request = |path: &str, size| Request {
+            file: 0,
+            path: path.into(),
+            places: Vec::new(),
+            build_id: String::new(),
+            is_interpreter: names_interpreter(path),
+            size,
+        };
+        let mut wanted = vec![
+            request("/lib/libLLVM.so", 100 << 20),
+            request("/lib/libc.so.6", 1 << 20),
+            request("/lib/libm.so.6", 1 << 20),
+            request("/usr/bin/python3.11", 3 << 20),
+        ];
+        let order: Vec<String> =
+            std::iter::from_fn(|| next_of(&mut wanted).map(|request| request.path)).collect();
+        let expected = [
+            "/usr/bin/python3.11",
+            "/lib/libm.so.6",
+            "/lib/libc.so.6",
+            "/lib/libLLVM.so",
+        ];
+        assert_eq!(order, expected);
     }
 
     /// When nobody builds tables any more, a file that waits for one is settled without, and nothing
