@@ -23,11 +23,10 @@ static __always_inline void emit_handoff(const struct handoff *handoff)
 	u64 *record;
 	u8 vector;
 
-	if (!state->handoffs_left) {
+	if (!may_record(state, &state->handoffs_left)) {
 		state->handoffs_refused++;
 		return;
 	}
-	state->handoffs_left--;
 	record = reserve(cpu, ts, (u32)bpf_get_current_pid_tgid(), 5, false);
 	if (!record)
 		return;

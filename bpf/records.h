@@ -271,13 +271,13 @@ struct cpu_state {
 	// Where the scheduler's programs put the call that they look at; interrupts are off.
 	struct call call;
 	u64 copies_left;     // stacks that may be copied until user space allows more
-	u64 transfers_left;  // the same of transfers
+	u64 transfers_left;  // that may be recorded until they are allowed anew
 	u64 armed_timer;     // that a thread armed and that fires now
 	u64 handoffs_left;   // as for transfers
 	u64 interrupt_end;   // of the last interrupt
 	u64 soft_end;	     // of the last softirq
 	u64 soft_interrupts; // whether this softirq came with an interrupt
-	u64 padding;
+	u64 allowed_since;   // when transfers and handoffs were allowed anew
 };
 
 enum context {

@@ -36,6 +36,32 @@ static __always_inline struct cpu_state *this_cpu(u32 cpu)
 	return &cpus[cpu & (MAX_CPUS - 1)];
 }
 
+// Transfers and handoffs that a CPU may record in each time of ALLOWANCE_NS. User space sets them; they
+// are counted here, since it may not run for long on a busy machine.
+u64 transfers_allowed;
+u64 handoffs_allowed;
+
+#define ALLOWANCE_NS 20000000ULL
+
+// Whether one more may be recorded of what `left` counts, of the CPU's state.
+static __always_inline bool may_record(struct cpu_state *state, u64 *left)
+{
+	u64 now;
+
+	if (!*left) {
+		now = bpf_ktime_get_ns();
+		if (now - state->allowed_since < ALLOWANCE_NS)
+			return false;
+		state->allowed_since = now;
+		state->transfers_left = transfers_allowed;
+		state->handoffs_left = handoffs_allowed;
+		if (!*left)
+			return false;
+	}
+	--*left;
+	return true;
+}
+
 static __always_inline struct block *block_at(u32 cpu, u64 number)
 {
 	u32 shift = blocks_shift, index = (cpu << shift) + ((u32)number & ((1U << shift) - 1));

@@ -15,12 +15,10 @@ static __always_inline bool may_transfer(void)
 {
 	struct cpu_state *state = this_cpu(bpf_get_smp_processor_id());
 
-	if (!state->transfers_left) {
-		state->transfers_refused++;
-		return false;
-	}
-	state->transfers_left--;
-	return true;
+	if (may_record(state, &state->transfers_left))
+		return true;
+	state->transfers_refused++;
+	return false;
 }
 
 static __always_inline void emit_transfer(u64 object, u64 peer, bool sent, u32 bytes)

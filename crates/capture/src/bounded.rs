@@ -8,10 +8,12 @@ use std::time::{Duration, Instant};
 
 use libbpf_rs::Link;
 
-/// So many a CPU records between two looks, which are 20 ms apart: 50,000 a second.
+/// So many a CPU records in 20 ms: 50,000 a second.
 const ALLOWED: u64 = 1000;
-/// So many refused between two looks are too many.
-const TOO_MANY: u64 = 4000;
+/// So many refused in a millisecond are too many.
+const TOO_MANY: u64 = 200;
+/// Two looks are at least so far apart. On a busy machine it may be a second.
+const LOOK: Duration = Duration::from_millis(20);
 /// How long the hooks are away then.
 const REST: Duration = Duration::from_secs(1);
 
@@ -38,6 +40,7 @@ pub(crate) struct BoundedHooks {
     rest_until: Option<Instant>,
     /// As the programs have counted them.
     refused: u64,
+    looked: Instant,
 }
 
 impl BoundedHooks {
@@ -58,6 +61,7 @@ impl BoundedHooks {
             links: Vec::new(),
             rest_until: None,
             refused: 0,
+            looked: Instant::now(),
         }
     }
 
@@ -66,7 +70,7 @@ impl BoundedHooks {
         self.names.contains(&name)
     }
 
-    /// How many each CPU may record until the next look.
+    /// How many each CPU may record in 20 ms.
     pub(crate) fn allowed(&self) -> u64 {
         if self.all { u64::MAX } else { ALLOWED }
     }
@@ -79,8 +83,10 @@ impl BoundedHooks {
     /// whether hooks that were away should be attached again.
     pub(crate) fn should_return(&mut self, refused: u64) -> bool {
         let new = refused - std::mem::replace(&mut self.refused, refused);
+        let since = std::mem::replace(&mut self.looked, Instant::now()).elapsed();
+        let too_many = TOO_MANY * since.max(LOOK).as_millis() as u64;
         match self.rest_until {
-            None if new > TOO_MANY => {
+            None if new > too_many => {
                 self.links.clear();
                 self.rest_until = Some(Instant::now() + REST);
                 false
@@ -104,14 +110,24 @@ impl BoundedHooks {
 mod tests {
     use super::*;
 
-    /// Few refusals change nothing; many in one look send the hooks away, and not back at once.
+    /// Few refusals change nothing; many in a short time send the hooks away, and not back at once.
     #[test]
     fn hooks_rest_where_they_are_called_too_often() {
+        const FEW: u64 = 20 * TOO_MANY;
+        const MANY: u64 = 1 << 40;
         let mut hooks = BoundedHooks::transfers(false);
-        assert!(!hooks.should_return(TOO_MANY) && hooks.rest_until.is_none());
-        assert!(!hooks.should_return(2 * TOO_MANY + 1) && hooks.rest_until.is_some());
-        assert!(!hooks.should_return(2 * TOO_MANY + 1));
+        assert!(!hooks.should_return(FEW) && hooks.rest_until.is_none());
+        assert!(!hooks.should_return(MANY) && hooks.rest_until.is_some());
+        assert!(!hooks.should_return(MANY));
         hooks.rest_until = Some(Instant::now());
-        assert!(hooks.should_return(2 * TOO_MANY + 1) && hooks.rest_until.is_none());
+        assert!(hooks.should_return(MANY) && hooks.rest_until.is_none());
+    }
+
+    /// Where the last look is long ago, more were refused since without being too many.
+    #[test]
+    fn a_late_look_is_allowed_for() {
+        let mut hooks = BoundedHooks::transfers(false);
+        hooks.looked = Instant::now() - Duration::from_secs(1);
+        assert!(!hooks.should_return(900 * TOO_MANY) && hooks.rest_until.is_none());
     }
 }

@@ -601,15 +601,15 @@ impl Session {
         }
     }
 
-    /// The kernel side may copy stacks and record what is bounded again.
+    /// The kernel side may copy stacks again, and record so much of what is bounded.
     fn allow_more(&mut self) {
         let copies = copies_allowed(self.cpus);
         let (cpus, transfers) = (self.cpus, self.transfers.allowed());
         let handoffs = self.handoffs.allowed();
-        for cpu in &mut self.state().cpus[..cpus] {
+        let state = self.state();
+        (state.transfers_allowed, state.handoffs_allowed) = (transfers, handoffs);
+        for cpu in &mut state.cpus[..cpus] {
             cpu.copies_left = copies.into();
-            cpu.transfers_left = transfers;
-            cpu.handoffs_left = handoffs;
         }
     }
 
