@@ -25,6 +25,11 @@ pub(crate) fn cannot_act(evidence: &Evidence<'_>, edge: &Edge, to: u64) -> bool 
     }
 }
 
+/// Whether it is only guessed whom a thread waits for, though another was seen to end its wait.
+pub(crate) fn is_guess(evidence: &Evidence<'_>, waiting: &Waiting, edge: &Edge) -> bool {
+    edge.kind == EdgeKind::Habit && waiting.wake.is_some_and(|row| evidence.is_own(row))
+}
+
 /// Whether one of these waits is that of a server that nobody asks for anything.
 pub(crate) fn is_anybody_home(evidence: &Evidence<'_>, waits: &[Wait]) -> bool {
     let mut servers = waits.iter().filter(|wait| is_home(evidence, wait));

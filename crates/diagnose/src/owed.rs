@@ -7,8 +7,9 @@
 use hangdog_graph::edge::ended_by;
 use hangdog_graph::fore::is_nearly_all;
 use hangdog_graph::owed::{
-    asked_own, awaits_completions, is_deadlocked, is_descendant, is_from_outside, is_lost, is_open,
-    is_own_pipe, may_be_open, may_wait_for_jobs, open_request, peer_of, takes_orders_by_pipe,
+    asked_own, awaits_completions, is_deadlocked, is_descendant, is_from_outside, is_job_pool,
+    is_lost, is_open, is_own_pipe, may_be_open, may_wait_for_jobs, open_request, peer_of,
+    takes_orders_by_pipe,
 };
 use hangdog_graph::{Evidence, Mark, Source, Strength, Wait, WaitKind};
 use hangdog_timeline::State;
@@ -100,7 +101,8 @@ pub(crate) fn owed(evidence: &Evidence<'_>, wait: &Wait, often: bool) -> f64 {
                 },
                 (ObjectKind::Pipe, _)
                     if !wait.writes(evidence)
-                        && (takes_orders_by_pipe(evidence, wait)
+                        && (is_job_pool(evidence, object)
+                            || takes_orders_by_pipe(evidence, wait)
                             || is_from_outside(evidence, wait)) =>
                 {
                     IDLE

@@ -180,7 +180,8 @@ fn waits(facts: &Facts<'_, '_>) -> Option<String> {
 }
 
 /// Whether the victim was no idle thread, though nothing shows that it asked: it was stopped, part of a
-/// circle, or waited for a process that its own had started.
+/// circle, or waited for a process that its own had started, or for another that could not go on, or
+/// computed.
 fn surely_waited(facts: &Facts<'_, '_>) -> bool {
     let process = |thread| facts.evidence.threads.thread(thread).upid;
     let (own, other) = (process(facts.victim), process(facts.culprit));
@@ -188,7 +189,12 @@ fn surely_waited(facts: &Facts<'_, '_>) -> bool {
         .is_some_and(|wait| wait.kind == WaitKind::Stopped);
     facts.class == Class::Circular
         || is_stopped
-        || own != other && is_descendant(facts.evidence, other, own)
+        || own != other
+            && (is_descendant(facts.evidence, other, own)
+                || matches!(
+                    facts.kind,
+                    BlameKind::Stopped | BlameKind::Run | BlameKind::Runnable
+                ))
 }
 
 /// The name of the culprit's process.
@@ -271,7 +277,10 @@ fn reason(facts: &Facts<'_, '_>) -> String {
         }
         BlameKind::Message => format!("waited for a message from outside the trace{within}"),
         BlameKind::Disk => format!("waited for the disk{within}"),
-        BlameKind::Network => format!("waited for the network{within}"),
+        BlameKind::Network => match remote(facts) {
+            Some(remote) => format!("waited for {remote} over the network{within}"),
+            None => format!("waited for the network{within}"),
+        },
         BlameKind::Timer => match facts.wait.map(|wait| wait.kind) {
             Some(WaitKind::Sleep) => format!("slept{within}"),
             Some(WaitKind::Timer) => format!("waited for a timer{within}"),
@@ -286,6 +295,13 @@ fn reason(facts: &Facts<'_, '_>) -> String {
         BlameKind::Paging => format!("waited for a page-in{within}"),
         BlameKind::Unknown => "had no recorded events".to_owned(),
     }
+}
+
+/// The address that the culprit's wait is for.
+fn remote<'f>(facts: &'f Facts<'_, '_>) -> Option<&'f str> {
+    let object = facts.wait?.object(facts.evidence);
+    let (_, remote) = facts.evidence.sockets.addresses(object)?;
+    (!remote.is_empty()).then_some(remote)
 }
 
 fn opens_fifo(facts: &Facts<'_, '_>, wait: &Wait) -> bool {

@@ -20,6 +20,7 @@ use hangdog_graph::owed::asked_again;
 use hangdog_graph::{Edge, EdgeKind, Evidence, Source, Strength, Wait, WaitKind};
 use hangdog_timeline::{Cause, Interval, State};
 use hangdog_trace::ids::Utid;
+use hangdog_trace::sockets::Role;
 use hangdog_trace::words::{Context, Left};
 use std::collections::HashMap;
 use std::ops::Range;
@@ -324,6 +325,7 @@ impl<'a, 'e> Walk<'a, 'e> {
                 return self.follow(next, &blocked, (step, waiting, belief));
             };
             if to - from >= self.finest
+                && !self.is_guessed(at, &waiting, &edge)
                 && circle::cannot_act(self.evidence, &edge, to)
                 && !circle::asked_for_nothing(self.evidence, &waiting, next)
                 && !circle::is_anybody_home(self.evidence, &self.waits_from(at, &waiting))
@@ -340,7 +342,11 @@ impl<'a, 'e> Walk<'a, 'e> {
         };
         let thread = match kind {
             // One that waits to be asked waits on behalf of who asks.
-            BlameKind::Network if self.way.len() > 1 && is_home(self.evidence, &waiting.wait) => {
+            BlameKind::Network
+                if self.way.len() > 1
+                    && is_home(self.evidence, &waiting.wait)
+                    && !asks(self.evidence, &waiting.wait) =>
+            {
                 self.way[self.way.len() - 2]
             }
             BlameKind::Disk | BlameKind::Paging | BlameKind::Network | BlameKind::Timer => {
@@ -549,14 +555,26 @@ impl<'a, 'e> Walk<'a, 'e> {
         beliefs.iter().position(meant).map(Some)
     }
 
-    /// The waits of those on the way from `at` on, and the last.
-    fn waits_from(&self, at: usize, last: &Waiting) -> Vec<Wait> {
+    /// Whether one of those on the way from `at` on, or the last, waits for the next as far as is guessed
+    /// alone.
+    fn is_guessed(&self, at: usize, last: &Waiting, edge: &Edge) -> bool {
+        circle::is_guess(self.evidence, last, edge)
+            || (self.reached_from(at))
+                .any(|(waiting, edge)| circle::is_guess(self.evidence, waiting, edge))
+    }
+
+    /// By what each of those on the way from `at` on was reached, the last first.
+    fn reached_from(&self, at: usize) -> impl Iterator<Item = &(Waiting, Edge)> {
         // Each step on the way was reached by the wait of the one before.
         let steps = std::iter::successors(Some(self.step), |&step| self.blame.steps[step].above);
-        let above = steps
+        steps
             .take(self.way.len() - 1 - at)
-            .filter_map(|step| self.blame.steps[step].reached.as_ref());
-        above
+            .filter_map(|step| self.blame.steps[step].reached.as_ref())
+    }
+
+    /// The waits of those on the way from `at` on, and the last.
+    fn waits_from(&self, at: usize, last: &Waiting) -> Vec<Wait> {
+        (self.reached_from(at))
             .map(|(waiting, _)| waiting.wait)
             .chain([last.wait])
             .collect()
@@ -576,6 +594,11 @@ impl<'a, 'e> Walk<'a, 'e> {
             false => thread,
         }
     }
+}
+
+/// Whether a wait is for a connection that the waiter itself made.
+fn asks(evidence: &Evidence<'_>, wait: &Wait) -> bool {
+    evidence.sockets.role(wait.object(evidence)) == Some(Role::Client)
 }
 
 /// Who made a thread, if the trace shows it.

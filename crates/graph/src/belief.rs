@@ -65,6 +65,11 @@ pub fn beliefs(
     };
     let was_dead = |other: Utid| evidence.timeline.life(other).end <= middle;
     let is_candidate = |other: Utid| Some(other) != woken_by && !dependent.contains(&other);
+    // The threads of a language's scheduler hand each other whatever there is to run: which of them woke
+    // which says nothing of what is waited for.
+    let process = |thread: Utid| evidence.threads.thread(thread).upid;
+    let is_mate =
+        |other: Utid| wait.kind == WaitKind::Idle && process(other) == process(wait.thread);
     // Who was dead for most of it did not keep it up, unless it is the one who always came: then it is
     // missed.
     if let Some((other, ended)) = missing(evidence, wait, &history)
@@ -73,7 +78,7 @@ pub fn beliefs(
         all.push((ended.brought_on as f64, gone(evidence, other, ended.times)));
     }
     for (&other, ended) in &history.by_thread {
-        if was_dead(other) || !is_candidate(other) {
+        if was_dead(other) || !is_candidate(other) || is_mate(other) {
             continue;
         }
         let last = if history.last == Some(other) {

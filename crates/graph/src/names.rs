@@ -93,6 +93,8 @@ pub const IDLE: &[&str] = &[
     "runtime.stopm",
     "runtime.stoplockedm",
     "runtime.sysmon",
+    // Erlang's, of processes.
+    "erts_schedule",
     "java.util.concurrent.ThreadPoolExecutor.getTask",
     "java.util.concurrent.ForkJoinPool.awaitWork",
     "java.lang.ref.Reference.waitForReferencePendingList",

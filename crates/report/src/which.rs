@@ -4,7 +4,7 @@ use crate::case::Recording;
 use crate::format;
 use crate::select::{self, Bounds, NothingFound, Window};
 use anyhow::{Result, bail};
-use hangdog_diagnose::problem::Scope;
+use hangdog_diagnose::problem::{Scope, Severity};
 use hangdog_diagnose::verdict::{Class, Verdict};
 use hangdog_diagnose::{Problem, problem, whole};
 use hangdog_graph::Evidence;
@@ -173,8 +173,8 @@ fn is_convincing(verdict: &Verdict) -> bool {
 }
 
 /// Of the `problems` that score nearly as high as the worst and last nearly as long, whose `verdict` does not convince, the
-/// first with a verdict that does: its index, and that verdict. None if the worst's convinces, or no
-/// other's.
+/// first with a verdict that does: its index, and that verdict. None if the worst's convinces, or was
+/// surely felt, or no other's does. That many programs share the CPUs explains nothing of it.
 pub fn more_convincing(
     verdict: &Verdict,
     problems: &[Problem],
@@ -184,6 +184,9 @@ pub fn more_convincing(
         return None;
     }
     let worst = problems.first()?;
+    if worst.severity() == Severity::High {
+        return None;
+    }
     let least = worst.score * COMPARABLE;
     let shortest = worst.duration() as f64 * AS_LONG;
     let others = problems.iter().enumerate().skip(1).take(ALTERNATIVES);
@@ -191,7 +194,7 @@ pub fn more_convincing(
         .take_while(|(_, problem)| problem.score >= least)
         .filter(|(_, problem)| problem.duration() as f64 >= shortest)
         .map(|(at, problem)| (at, explain(problem)))
-        .find(|(_, verdict)| is_convincing(verdict))
+        .find(|(_, verdict)| is_convincing(verdict) && verdict.root.class != Class::Starved)
         // What the worst names as its root speaks for the worst.
         .filter(|(_, other)| other.root.who.tid != verdict.root.who.tid)
 }

@@ -227,13 +227,14 @@ impl SocketTable {
         }
     }
 
-    /// Whether the other end of an internet connection is not on this machine, as far as is seen.
+    /// Whether the other end of an internet connection is not on this machine, as far as is seen, or
+    /// not there: nobody listens at the address, though it is seen who listens.
     pub fn is_elsewhere(&self, object: Object) -> bool {
         let (_, remote) = self.addresses(object).unwrap_or_default();
+        let is_here = remote.starts_with("127.") || remote.starts_with("[::1]");
         object.kind() == ObjectKind::Inet
             && !remote.is_empty()
-            && !remote.starts_with("127.")
-            && !remote.starts_with("[::1]")
+            && !(is_here && self.listeners.is_empty())
             && self.peer(object).is_none()
             && self.at(remote).next().is_none()
     }

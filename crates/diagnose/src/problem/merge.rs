@@ -59,6 +59,9 @@ const OWN_WORK: f64 = 0.2;
 /// The same where what it started only lets time pass.
 const OWN_SLEEP: f64 = 0.05;
 
+/// The same where programs of one kind take turns by a file's lock, and the one that has it goes on.
+const TURNS: f64 = 0.1;
+
 /// The problems that are left of `problems`, which are sorted, the worst first.
 pub(super) fn merge(
     evidence: &Evidence<'_>,
@@ -139,6 +142,10 @@ impl Chained {
             };
             problem.felt *= left;
             problem.score *= left;
+        }
+        if !is_awaited && takes_turns(evidence, &problem, &links) {
+            problem.felt *= TURNS;
+            problem.score *= TURNS;
         }
         Chained {
             problem,
@@ -345,6 +352,24 @@ fn is_own_work(evidence: &Evidence<'_>, problem: &Problem, links: &[Link]) -> bo
         && is_family(evidence, last.thread, problem.thread)
         && main_wait(evidence, last.thread, last.window.clone())
             .is_none_or(|waiting| is_as_wished(evidence, &waiting.wait))
+}
+
+/// Whether a program waits for a file's lock that another run of the same program has, and what that does
+/// comes down to a computation: two builds in one directory take turns by design.
+fn takes_turns(evidence: &Evidence<'_>, problem: &Problem, links: &[Link]) -> bool {
+    let name = |thread: Utid| &evidence.threads.process_of(thread).name;
+    let (Some(first), Some(last)) = (links.first(), links.last()) else {
+        return false;
+    };
+    let for_file = |wait: &Wait| {
+        wait.kind == WaitKind::Lock && wait.object(evidence).kind() == ObjectKind::File
+    };
+    let goes_on = |wait: &Wait| wait.kind != WaitKind::Sleep && is_as_wished(evidence, wait);
+    name(first.thread) == name(problem.thread)
+        && main_wait(evidence, problem.thread, problem.window.clone())
+            .is_some_and(|waiting| for_file(&waiting.wait))
+        && main_wait(evidence, last.thread, last.window.clone())
+            .is_none_or(|waiting| goes_on(&waiting.wait))
 }
 
 /// Whether a program only waits for the end of one that it started and that sleeps.

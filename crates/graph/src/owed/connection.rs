@@ -40,7 +40,7 @@ pub(super) fn peer(evidence: &Evidence<'_>, wait: &Wait, object: Object) -> Opti
     let Some(process) = process else {
         let asks = sockets.is_elsewhere(object) && sockets.role(object) == Some(Role::Client);
         let (_, remote) = sockets.addresses(object).filter(|_| asks)?;
-        let reason = format!("it asked {remote}, which is not on this machine");
+        let reason = format!("it asked {remote}, where no program of this machine answers");
         let source = Source::Network;
         return Some(Edge::new(
             EdgeKind::Network,

@@ -36,7 +36,7 @@ use connection::{asked_process, only_client, peer};
 pub use connection::{is_lost, is_open, may_be_open, open_request};
 use pipe::other_end;
 pub(crate) use pipe::relative;
-pub use pipe::{is_from_outside, is_own_pipe, takes_orders_by_pipe};
+pub use pipe::{is_from_outside, is_job_pool, is_own_pipe, takes_orders_by_pipe};
 pub(crate) use who::stopped_thread;
 pub use who::{ancestors, awaits_completions, is_deadlocked, is_descendant, peer_of};
 use who::{is_home, is_machine, is_there, thread_of, wait_at};
@@ -197,22 +197,23 @@ pub(crate) fn likely_holder(evidence: &Evidence<'_>, wait: &Wait) -> Option<Edge
     Some(amid_edge(holder, reason))
 }
 
-/// What the first thread of a program may wait for by a condition: another that is in the middle of
+/// What the first thread of a program, or a worker that has a task, may wait for by a condition: another that is in the middle of
 /// work, or that waits for a lock; where there is none, a child of its process that is in the
-/// middle of work.
+/// middle of work. A thread of a language's scheduler waits for whatever its process does.
 pub(crate) fn amid_something(evidence: &Evidence<'_>, wait: &Wait) -> Option<Edge> {
+    if wait.kind == WaitKind::Idle {
+        let other = other_thread(evidence, wait, false)?;
+        return Some(amid_thread(evidence, other));
+    }
     let awaits_other = wait.kind == WaitKind::Condition
         && wait.holder.is_none()
-        && evidence.stands_for_program(wait.thread);
+        && (evidence.stands_for_program(wait.thread)
+            || evidence.shows(wait.user_stack(evidence), Mark::Handles));
     if !awaits_other {
         return None;
     }
     if let Some(other) = other_thread(evidence, wait, true) {
-        let reason = format!(
-            "of the other threads of its process, {} is in the middle of work",
-            evidence.name(other)
-        );
-        return Some(amid_edge(other, reason));
+        return Some(amid_thread(evidence, other));
     }
     let child = amid_child(evidence, wait)?;
     let reason = format!(
@@ -220,6 +221,14 @@ pub(crate) fn amid_something(evidence: &Evidence<'_>, wait: &Wait) -> Option<Edg
         evidence.name(child)
     );
     Some(amid_edge(child, reason))
+}
+
+fn amid_thread(evidence: &Evidence<'_>, other: Utid) -> Edge {
+    let reason = format!(
+        "of the other threads of its process, {} is in the middle of work",
+        evidence.name(other)
+    );
+    amid_edge(other, reason)
 }
 
 /// The child started last of those that are in the middle of work and do not wait for their parent.

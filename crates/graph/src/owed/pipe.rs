@@ -1,12 +1,14 @@
 //! Who has the other end of a pipe.
 
 use hangdog_trace::Process;
-use hangdog_trace::ids::{NONE, Upid};
+use hangdog_trace::ids::{NONE, Upid, Utid};
 use hangdog_trace::object::{Object, ObjectKind};
 use hangdog_trace::sockets::Holder;
 
 use super::owes;
-use super::who::{ancestors, is_descendant, main_life, stopped_thread, thread_of};
+use super::who::{
+    ancestors, is_descendant, is_there, main_life, stopped_thread, thread_of, wait_at,
+};
 use crate::edge::{Edge, Strength};
 use crate::evidence::Evidence;
 use crate::wait::{Wait, WaitKind};
@@ -15,6 +17,9 @@ use crate::wait::{Wait, WaitKind};
 pub(super) fn other_end(evidence: &Evidence<'_>, wait: &Wait, pipe: Object) -> Option<Edge> {
     let writes = wait.writes(evidence);
     let own = evidence.threads.thread(wait.thread).upid;
+    if !writes && is_job_pool(evidence, pipe) {
+        return at_work(evidence, wait, pipe);
+    }
     let mut others: Vec<Upid> = Vec::new();
     for holder in evidence.sockets.holders(pipe) {
         let is_other_end = if writes { holder.reads } else { holder.writes };
@@ -51,6 +56,38 @@ pub(super) fn other_end(evidence: &Evidence<'_>, wait: &Wait, pipe: Object) -> O
         ),
     };
     Some(owes(thread, strength, reason))
+}
+
+/// Whether a pipe holds tokens for jobs, as that of make's and cargo's job server: several processes have
+/// it open for both reading and writing. Whoever reads there waits for any of them to be done with a job.
+pub fn is_job_pool(evidence: &Evidence<'_>, pipe: Object) -> bool {
+    let mut pools = evidence.sockets.holders(pipe).iter();
+    let has_both = |holder: &&Holder| holder.reads && holder.writes;
+    let first = pools.find(has_both).map(|holder| holder.process);
+    first.is_some_and(|first| pools.filter(has_both).any(|other| other.process != first))
+}
+
+/// One of those that share a pool of jobs and is at one: it runs, or wants a CPU.
+fn at_work(evidence: &Evidence<'_>, wait: &Wait, pipe: Object) -> Option<Edge> {
+    let own = evidence.threads.thread(wait.thread).upid;
+    let is_busy = |&thread: &Utid| {
+        is_there(evidence, thread, wait.end) && wait_at(evidence, thread, wait.end).is_none()
+    };
+    let others = evidence.sockets.holders(pipe).iter();
+    let mut threads = (others.filter(|other| other.process != own)).flat_map(|other| {
+        evidence
+            .threads
+            .process(other.process)
+            .threads
+            .iter()
+            .copied()
+    });
+    let thread = threads.find(is_busy)?;
+    let reason = format!(
+        "{} is at one of the jobs that {pipe} limits",
+        evidence.name(thread)
+    );
+    Some(owes(thread, Strength::Weak, reason))
 }
 
 /// Who may have the other end of a pipe that was not seen open: for one who reads, what its process
