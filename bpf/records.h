@@ -297,6 +297,7 @@ enum left {
 	LEFT_DEAD = 5,
 	LEFT_IDLE = 6,
 	LEFT_THROTTLED = 7,
+	LEFT_ON_CPU = 255, // of a pass over all threads: it is on a CPU
 };
 
 enum interrupt_kind {

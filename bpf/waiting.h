@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 // Threads that are off the CPU already when somebody looks: one pass over all, which stops none of
 // them. Each gets the record that its switch would have left, had it been seen, and the registers
-// from which user space walks its stack.
+// from which user space walks its stack. Of those that are on a CPU it is said that they are.
 #pragma once
 
 #include <bpf/bpf_tracing.h>
@@ -23,11 +23,18 @@ int look_at_waiting(struct bpf_iter__task *ctx)
 	u32 state;
 	u8 left;
 
-	if (!task || task->flags & PF_KTHREAD || task->on_cpu || !task->mm)
+	if (!task || task->flags & PF_KTHREAD || !task->mm)
 		return 0;
 	state = task->__state;
 	if (state & TASK_EXIT_OR_DEAD)
 		return 0;
+	if (task->on_cpu) {
+		__builtin_memset(waiting, 0, sizeof(*waiting));
+		waiting->tid = task->pid;
+		waiting->pid = task->tgid;
+		waiting->left = LEFT_ON_CPU;
+		goto tell;
+	}
 	blocks = state != 0;
 	regs = (struct pt_regs *)bpf_task_pt_regs(task);
 	if (blocks)
@@ -47,9 +54,6 @@ int look_at_waiting(struct bpf_iter__task *ctx)
 	waiting->sp = REGS_SP(regs);
 	waiting->fp = REGS_FRAME_POINTER(regs);
 	waiting->link = call.number == CALL_VFORK ? REGS_ARG0(regs) : 0;
-#if defined(__TARGET_ARCH_x86)
-	waiting->thread_pointer = task->thread.fsbase;
-#endif
 	waiting->kernel_count = 0;
 	if (blocks && take_stacks && (left == LEFT_UNINTERRUPTIBLE || !tells_the_wait(&call))) {
 		long bytes = bpf_get_task_stack(task, waiting->kernel, sizeof(waiting->kernel), 0);
@@ -57,6 +61,10 @@ int look_at_waiting(struct bpf_iter__task *ctx)
 		if (bytes > 0)
 			waiting->kernel_count = (u32)bytes / sizeof(u64);
 	}
+tell:
+#if defined(__TARGET_ARCH_x86)
+	waiting->thread_pointer = task->thread.fsbase;
+#endif
 	bpf_seq_write(ctx->meta->seq, waiting, sizeof(*waiting));
 	return 0;
 }

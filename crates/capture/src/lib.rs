@@ -36,6 +36,7 @@ mod python;
 pub mod record;
 mod records;
 mod ring;
+mod running;
 mod save;
 mod session;
 mod sockets;

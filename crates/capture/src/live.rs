@@ -1,7 +1,8 @@
 //! The chains of waits at one moment, without a recording.
 //!
-//! Nothing is attached: two passes tell who is off its CPU and what is open (`bpf/waiting.h`,
-//! `bpf/descriptors.h`), and stop nobody. What they find becomes a trace like any other. Most of
+//! Two passes tell who is off its CPU and what is open (`bpf/waiting.h`, `bpf/descriptors.h`), and
+//! the sampling clock what runs meanwhile ([`running`]); nothing else is attached, and nobody is
+//! stopped. What they find becomes a trace like any other. Most of
 //! the time goes into the unwind tables of files: those of the process that is asked about come
 //! first, then those of whoever it has to do with, the nearest first, as long as
 //! there is time.
@@ -21,6 +22,7 @@ use crate::privileges;
 use crate::procfs;
 use crate::record::{describe, unread_files};
 use crate::records::{Definition, What};
+use crate::running;
 use crate::save::finish;
 use crate::session::{Options, Session};
 use crate::system::monotonic_ns;
@@ -47,15 +49,28 @@ pub fn look(options: &Options, process: &str, output: &Path) -> Result<()> {
     let _ = helper::start();
     let writer = TraceWriter::create_for(output, begin, asked_by())?;
     let mut session = Session::for_a_look(options)?;
+    let mut cursor = session.rings.oldest();
     let start = monotonic_ns();
-    let found = session.look_around();
+    let mut found = session.look_around();
     let population = procfs::population();
     session.adopt(&population, PATIENCE);
+    let running = std::mem::take(&mut found.running);
     let mut pending = Pending {
         events: session.take_in(found),
         ..Pending::default()
     };
+    let mut sampled = Vec::new();
+    session.rings.read(&mut cursor, &mut sampled);
+    session.detach();
     session.collect_definitions(&mut pending.definitions)?;
+    let stacks = running::settle(
+        (start, NOMINAL),
+        &running,
+        &sampled,
+        &mut pending.events,
+        &mut pending.definitions,
+    );
+    session.read_python_of_running(&mut pending.definitions, &stacks);
     let mut world = World::new(start, &population);
     let threads = Threads::new(&world.tables.lifecycle);
     let found = threads.find(&format!("{process}/"));

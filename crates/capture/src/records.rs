@@ -110,7 +110,7 @@ impl What {
 
 /// A stack whose rules were not loaded: the frames so far, innermost first, the last of them with
 /// its registers, and what lay on the stack from `sp` on.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct StackCopy {
     pub id: u32,
     pub pid: u32,

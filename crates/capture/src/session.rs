@@ -1,5 +1,6 @@
 //! The loaded programs: which hooks there are, what they write to, and how they are taken away.
 
+use std::collections::HashMap;
 use std::io::Read;
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, AsRawFd, IntoRawFd};
@@ -20,12 +21,12 @@ use crate::error::{Error, Result};
 use crate::event::Event;
 use crate::perf::{MAPPINGS, MappingEvents, sampling_clock};
 use crate::population::Population;
-use crate::python::chain::Runtime;
+use crate::python::chain::{Numbers, Runtime};
 use crate::records::{CpuState, Definition, What};
 use crate::ring::{Block, Rings};
 use crate::system::monotonic_ns;
 use crate::unwind::{Arrays, Unwinder};
-use crate::waiting::{Found, Stacks, parse_descriptors};
+use crate::waiting::{Found, Running, Stacks, parse_descriptors, read_python_of_running};
 
 /// What libbpf-cargo generates from `bpf/`.
 #[allow(
@@ -464,6 +465,29 @@ impl Session {
         }
         self.define(found.definitions);
         found.events
+    }
+
+    /// Reads the Python functions of running threads, for the last copies of their stacks among the
+    /// `definitions` (`waiting.rs`).
+    pub(crate) fn read_python_of_running(
+        &mut self,
+        definitions: &mut Vec<Definition>,
+        running_by_stack: &HashMap<u32, Running>,
+    ) {
+        let mut stacks = StackNumbers::of(self);
+        let mut numbers: HashMap<u32, Numbers> = HashMap::new();
+        let mut functions = Vec::new();
+        for definition in definitions.iter_mut() {
+            let ts = definition.ts;
+            if let What::StackCopy(copy) = &mut definition.what
+                && let Some(&running) = running_by_stack.get(&copy.id)
+            {
+                let numbers = numbers.entry(running.pid).or_default();
+                let copy = (ts, copy);
+                functions.extend(read_python_of_running(&mut stacks, running, copy, numbers));
+            }
+        }
+        definitions.append(&mut functions);
     }
 
     /// What lies in the pipes and sockets that processes have open now: it comes with the next

@@ -28,6 +28,8 @@ use crate::sysv;
 use hangdog_symbols::memory::{Memory, ProcessMemory, copy_from};
 
 const KERNEL_FRAMES: usize = 64;
+/// As `bpf/records.h` has it.
+const ON_CPU: u8 = 255;
 /// So much of a stack is copied: twice what most programs ever have there.
 const STACK_BYTES: usize = 64 << 10;
 /// Memory is read in pieces of this size, of which the last may not be there.
@@ -133,6 +135,18 @@ pub(crate) struct Found {
     pub definitions: Vec<Definition>,
     /// Whose stacks were copied.
     copied: Vec<Copied>,
+    /// Who was on a CPU, or wanted one.
+    pub running: Vec<Running>,
+}
+
+/// A thread that does not wait.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Running {
+    pub tid: u32,
+    pub pid: u32,
+    /// It was on a CPU.
+    pub on_cpu: bool,
+    pub thread_pointer: u64,
 }
 
 /// A thread whose stack was copied.
@@ -167,6 +181,18 @@ impl Found {
             // SAFETY: the record has the size of `RawWaiting`, which holds plain numbers; it is read
             // wherever it lies.
             let raw: RawWaiting = unsafe { record.as_ptr().cast::<RawWaiting>().read_unaligned() };
+            let on_cpu = raw.left == ON_CPU;
+            if on_cpu || Left::from(raw.left) == Left::Preempted {
+                found.running.push(Running {
+                    tid: raw.tid,
+                    pid: raw.pid,
+                    on_cpu,
+                    thread_pointer: raw.thread_pointer,
+                });
+            }
+            if on_cpu {
+                continue;
+            }
             let (mut user_stack, mut kernel_stack) = (0, 0);
             if let Some(stacks) = &mut stacks {
                 user_stack = found.user_stack(&raw, stacks);
@@ -288,6 +314,34 @@ impl Found {
         });
         id
     }
+}
+
+/// Reads the Python functions that `running` is in now, for a copy of its stack from a moment ago: what
+/// is at the root of the stack stays there.
+pub(crate) fn read_python_of_running(
+    stacks: &mut impl Stacks,
+    running: Running,
+    (ts, copy): (u64, &mut StackCopy),
+    numbers: &mut Numbers,
+) -> Vec<Definition> {
+    let Some(runtime) = stacks.python(running.pid) else {
+        return Vec::new();
+    };
+    let mut functions = Vec::new();
+    let memory = ProcessMemory(running.pid);
+    let pid = running.pid;
+    let number = |function| {
+        let number = stacks.next_function();
+        let what = What::Function {
+            number,
+            pid,
+            function,
+        };
+        functions.push(Definition { ts, what });
+        number
+    };
+    copy.python = chain::read(&memory, runtime, running.thread_pointer, numbers, number);
+    functions
 }
 
 /// Whether a thread is off its CPU with its stack pointer at `sp`.

@@ -19,6 +19,8 @@ use std::collections::HashSet;
 use std::io;
 use std::path::Path;
 
+/// Samples a second of what runs meanwhile.
+const SAMPLE_HZ: u32 = 250;
 /// Memory for unwind tables, bytes.
 const UNWIND_MEMORY: u64 = 64 << 20;
 
@@ -38,7 +40,7 @@ fn tell(trace: &Path, kept: Option<&Path>, process: &str, json: bool) -> Result<
         memory: 0,
         stacks: true,
         unwind_memory: UNWIND_MEMORY,
-        sample_hz: 0,
+        sample_hz: SAMPLE_HZ,
         transfers: false,
         yardstick: None,
     };
