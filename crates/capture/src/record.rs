@@ -6,13 +6,14 @@ use std::time::{Duration, Instant};
 
 use hangdog_symbols::{Namer, helper, unread};
 use hangdog_trace::TraceWriter;
-use hangdog_trace::meta::{Clock, Meta, Mode, RecordingState, Unread};
+use hangdog_trace::meta::{Clock, Marking, Meta, Mode, RecordingState, Unread};
 use hangdog_trace::tables::Loss;
 use hangdog_trace::words::LossKind;
 
 use crate::clock;
 use crate::command::Command;
 use crate::error::{Error, Result};
+use crate::marks::Marks;
 use crate::owner::asked_by;
 use crate::pace::Guard;
 use crate::privileges::{self, Recorder};
@@ -80,6 +81,10 @@ const PERIOD: Duration = Duration::from_millis(20);
 const LATEST: Duration = Duration::from_secs(1);
 /// How often rows are handed to the disk: what a killed recording may lose.
 const PART: Duration = Duration::from_secs(1);
+/// Marks are handed over sooner where there are so many.
+const PART_MARKS: usize = 1 << 20;
+/// So many wait for the disk; more are lost.
+const MOST_MARKS: usize = 1 << 22;
 /// A record may be this late: its writer was interrupted between clock and commit.
 const LATENESS_NS: u64 = 2_000_000;
 /// How long a recording waits for the unwind tables of what runs before it starts its command.
@@ -117,6 +122,14 @@ pub(crate) fn describe(session: &Session, options: &Options, start: u64, mode: M
     }
 }
 
+/// What came of the marks of programs, with those that turned out to be no thread's.
+pub(crate) fn marking(figures: Marking, world: &World) -> Marking {
+    Marking {
+        lost: figures.lost.saturating_add(world.strange_marks),
+        ..figures
+    }
+}
+
 /// The files of which names or unwind rules are missing because they could not be read.
 pub(crate) fn unread_files() -> Vec<Unread> {
     let files = unread().into_iter().map(|unread| Unread {
@@ -134,6 +147,7 @@ pub(crate) struct Losses {
     definitions: Vec<u64>,
     transfers: Vec<u64>,
     handoffs: Vec<u64>,
+    marks: u64,
     mappings: u64,
     skipped: u64,
     pub total: u64,
@@ -150,7 +164,11 @@ impl Losses {
     ) {
         if count > 0 {
             // What is beyond the limit is left out on purpose.
-            if !matches!(kind, LossKind::Transfers | LossKind::Handoffs) {
+            let is_meant = matches!(
+                kind,
+                LossKind::Transfers | LossKind::Handoffs | LossKind::OverwrittenMarks
+            );
+            if !is_meant {
                 self.total += count;
             }
             world.tables.losses.push(Loss {
@@ -160,6 +178,13 @@ impl Losses {
                 count,
             });
         }
+    }
+
+    /// Notes the marks that were lost since the last time.
+    pub(crate) fn look_at_marks(&mut self, figures: Marking, world: &mut World, ts: u64) {
+        let lost = marking(figures, world).lost;
+        let new = lost.saturating_sub(std::mem::replace(&mut self.marks, lost));
+        self.note(world, ts, u16::MAX, LossKind::Marks, new);
     }
 
     /// Compares the counters of the session with what was noted before.
@@ -269,6 +294,9 @@ struct Recording<'a> {
     world: World,
     pending: Pending,
     cursor: crate::ring::Cursor,
+    marks: Marks,
+    /// How many names of marks have rows.
+    mark_names: usize,
     losses: Losses,
     meta: Meta,
     guard: Guard,
@@ -294,6 +322,8 @@ impl<'a> Recording<'a> {
         let population = procfs::population();
         session.adopt(&population, TABLES_PATIENCE);
         let world = World::new(start, &population);
+        let mut marks = Marks::new(start);
+        marks.adopt(population.processes.keys());
         let mut meta = describe(&session, &request.options, start, Mode::Record);
         meta.command = request
             .command
@@ -320,6 +350,8 @@ impl<'a> Recording<'a> {
             world,
             pending,
             cursor,
+            marks,
+            mark_names: 0,
             losses: Losses::default(),
             meta,
             saver: Saver::new(writer, guard.handle()),
@@ -350,10 +382,12 @@ impl<'a> Recording<'a> {
             let took = std::mem::replace(&mut round, Instant::now()).elapsed();
             let room = took.div_f64(filled.max(1e-6) * 4.0);
             pace.again_within(room.clamp(PERIOD, LATEST));
-            if part.elapsed() >= PART {
+            if part.elapsed() >= PART || self.world.tables.marks.len() >= PART_MARKS {
                 part = Instant::now();
-                self.losses
-                    .look(&self.session, &mut self.world, now - self.start);
+                let ts = now - self.start;
+                self.losses.look(&self.session, &mut self.world, ts);
+                let figures = self.marks.figures();
+                self.losses.look_at_marks(figures, &mut self.world, ts);
                 failed = !self.saver.offer(&mut self.world.tables);
             }
             progress(Progress::Recording {
@@ -397,10 +431,16 @@ impl<'a> Recording<'a> {
             .rings
             .read(&mut self.cursor, &mut self.pending.events);
         self.events += (self.pending.events.len() - before) as u64;
+        let filled_by_marks = self.read_marks();
         // After the events: whatever they refer to was defined before they were written.
         let filled_too = self
             .session
             .drain_definitions(&mut self.pending.definitions, cutoff == u64::MAX)?;
+        let markers = self.session.take_markers();
+        self.marks.hear(&markers);
+        if cutoff == u64::MAX && !markers.is_empty() {
+            self.read_marks();
+        }
         let cutoff = cutoff.min(self.session.unsettled_since());
         let ts = monotonic_ns() - self.start;
         for (cpu, count) in lost.into_iter().enumerate() {
@@ -408,7 +448,22 @@ impl<'a> Recording<'a> {
                 .note(&mut self.world, ts, cpu as u16, LossKind::Events, count);
         }
         self.world.advance(&mut self.pending, cutoff);
-        Ok(filled.max(filled_too))
+        Ok(filled.max(filled_too).max(filled_by_marks))
+    }
+
+    /// Returns which share of its ring the thread that marks most has filled since the last time.
+    fn read_marks(&mut self) -> f64 {
+        let before = self.pending.marks.len();
+        let filled = self.marks.read(&mut self.pending.marks);
+        if self.world.tables.marks.len() >= MOST_MARKS {
+            let new = self.pending.marks.len() - before;
+            self.pending.marks.truncate(before);
+            self.marks.lose(new as u64);
+        }
+        self.events += (self.pending.marks.len() - before) as u64;
+        let names = &mut self.world.tables.mark_names;
+        self.marks.write_names(&mut self.mark_names, names);
+        filled
     }
 
     fn finish(mut self, progress: &mut impl FnMut(Progress)) -> Result<Outcome> {
@@ -418,6 +473,11 @@ impl<'a> Recording<'a> {
         self.read(u64::MAX)?;
         self.losses
             .look(&self.session, &mut self.world, end - self.start);
+        let figures = self.marks.figures();
+        self.losses
+            .look_at_marks(figures, &mut self.world, end - self.start);
+        self.meta.marks =
+            Some(marking(figures, &self.world)).filter(|it| *it != Marking::default());
         let tables = self.world.into_named(&mut Namer::default(), |done, of| {
             progress(Progress::Naming { done, of });
         });

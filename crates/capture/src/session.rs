@@ -18,6 +18,7 @@ use crate::bounded::BoundedHooks;
 use crate::counters::{self, Counters, KINDS};
 use crate::error::{Error, Result};
 use crate::event::Event;
+use crate::marks;
 use crate::perf::{MAPPINGS, MappingEvents, sampling_clock};
 use crate::population::Population;
 use crate::python::chain::Runtime;
@@ -192,6 +193,8 @@ pub(crate) struct Session {
     defined: Arc<Mutex<Vec<Definition>>>,
     mappings: Vec<MappingEvents>,
     lost_mappings: u64,
+    /// Processes that have said that they mark, for [`take_markers`](Session::take_markers).
+    markers: Vec<u32>,
     transfers: BoundedHooks,
     handoffs: BoundedHooks,
     /// Whether stacks are taken.
@@ -369,6 +372,7 @@ impl Session {
             cpus,
             mappings,
             lost_mappings: 0,
+            markers: Vec::new(),
             transfers: BoundedHooks::transfers(options.transfers),
             handoffs: BoundedHooks::handoffs(),
             stacks: options.stacks,
@@ -548,8 +552,15 @@ impl Session {
 
     /// Takes the definitions that have come since the last time, copies of stacks as they are.
     pub(crate) fn collect_definitions(&mut self, into: &mut Vec<Definition>) -> Result<()> {
+        let from = into.len();
         for mappings in &mut self.mappings {
             self.lost_mappings += mappings.drain(into);
+        }
+        for definition in into.extract_if(from.., is_of_marks) {
+            self.markers.extend(match definition.what {
+                What::Map { pid, .. } => Some(pid),
+                _ => None,
+            });
         }
         self.definitions.consume().map_err(|cause| Error::Bpf {
             doing: "read the definitions ring",
@@ -557,6 +568,11 @@ impl Session {
         })?;
         into.append(&mut self.defined.lock().unwrap_or_else(PoisonError::into_inner));
         Ok(())
+    }
+
+    /// The processes that have said since the last time that they mark, as far as definitions were read.
+    pub(crate) fn take_markers(&mut self) -> Vec<u32> {
+        std::mem::take(&mut self.markers)
     }
 
     /// Walks the copies of stacks in `definitions`, all that has come until `now`: they become
@@ -654,6 +670,11 @@ impl Session {
             })
             .sum()
     }
+}
+
+/// Whether it is the mapping by which a program says that it marks, which is no code.
+fn is_of_marks(definition: &mut Definition) -> bool {
+    matches!(&definition.what, What::Map { mapping, .. } if mapping.path == marks::PATH)
 }
 
 /// The definitions ring, whose content goes to `into` whenever it is consumed.
