@@ -294,6 +294,7 @@ impl Flight {
         let mut session = Session::start(options)?;
         let started = session.begun;
         privileges::give_up(Recorder::Flight)?;
+        session.find_markers()?;
         let found = session.look_around();
         let looked = monotonic_ns();
         let population = procfs::population();
@@ -365,7 +366,7 @@ impl Flight {
             }
         }
         let markers = self.session.take_markers();
-        self.marks.hear(&markers);
+        self.marks.hear(markers);
         let horizon = self.session.rings.horizon();
         self.marks.glance(horizon.unwrap_or(self.started));
         let Some(horizon) = horizon else {

@@ -12,10 +12,12 @@
 //! dropped; nothing in it is an address or a length that is relied on.
 
 mod area;
+mod finder;
 mod ticks;
 
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::fs;
+use std::io;
 
 use hangdog_symbols::maps;
 use hangdog_trace::ids::FIRST_MARK_NAME;
@@ -24,7 +26,9 @@ use hangdog_trace::tables::{MarkName, MarkNames};
 
 use crate::system::monotonic_ns;
 use area::{Area, Raw};
-use ticks::Ticks;
+pub(crate) use finder::Finder;
+use finder::promise;
+pub(crate) use ticks::Ticks;
 
 /// The path of an area's mapping, as the kernel has it.
 pub(crate) const PATH: &str = "/memfd:hangdog-marks (deleted)";
@@ -60,6 +64,25 @@ pub(crate) struct RawMark {
     pub args: [i64; 4],
 }
 
+/// What a process has mapped as if it were an area.
+pub(crate) struct Found {
+    pid: u32,
+    /// Where.
+    place: (u64, u64),
+    area: io::Result<Area>,
+}
+
+/// The areas of a process.
+fn look(pid: u32) -> Vec<Found> {
+    let mappings = maps::of_path(pid, PATH).into_iter();
+    let found = mappings.map(|mapping| Found {
+        pid,
+        place: (mapping.start, mapping.end),
+        area: Area::open(pid, &mapping),
+    });
+    found.collect()
+}
+
 /// An area with what was found out about it.
 struct Source {
     area: Area,
@@ -86,6 +109,8 @@ pub(crate) struct Marks {
     names: HashMap<String, u32>,
     /// Of these names the trace knows.
     told: Vec<String>,
+    /// Empty; its memory is used again.
+    raw: Vec<Raw>,
     renewed: u64,
     glanced: u64,
     figures: Marking,
@@ -101,6 +126,7 @@ impl Marks {
             start,
             names: HashMap::new(),
             told: Vec::new(),
+            raw: Vec::new(),
             renewed: 0,
             glanced: 0,
             figures: Marking::default(),
@@ -110,38 +136,26 @@ impl Marks {
     /// Finds the areas of processes that run already. What they marked before is passed over.
     pub(crate) fn adopt<'a>(&mut self, pids: impl Iterator<Item = &'a u32>) {
         for &pid in pids {
-            self.find(pid, true);
+            self.add(look(pid), true);
         }
         self.renew();
     }
 
-    /// Finds the areas that processes have announced.
-    pub(crate) fn hear(&mut self, pids: &[u32]) {
-        for &pid in pids {
-            if !self.find(pid, false) {
-                self.figures.unread += 1;
-            }
-        }
-        if !pids.is_empty() {
-            self.renew();
-        }
+    /// Takes over what was found of processes that said that they mark, of whom some were `gone`.
+    pub(crate) fn hear(&mut self, (found, gone): (Vec<Found>, u64)) {
+        self.figures.unread += gone;
+        self.add(found, false);
     }
 
-    /// Opens the areas of a process; whether it has any.
-    fn find(&mut self, pid: u32, is_old: bool) -> bool {
-        let mut found = false;
-        for mapping in maps::of_path(pid, PATH) {
-            found = true;
+    fn add(&mut self, found: Vec<Found>, is_old: bool) {
+        for Found { pid, place, area } in found {
             let of_process = self
                 .sources
                 .iter()
                 .filter(|s| s.pid == pid && s.ended.is_none());
-            if self.sources.len() >= MOST_AREAS || of_process.count() >= MOST_OF_PROCESS {
-                self.figures.unread += 1;
-                continue;
-            }
-            let Ok(mut area) = Area::open(pid, &mapping) else {
-                // A part of one that is open, or no area at all.
+            let is_too_many =
+                of_process.count() >= MOST_OF_PROCESS || self.sources.len() >= MOST_AREAS;
+            let Some(mut area) = area.ok().filter(|_| !is_too_many) else {
                 self.figures.unread += 1;
                 continue;
             };
@@ -156,14 +170,13 @@ impl Marks {
             self.sources.push(Source {
                 area,
                 pid,
-                place: (mapping.start, mapping.end),
+                place,
                 ended: None,
                 tids,
                 names: Vec::new(),
                 glances: VecDeque::new(),
             });
         }
-        found
     }
 
     /// Tells programs that they are recorded, and looks which have ended.
@@ -175,11 +188,7 @@ impl Marks {
             if source.ended.is_some() {
                 continue;
             }
-            let until = match source.area.counts_ticks() {
-                true => self.ticks.ticks(now + LEASE_NS),
-                false => now + LEASE_NS,
-            };
-            source.area.record_until(until);
+            promise(&mut source.area, &self.ticks);
             let (start, end) = source.place;
             let place = format!("/proc/{}/map_files/{start:x}-{end:x}", source.pid);
             if fs::symlink_metadata(place).is_err() {
@@ -198,7 +207,7 @@ impl Marks {
             self.ticks.measure();
         }
         let (mut filled, mut allowed) = (0.0f64, MOST_OF_ROUND);
-        let mut raw = Vec::new();
+        let mut raw = std::mem::take(&mut self.raw);
         let mut sources = std::mem::take(&mut self.sources);
         sources.retain_mut(|source| {
             let round = source.area.read(&mut allowed, &mut raw);
@@ -208,7 +217,7 @@ impl Marks {
             let may_write = source.ended.is_none() || round.has_more;
             self.keep(source, may_write && !round.is_damaged)
         });
-        self.sources = sources;
+        (self.sources, self.raw) = (sources, raw);
         // Another one is first next time.
         if !self.sources.is_empty() {
             self.sources.rotate_left(1);

@@ -76,6 +76,10 @@ pub const HUNG: i32 = 124;
 /// How often the rings are read. At 200,000 switches a second on one CPU half a million records
 /// a second arrive there: the default ring holds half a second of that.
 const PERIOD: Duration = Duration::from_millis(20);
+/// Where a thread's marks fill that share of its ring between two rounds, rounds come sooner, and
+/// before all else that runs: rings of marks are small.
+const HURRIED: f64 = 0.05;
+const HURRIED_PERIOD: Duration = Duration::from_millis(5);
 /// How late a round may be at most. It is less where what came since the last one would fill a
 /// quarter of its room sooner.
 const LATEST: Duration = Duration::from_secs(1);
@@ -317,6 +321,7 @@ impl<'a> Recording<'a> {
         privileges::give_up(Recorder::Record {
             command: command.is_some(),
         })?;
+        session.find_markers()?;
         let cursor = session.rings.oldest();
         let found = session.look_around();
         let population = procfs::population();
@@ -370,18 +375,28 @@ impl<'a> Recording<'a> {
         let began = Instant::now();
         let mut part = Instant::now();
         let mut round = Instant::now();
+        let mut period = PERIOD;
         let mut end = self.request.duration.map(|duration| began + duration);
         let mut failed = false;
         let mut terminating = false;
         loop {
-            std::thread::sleep(PERIOD);
+            std::thread::sleep(period);
             // First whether the command has ended, then one more look at what it left.
             let exit_code = self.command.as_mut().and_then(Command::exit_code);
             let now = monotonic_ns();
-            let filled = self.read(now.saturating_sub(LATENESS_NS))?;
+            let (filled, filled_by_marks) = self.read(now.saturating_sub(LATENESS_NS))?;
             let took = std::mem::replace(&mut round, Instant::now()).elapsed();
             let room = took.div_f64(filled.max(1e-6) * 4.0);
-            pace.again_within(room.clamp(PERIOD, LATEST));
+            period = match filled_by_marks {
+                HURRIED.. => {
+                    pace.again_first_within(room.clamp(HURRIED_PERIOD, LATEST));
+                    HURRIED_PERIOD
+                }
+                _ => {
+                    pace.again_within(room.clamp(PERIOD, LATEST));
+                    PERIOD
+                }
+            };
             if part.elapsed() >= PART || self.world.tables.marks.len() >= PART_MARKS {
                 part = Instant::now();
                 let ts = now - self.start;
@@ -423,7 +438,8 @@ impl<'a> Recording<'a> {
     }
 
     /// Returns which share of its room what has come since the last time takes, where it is most.
-    fn read(&mut self, cutoff: u64) -> Result<f64> {
+    /// And which share of its ring the thread has filled that marks most.
+    fn read(&mut self, cutoff: u64) -> Result<(f64, f64)> {
         let before = self.pending.events.len();
         let filled = self.session.rings.filled(&self.cursor);
         let lost = self
@@ -437,8 +453,8 @@ impl<'a> Recording<'a> {
             .session
             .drain_definitions(&mut self.pending.definitions, cutoff == u64::MAX)?;
         let markers = self.session.take_markers();
-        self.marks.hear(&markers);
-        if cutoff == u64::MAX && !markers.is_empty() {
+        self.marks.hear(markers);
+        if cutoff == u64::MAX {
             self.read_marks();
         }
         let cutoff = cutoff.min(self.session.unsettled_since());
@@ -448,7 +464,8 @@ impl<'a> Recording<'a> {
                 .note(&mut self.world, ts, cpu as u16, LossKind::Events, count);
         }
         self.world.advance(&mut self.pending, cutoff);
-        Ok(filled.max(filled_too).max(filled_by_marks))
+        let filled = filled.max(filled_too).max(filled_by_marks);
+        Ok((filled, filled_by_marks))
     }
 
     /// Returns which share of its ring the thread that marks most has filled since the last time.

@@ -18,9 +18,9 @@
 //! 4 MiB in memory that the thread shares with the recorder. docs/MARKS.md describes the memory.
 //! Linux only; elsewhere this crate does not compile.
 
-mod memory;
 #[cfg(feature = "tracing")]
 mod layer;
+mod memory;
 
 #[cfg(feature = "tracing")]
 pub use layer::MarkLayer;
@@ -167,3 +167,8 @@ impl Drop for Region {
 pub fn is_recorded() -> bool {
     memory::is_recorded()
 }
+
+/// The examples of the document.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/MARKS.md")]
+struct Document;

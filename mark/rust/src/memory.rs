@@ -307,7 +307,11 @@ fn write(area: &'static Area, until: u64, kind: u8, code: Code, arguments: &[i64
 fn join(area: &'static Area, own: &Own) -> bool {
     // SAFETY: gettid has no preconditions.
     let tid = unsafe { libc::gettid() } as u32;
-    let free = |ring: &Ring| ring.owner.compare_exchange(0, tid, Acquire, Relaxed).is_ok();
+    let free = |ring: &Ring| {
+        ring.owner
+            .compare_exchange(0, tid, Acquire, Relaxed)
+            .is_ok()
+    };
     let Some(at) = area.ring.iter().position(free) else {
         return false;
     };
@@ -381,13 +385,25 @@ mod tests {
         area.recorded_until.store(u64::MAX, Relaxed);
         let (at, tid) = rings(3);
         let ring = &area.ring[at];
-        assert_eq!((ring.owner.load(Relaxed), ring.begun.load(Relaxed)), (0, ring.done.load(Relaxed)));
+        assert_eq!(
+            (ring.owner.load(Relaxed), ring.begun.load(Relaxed)),
+            (0, ring.done.load(Relaxed))
+        );
         let last = ring.done.load(Relaxed) - 1;
         let record = &area.record[at][last as usize % RECORDS];
         assert_eq!(record.sequence.load(Relaxed), last + 1);
-        assert_eq!((record.tid.load(Relaxed), record.code.load(Relaxed)), (tid, 7));
-        assert_eq!((record.kind.load(Relaxed), record.pairing.load(Relaxed)), (2, 1));
-        let arguments = record.arguments.each_ref().map(|argument| argument.load(Relaxed) as i64);
+        assert_eq!(
+            (record.tid.load(Relaxed), record.code.load(Relaxed)),
+            (tid, 7)
+        );
+        assert_eq!(
+            (record.kind.load(Relaxed), record.pairing.load(Relaxed)),
+            (2, 1)
+        );
+        let arguments = record
+            .arguments
+            .each_ref()
+            .map(|argument| argument.load(Relaxed) as i64);
         assert_eq!(arguments, [2, -1, 0, 0]);
 
         // A recorder that has not said so for long records no more.

@@ -59,6 +59,12 @@ impl Ticks {
 
     /// The points between which a moment lies, or that are next to it.
     fn around(&self, is_before: impl Fn(&Point) -> bool) -> (Point, Point) {
+        // Nearly all that is converted is of the last second.
+        if let [.., before, last] = &self.0[..]
+            && is_before(before)
+        {
+            return (*before, *last);
+        }
         let after = self.0.partition_point(is_before).clamp(1, self.0.len() - 1);
         (self.0[after - 1], self.0[after])
     }
@@ -78,6 +84,12 @@ impl Ticks {
 
 /// Where the line through two points is at `x`, as far as the numbers reach.
 fn line(a: (u64, u64), b: (u64, u64), x: u64) -> u64 {
+    /// So far a float tells every number apart; beyond, slower arithmetic does.
+    const EXACT: u64 = 1 << 50;
+    if x >= a.0 && x - a.0 < EXACT && b.1 - a.1 < EXACT {
+        let slope = (b.1 - a.1) as f64 / (b.0 - a.0) as f64;
+        return a.1.saturating_add(((x - a.0) as f64 * slope) as u64);
+    }
     let (run, rise) = (i128::from(b.0 - a.0), i128::from(b.1 - a.1));
     let from = i128::from(x) - i128::from(a.0);
     let y = i128::from(a.1) + from.saturating_mul(rise) / run;

@@ -1,12 +1,13 @@
 /* Marks points, so many a millisecond on each of some threads, for so many milliseconds; the first
  * argument counts them. In a file stands, thread by thread, how many marks were made, counted after
- * each. With "damage" it then writes into its shared memory what cannot be, and marks on. */
+ * each. With "damage" it writes into its shared memory what cannot be, half way, and marks on. With that
+ * or "wait" its threads stay for a while when they have marked. */
 #include "../../../../../mark/hangdog-mark.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 
-static int each_ms, for_ms, damages;
+static int each_ms, for_ms, damages, waits;
 static volatile uint64_t *counts;
 
 static void until(uint64_t ns)
@@ -29,6 +30,9 @@ static void *work(void *count)
 			hangdog_mark_thread_1.ring->begun = UINT64_C(1) << 60;
 		until(begin + 1000000 * (uint64_t)(ms + 1));
 	}
+	/* Who looks afterwards is to find them there. */
+	if (waits)
+		sleep(damages ? 2 : 120);
 	return 0;
 }
 
@@ -42,7 +46,8 @@ int main(int argc, char **argv)
 	threads = atoi(argv[1]);
 	each_ms = atoi(argv[2]);
 	for_ms = atoi(argv[3]);
-	damages = argc > 5;
+	waits = argc > 5;
+	damages = waits && strcmp(argv[5], "damage") == 0;
 	fd = open(argv[4], O_RDWR | O_CREAT | O_TRUNC, 0600);
 	if (threads > 64 || fd < 0 || ftruncate(fd, 8 * threads) != 0)
 		return 1;
@@ -53,8 +58,5 @@ int main(int argc, char **argv)
 		pthread_create(&made[i], 0, work, (void *)&counts[i]);
 	for (int i = 0; i < threads; i++)
 		pthread_join(made[i], 0);
-	/* Who looks afterwards is to find it there. */
-	if (damages || argc > 5)
-		until(hangdog_mark_now(HANGDOG_MARK_MONOTONIC) + 1500000000);
 	return 0;
 }
