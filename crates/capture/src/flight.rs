@@ -22,17 +22,18 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use hangdog_symbols::{Namer, helper};
-use hangdog_trace::meta::{Mode, RecordingState};
-use hangdog_trace::words::StackEnd;
+use hangdog_trace::meta::{Marking, Mode, RecordingState};
+use hangdog_trace::words::{LossKind, StackEnd};
 use hangdog_trace::{Owner, TraceWriter};
 
 use crate::error::{Error, Result};
 use crate::event::Event;
+use crate::marks::Marks;
 use crate::owner::asked_by;
 use crate::population::Population;
 use crate::privileges::{self, Recorder};
 use crate::procfs;
-use crate::record::{Losses, describe, unread_files};
+use crate::record::{Losses, describe, marking, unread_files};
 use crate::records::{Definition, What};
 use crate::save::finish;
 use crate::session::{Options, Session};
@@ -275,6 +276,7 @@ struct Flight {
     forgotten_at: u64,
     /// Definitions that went missing: said in every snapshot from then on.
     losses: Losses,
+    marks: Marks,
     /// Who waited when it began.
     waiting: Vec<Event>,
     /// What was open then, and when the last snapshot was made.
@@ -292,10 +294,13 @@ impl Flight {
         let mut session = Session::start(options)?;
         let started = session.begun;
         privileges::give_up(Recorder::Flight)?;
+        session.find_markers()?;
         let found = session.look_around();
         let looked = monotonic_ns();
         let population = procfs::population();
         session.adopt(&population, Duration::ZERO);
+        let mut marks = Marks::new(started);
+        marks.adopt(population.processes.keys());
         let waiting = session.take_in(found);
         Ok(Flight {
             options: options.clone(),
@@ -308,6 +313,7 @@ impl Flight {
             sockets: HashMap::new(),
             forgotten_at: 0,
             losses: Losses::default(),
+            marks,
             waiting,
             open: Vec::new(),
             looked,
@@ -359,7 +365,11 @@ impl Flight {
                 what => self.log.push(Definition { ts, what }),
             }
         }
-        let Some(horizon) = self.session.rings.horizon() else {
+        let markers = self.session.take_markers();
+        self.marks.hear(markers);
+        let horizon = self.session.rings.horizon();
+        self.marks.glance(horizon.unwrap_or(self.started));
+        let Some(horizon) = horizon else {
             return Ok(());
         };
         let outlived = self
@@ -461,6 +471,7 @@ impl Flight {
         }
         .unwrap_or(self.started);
         pending.events.retain(|event| event.ts >= start);
+        self.marks.snapshot(start, &mut pending.marks);
 
         let mut meta = describe(&self.session, &self.options, start, Mode::Flight);
         meta.duration_ns = end.saturating_sub(start);
@@ -490,10 +501,25 @@ impl Flight {
         let events = pending.events.len() as u64;
         self.losses
             .look(&self.session, &mut world, end.saturating_sub(start));
+        self.marks.write_names(&mut 0, &mut world.tables.mark_names);
+        let overwritten = self.marks.figures().overwritten;
+        self.losses.note(
+            &mut world,
+            0,
+            u16::MAX,
+            LossKind::OverwrittenMarks,
+            overwritten,
+        );
+        let figures = self.marks.figures();
+        self.losses
+            .look_at_marks(figures, &mut world, end.saturating_sub(start));
         let duration_ns = meta.duration_ns;
         let namer = Arc::clone(&self.namer);
         Ok(move || {
             world.advance(&mut pending, u64::MAX);
+            let strange = world.strange_marks;
+            Losses::default().note(&mut world, 0, u16::MAX, LossKind::Marks, strange);
+            meta.marks = Some(marking(figures, &world)).filter(|it| *it != Marking::default());
             let mut namer = namer.lock().unwrap_or_else(PoisonError::into_inner);
             let tables = world.into_named(&mut namer, |_, _| ());
             drop(namer);

@@ -25,6 +25,7 @@ pub mod flight;
 mod function;
 pub mod live;
 mod machine;
+mod marks;
 mod owner;
 mod pace;
 mod perf;

@@ -148,6 +148,15 @@ impl Pace {
         }
     }
 
+    /// The same, and until then it runs before all others: what it has to take away fills its room soon.
+    pub(crate) fn again_first_within(&self, time: Duration) {
+        self.worker.due.store(within(time), Ordering::Release);
+        let is_over = self.shared.over.load(Ordering::Acquire);
+        if !is_over && !self.worker.hurries.swap(true, Ordering::AcqRel) {
+            hurry(self.worker.tid);
+        }
+    }
+
     fn relax(&self) {
         let is_over = || self.shared.over.load(Ordering::Acquire);
         if is_over() {
@@ -243,8 +252,8 @@ mod tests {
         wait_for(libc::SCHED_OTHER);
     }
 
-    /// A thread runs at idle priority, at a high one when it missed its deadline, at idle priority again
-    /// after its round, and at the usual one at the end.
+    /// A thread runs at idle priority, at a high one when it missed its deadline or has to be first, at
+    /// idle priority again after its round, and at the usual one at the end.
     #[test]
     fn who_is_late_is_hurried() {
         let guard = Guard::start();
@@ -257,6 +266,10 @@ mod tests {
         pace.again_within(Duration::from_millis(1));
         wait_for(libc::SCHED_OTHER);
         pace.again_within(LONG);
+        assert_eq!(policy_of_this_thread(), libc::SCHED_IDLE);
+        pace.again_first_within(Duration::from_secs(60));
+        assert_eq!(policy_of_this_thread(), libc::SCHED_OTHER);
+        pace.again_within(Duration::from_secs(60));
         assert_eq!(policy_of_this_thread(), libc::SCHED_IDLE);
         guard.end();
         assert_eq!(policy_of_this_thread(), libc::SCHED_OTHER);

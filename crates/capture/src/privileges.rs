@@ -12,8 +12,9 @@ use rustix::thread::{
 
 use crate::error::{Error, Result};
 
-/// To look into processes: what they have mapped, and Python's functions in stacks.
-const LOOK: CapabilitySet = CapabilitySet::SYS_PTRACE;
+/// To look into processes: what they have mapped, and Python's functions in stacks; and to open the
+/// memory in which they mark (/proc/PID/map_files).
+const LOOK: CapabilitySet = CapabilitySet::SYS_PTRACE.union(CapabilitySet::CHECKPOINT_RESTORE);
 /// To read the addresses of the kernel's functions (/proc/kallsyms) at the end.
 const KERNEL_NAMES: CapabilitySet = CapabilitySet::SYSLOG;
 /// To write a trace into a user's folder, and to give it to that user.

@@ -6,13 +6,14 @@ use std::time::{Duration, Instant};
 
 use hangdog_symbols::{Namer, helper, unread};
 use hangdog_trace::TraceWriter;
-use hangdog_trace::meta::{Clock, Meta, Mode, RecordingState, Unread};
+use hangdog_trace::meta::{Clock, Marking, Meta, Mode, RecordingState, Unread};
 use hangdog_trace::tables::Loss;
 use hangdog_trace::words::LossKind;
 
 use crate::clock;
 use crate::command::Command;
 use crate::error::{Error, Result};
+use crate::marks::Marks;
 use crate::owner::asked_by;
 use crate::pace::Guard;
 use crate::privileges::{self, Recorder};
@@ -75,11 +76,19 @@ pub const HUNG: i32 = 124;
 /// How often the rings are read. At 200,000 switches a second on one CPU half a million records
 /// a second arrive there: the default ring holds half a second of that.
 const PERIOD: Duration = Duration::from_millis(20);
+/// Where a thread's marks fill that share of its ring between two rounds, rounds come sooner, and
+/// before all else that runs: rings of marks are small.
+const HURRIED: f64 = 0.05;
+const HURRIED_PERIOD: Duration = Duration::from_millis(5);
 /// How late a round may be at most. It is less where what came since the last one would fill a
 /// quarter of its room sooner.
 const LATEST: Duration = Duration::from_secs(1);
 /// How often rows are handed to the disk: what a killed recording may lose.
 const PART: Duration = Duration::from_secs(1);
+/// Marks are handed over sooner where there are so many.
+const PART_MARKS: usize = 1 << 20;
+/// So many wait for the disk; more are lost.
+const MOST_MARKS: usize = 1 << 22;
 /// A record may be this late: its writer was interrupted between clock and commit.
 const LATENESS_NS: u64 = 2_000_000;
 /// How long a recording waits for the unwind tables of what runs before it starts its command.
@@ -117,6 +126,14 @@ pub(crate) fn describe(session: &Session, options: &Options, start: u64, mode: M
     }
 }
 
+/// What came of the marks of programs, with those that turned out to be no thread's.
+pub(crate) fn marking(figures: Marking, world: &World) -> Marking {
+    Marking {
+        lost: figures.lost.saturating_add(world.strange_marks),
+        ..figures
+    }
+}
+
 /// The files of which names or unwind rules are missing because they could not be read.
 pub(crate) fn unread_files() -> Vec<Unread> {
     let files = unread().into_iter().map(|unread| Unread {
@@ -134,6 +151,7 @@ pub(crate) struct Losses {
     definitions: Vec<u64>,
     transfers: Vec<u64>,
     handoffs: Vec<u64>,
+    marks: u64,
     mappings: u64,
     skipped: u64,
     pub total: u64,
@@ -150,7 +168,11 @@ impl Losses {
     ) {
         if count > 0 {
             // What is beyond the limit is left out on purpose.
-            if !matches!(kind, LossKind::Transfers | LossKind::Handoffs) {
+            let is_meant = matches!(
+                kind,
+                LossKind::Transfers | LossKind::Handoffs | LossKind::OverwrittenMarks
+            );
+            if !is_meant {
                 self.total += count;
             }
             world.tables.losses.push(Loss {
@@ -160,6 +182,13 @@ impl Losses {
                 count,
             });
         }
+    }
+
+    /// Notes the marks that were lost since the last time.
+    pub(crate) fn look_at_marks(&mut self, figures: Marking, world: &mut World, ts: u64) {
+        let lost = marking(figures, world).lost;
+        let new = lost.saturating_sub(std::mem::replace(&mut self.marks, lost));
+        self.note(world, ts, u16::MAX, LossKind::Marks, new);
     }
 
     /// Compares the counters of the session with what was noted before.
@@ -269,6 +298,9 @@ struct Recording<'a> {
     world: World,
     pending: Pending,
     cursor: crate::ring::Cursor,
+    marks: Marks,
+    /// How many names of marks have rows.
+    mark_names: usize,
     losses: Losses,
     meta: Meta,
     guard: Guard,
@@ -289,11 +321,14 @@ impl<'a> Recording<'a> {
         privileges::give_up(Recorder::Record {
             command: command.is_some(),
         })?;
+        session.find_markers()?;
         let cursor = session.rings.oldest();
         let found = session.look_around();
         let population = procfs::population();
         session.adopt(&population, TABLES_PATIENCE);
         let world = World::new(start, &population);
+        let mut marks = Marks::new(start);
+        marks.adopt(population.processes.keys());
         let mut meta = describe(&session, &request.options, start, Mode::Record);
         meta.command = request
             .command
@@ -320,6 +355,8 @@ impl<'a> Recording<'a> {
             world,
             pending,
             cursor,
+            marks,
+            mark_names: 0,
             losses: Losses::default(),
             meta,
             saver: Saver::new(writer, guard.handle()),
@@ -338,23 +375,36 @@ impl<'a> Recording<'a> {
         let began = Instant::now();
         let mut part = Instant::now();
         let mut round = Instant::now();
+        let mut period = PERIOD;
         let mut end = self.request.duration.map(|duration| began + duration);
         let mut failed = false;
         let mut terminating = false;
         loop {
-            std::thread::sleep(PERIOD);
+            std::thread::sleep(period);
             // First whether the command has ended, then one more look at what it left.
             let exit_code = self.command.as_mut().and_then(Command::exit_code);
             let now = monotonic_ns();
-            let filled = self.read(now.saturating_sub(LATENESS_NS))?;
+            let (filled, filled_by_marks) = self.read(now.saturating_sub(LATENESS_NS))?;
             let took = std::mem::replace(&mut round, Instant::now()).elapsed();
             let room = took.div_f64(filled.max(1e-6) * 4.0);
             let left = end.map_or(LATEST, |end| end.saturating_duration_since(round));
-            pace.again_within(room.min(left).clamp(PERIOD, LATEST));
-            if part.elapsed() >= PART {
+            let room = room.min(left);
+            period = match filled_by_marks {
+                HURRIED.. => {
+                    pace.again_first_within(room.clamp(HURRIED_PERIOD, LATEST));
+                    HURRIED_PERIOD
+                }
+                _ => {
+                    pace.again_within(room.clamp(PERIOD, LATEST));
+                    PERIOD
+                }
+            };
+            if part.elapsed() >= PART || self.world.tables.marks.len() >= PART_MARKS {
                 part = Instant::now();
-                self.losses
-                    .look(&self.session, &mut self.world, now - self.start);
+                let ts = now - self.start;
+                self.losses.look(&self.session, &mut self.world, ts);
+                let figures = self.marks.figures();
+                self.losses.look_at_marks(figures, &mut self.world, ts);
                 failed = !self.saver.offer(&mut self.world.tables);
             }
             progress(Progress::Recording {
@@ -390,7 +440,8 @@ impl<'a> Recording<'a> {
     }
 
     /// Returns which share of its room what has come since the last time takes, where it is most.
-    fn read(&mut self, cutoff: u64) -> Result<f64> {
+    /// And which share of its ring the thread has filled that marks most.
+    fn read(&mut self, cutoff: u64) -> Result<(f64, f64)> {
         let before = self.pending.events.len();
         let filled = self.session.rings.filled(&self.cursor);
         let lost = self
@@ -398,10 +449,16 @@ impl<'a> Recording<'a> {
             .rings
             .read(&mut self.cursor, &mut self.pending.events);
         self.events += (self.pending.events.len() - before) as u64;
+        let filled_by_marks = self.read_marks();
         // After the events: whatever they refer to was defined before they were written.
         let filled_too = self
             .session
             .drain_definitions(&mut self.pending.definitions, cutoff == u64::MAX)?;
+        let markers = self.session.take_markers();
+        self.marks.hear(markers);
+        if cutoff == u64::MAX {
+            self.read_marks();
+        }
         let cutoff = cutoff.min(self.session.unsettled_since());
         let ts = monotonic_ns() - self.start;
         for (cpu, count) in lost.into_iter().enumerate() {
@@ -409,7 +466,23 @@ impl<'a> Recording<'a> {
                 .note(&mut self.world, ts, cpu as u16, LossKind::Events, count);
         }
         self.world.advance(&mut self.pending, cutoff);
-        Ok(filled.max(filled_too))
+        let filled = filled.max(filled_too).max(filled_by_marks);
+        Ok((filled, filled_by_marks))
+    }
+
+    /// Returns which share of its ring the thread that marks most has filled since the last time.
+    fn read_marks(&mut self) -> f64 {
+        let before = self.pending.marks.len();
+        let filled = self.marks.read(&mut self.pending.marks);
+        if self.world.tables.marks.len() >= MOST_MARKS {
+            let new = self.pending.marks.len() - before;
+            self.pending.marks.truncate(before);
+            self.marks.lose(new as u64);
+        }
+        self.events += (self.pending.marks.len() - before) as u64;
+        let names = &mut self.world.tables.mark_names;
+        self.marks.write_names(&mut self.mark_names, names);
+        filled
     }
 
     fn finish(mut self, progress: &mut impl FnMut(Progress)) -> Result<Outcome> {
@@ -419,6 +492,11 @@ impl<'a> Recording<'a> {
         self.read(u64::MAX)?;
         self.losses
             .look(&self.session, &mut self.world, end - self.start);
+        let figures = self.marks.figures();
+        self.losses
+            .look_at_marks(figures, &mut self.world, end - self.start);
+        self.meta.marks =
+            Some(marking(figures, &self.world)).filter(|it| *it != Marking::default());
         let tables = self.world.into_named(&mut Namer::default(), |done, of| {
             progress(Progress::Naming { done, of });
         });

@@ -19,6 +19,7 @@ use crate::bounded::BoundedHooks;
 use crate::counters::{self, Counters, KINDS};
 use crate::error::{Error, Result};
 use crate::event::Event;
+use crate::marks::{Finder, Found, Ticks};
 use crate::perf::{MAPPINGS, MappingEvents, sampling_clock};
 use crate::population::Population;
 use crate::python::chain::{Numbers, Runtime};
@@ -26,7 +27,9 @@ use crate::records::{CpuState, Definition, What};
 use crate::ring::{Block, Rings};
 use crate::system::monotonic_ns;
 use crate::unwind::{Arrays, Unwinder};
-use crate::waiting::{Found, Running, Stacks, parse_descriptors, read_python_of_running};
+use crate::waiting::{
+    Found as Waiting, Running, Stacks, parse_descriptors, read_python_of_running,
+};
 
 /// What libbpf-cargo generates from `bpf/`.
 #[allow(
@@ -191,8 +194,9 @@ pub(crate) struct Session {
     /// Mapping the ring takes a millisecond: it stays mapped. What is read from it goes to `defined`.
     definitions: RingBuffer<'static>,
     defined: Arc<Mutex<Vec<Definition>>>,
-    mappings: Vec<MappingEvents>,
+    mappings: Finder,
     lost_mappings: u64,
+    ticks: Ticks,
     transfers: BoundedHooks,
     handoffs: BoundedHooks,
     /// Whether stacks are taken.
@@ -343,6 +347,7 @@ impl Session {
             Programs::All => online().map(MappingEvents::open).collect::<Result<_>>()?,
             Programs::Passes => Vec::new(),
         };
+        let mappings = Finder::new(mappings);
         let state = skeleton.maps.bss_data.as_deref_mut();
         let state = state.expect("the programs have state");
         let (last_epoch, last_function) = (&raw mut state.last_epoch, &raw mut state.last_function);
@@ -370,6 +375,7 @@ impl Session {
             cpus,
             mappings,
             lost_mappings: 0,
+            ticks: Ticks::new(),
             transfers: BoundedHooks::transfers(options.transfers),
             handoffs: BoundedHooks::handoffs(),
             stacks: options.stacks,
@@ -449,17 +455,17 @@ impl Session {
     /// What cannot be seen begin: the threads that are off their CPUs now, for
     /// [`take_in`](Session::take_in). What processes have open comes with the next definitions. Stops
     /// nobody. What this kernel does not offer is listed among the hooks.
-    pub(crate) fn look_around(&mut self) -> Found {
+    pub(crate) fn look_around(&mut self) -> Waiting {
         let open = parse_descriptors(&self.pass(DESCRIPTORS_PASS));
         let bytes = self.pass(WAITING_PASS);
-        let found = Found::parse(&bytes, &open, self.stacks.then(|| StackNumbers::of(self)));
+        let found = Waiting::parse(&bytes, &open, self.stacks.then(|| StackNumbers::of(self)));
         self.define(open);
         found
     }
 
     /// The threads that were found, as events. What these refer to comes with the next definitions. Who
     /// is alive must have been adopted: until then it is not known where Python keeps its frames.
-    pub(crate) fn take_in(&mut self, mut found: Found) -> Vec<Event> {
+    pub(crate) fn take_in(&mut self, mut found: Waiting) -> Vec<Event> {
         if self.stacks {
             found.read_python(StackNumbers::of(self));
         }
@@ -572,15 +578,30 @@ impl Session {
 
     /// Takes the definitions that have come since the last time, copies of stacks as they are.
     pub(crate) fn collect_definitions(&mut self, into: &mut Vec<Definition>) -> Result<()> {
-        for mappings in &mut self.mappings {
-            self.lost_mappings += mappings.drain(into);
-        }
+        self.ticks.measure();
+        self.mappings
+            .take(into, &mut self.lost_mappings, &self.ticks);
         self.definitions.consume().map_err(|cause| Error::Bpf {
             doing: "read the definitions ring",
             cause,
         })?;
         into.append(&mut self.defined.lock().unwrap_or_else(PoisonError::into_inner));
         Ok(())
+    }
+
+    /// Opens the memory of programs that mark as soon as they say so, on a thread that begins here.
+    ///
+    /// # Errors
+    /// If there can be no such thread.
+    pub(crate) fn find_markers(&self) -> Result<()> {
+        let begun = self.mappings.listen();
+        begun.map_err(|cause| Error::system("start a thread", cause))
+    }
+
+    /// The memory of programs that mark, as far as it was found since the last time; and how many of them
+    /// were gone before.
+    pub(crate) fn take_markers(&self) -> (Vec<Found>, u64) {
+        self.mappings.take_found()
     }
 
     /// Walks the copies of stacks in `definitions`, all that has come until `now`: they become

@@ -10,13 +10,14 @@ use hangdog_symbols::{Namer, Origin, Process};
 use hangdog_trace::Tables;
 use hangdog_trace::ids::{IDLE, KERNEL_PROCESS, NO_STACK, NONE, StackId, Upid, Utid};
 use hangdog_trace::tables::{
-    Count, Descriptor, Interrupt, Io, LifecycleEvent, Sample, Socket, Switch, Transfer, Wake,
+    Count, Descriptor, Interrupt, Io, LifecycleEvent, Mark, Sample, Socket, Switch, Transfer, Wake,
 };
 use hangdog_trace::words::{IoOperation, Left, LifecycleKind};
 use std::collections::HashMap;
 
 use crate::code::{AddressSpace, Code};
 use crate::event::{self, Event, Happening};
+use crate::marks::RawMark;
 use crate::polled::polls;
 use crate::population::Population;
 use crate::records::{Definition, What};
@@ -42,6 +43,7 @@ struct ProcessState {
 #[derive(Default)]
 pub(crate) struct Pending {
     pub events: Vec<Event>,
+    pub marks: Vec<RawMark>,
     pub definitions: Vec<Definition>,
 }
 
@@ -65,6 +67,8 @@ pub(crate) struct World {
     polled: HashMap<Utid, (i16, u64)>,
     /// The kernel side's stack ids → ours.
     stacks: HashMap<u32, StackId>,
+    /// Marks of threads that no process has that marks so.
+    pub strange_marks: u64,
     pub code: Code,
     pub tables: Tables,
 }
@@ -81,6 +85,7 @@ impl World {
             file_locks: HashMap::new(),
             polled: HashMap::new(),
             stacks: HashMap::new(),
+            strange_marks: 0,
             code: Code::default(),
             tables: Tables::default(),
         };
@@ -135,14 +140,49 @@ impl World {
                 self.code.function(*number, function, &mut self.tables);
             }
         }
+        pending.marks.sort_by_key(|mark| mark.ts);
+        let marked = pending.marks.partition_point(|mark| mark.ts < cutoff);
+        let mut marks = pending.marks.drain(..marked).peekable();
         let mut definitions = pending.definitions.drain(..defined).peekable();
+        let mut define = |world: &mut World, definition: Definition| {
+            while let Some(mark) = marks.next_if(|mark| mark.ts < definition.ts) {
+                world.mark(&mark);
+            }
+            world.define(definition);
+        };
         for event in pending.events.drain(..ready) {
             while let Some(definition) = definitions.next_if(|d| d.ts <= event.ts) {
-                self.define(definition);
+                define(self, definition);
             }
             self.happen(&event);
         }
-        definitions.for_each(|definition| self.define(definition));
+        definitions.for_each(|definition| define(self, definition));
+        marks.for_each(|mark| self.mark(&mark));
+    }
+
+    /// A mark becomes a row, if the thread is one of the process in whose memory it was.
+    fn mark(&mut self, mark: &RawMark) {
+        let thread = self.known(mark.tid).filter(|&thread| {
+            let process = self.threads[thread as usize].process;
+            process != KERNEL_PROCESS && self.processes[process as usize].pid == mark.pid
+        });
+        let Some(thread) = thread else {
+            self.strange_marks += 1;
+            return;
+        };
+        let [arg0, arg1, arg2, arg3] = mark.args;
+        self.tables.marks.push(Mark {
+            ts: self.since_start(mark.ts),
+            thread,
+            code: mark.code,
+            kind: mark.kind,
+            pairing: mark.pairing,
+            colour: mark.colour,
+            arg0,
+            arg1,
+            arg2,
+            arg3,
+        });
     }
 
     /// The rows made so far, with the names of all frames. `progress` is told how many frames of

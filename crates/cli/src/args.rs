@@ -3,9 +3,11 @@
 use crate::stall::Stall;
 use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
 use hangdog_export::View;
+use hangdog_report::regions::Argument;
 use hangdog_report::select::Bounds;
 use hangdog_report::units::{Moment, Size, Span};
 use hangdog_report::which::Wanted;
+use hangdog_trace::words::Pairing;
 use std::ffi::OsString;
 use std::path::PathBuf;
 
@@ -54,6 +56,8 @@ pub enum Command {
     Interrupts(InterruptsArgs),
     /// Show how many threads were running or runnable, step by step, or which at a moment
     Load(LoadArgs),
+    /// Show how long the regions took that programs marked (docs/MARKS.md), by name, or each
+    Regions(RegionsArgs),
     /// Find the problems in a trace and explain the worst one
     Why(WhyArgs),
     /// List the problems in a trace, worst first
@@ -269,6 +273,9 @@ pub struct ThreadsArgs {
     /// Only this thread: tid, name, or process/thread
     #[arg(long, value_name = "THREAD")]
     pub thread: Option<String>,
+    /// The time range of a region
+    #[command(flatten)]
+    pub region: RegionChoice,
     /// Sort by this column: names and ids ascending, times and counts descending
     #[arg(long, value_name = "COLUMN", default_value = "running")]
     pub sort: Column,
@@ -318,6 +325,88 @@ pub struct LoadArgs {
     pub json: bool,
 }
 
+/// Arguments of `regions`.
+#[derive(Args, Debug)]
+pub struct RegionsArgs {
+    /// The trace
+    #[arg(value_hint = ValueHint::DirPath)]
+    pub trace: PathBuf,
+    /// Only regions with this code or name, or a prefix of the name
+    pub name: Option<String>,
+    /// Only regions that begin in the time range
+    #[command(flatten)]
+    pub window: WindowArgs,
+    /// Only regions begun by threads of this process: pid, name, or a prefix of the name
+    #[arg(long, value_name = "PROCESS")]
+    pub process: Option<String>,
+    /// Only regions begun by this thread: tid, name, or process/thread
+    #[arg(long, value_name = "THREAD")]
+    pub thread: Option<String>,
+    /// Only regions that begin with this argument, as 1=42 for the first; repeatable
+    #[arg(long = "arg", value_name = "N=VALUE")]
+    pub arguments: Vec<Argument>,
+    /// Pair begins and ends by this rule [default: as the program says]
+    #[arg(long, value_name = "RULE")]
+    pub pair: Option<PairBy>,
+    /// List every occurrence instead
+    #[arg(long)]
+    pub list: bool,
+    /// List the points instead
+    #[arg(long, conflicts_with_all = ["list", "sort", "pair"])]
+    pub points: bool,
+    /// Sort --list by time, or by duration with the longest first
+    #[arg(long, value_name = "ORDER", default_value = "time", requires = "list")]
+    pub sort: RegionOrder,
+    /// List at most this many occurrences or points [default: all]
+    #[arg(long, value_name = "N")]
+    pub limit: Option<usize>,
+    /// Print JSON (docs/JSON.md)
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Which begin and end are one region.
+#[derive(ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PairBy {
+    /// Of one code and thread
+    Thread,
+    /// Of one code and first argument
+    Argument,
+    /// Of one code
+    Code,
+}
+
+impl From<PairBy> for Pairing {
+    fn from(rule: PairBy) -> Pairing {
+        match rule {
+            PairBy::Thread => Pairing::Thread,
+            PairBy::Argument => Pairing::Argument,
+            PairBy::Code => Pairing::Code,
+        }
+    }
+}
+
+/// What `regions --list` sorts by.
+#[derive(ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RegionOrder {
+    /// By the time of the begin
+    Time,
+    /// By duration, the longest first
+    Duration,
+}
+
+/// One occurrence of a region.
+#[derive(Args, Debug, Clone)]
+pub struct RegionChoice {
+    /// Take the time range of a region that a program marked (code, name, or a prefix of the name):
+    /// its longest occurrence. Process, thread and time range limit which occurrences count
+    #[arg(long, value_name = "NAME")]
+    pub region: Option<String>,
+    /// Take the Nth longest occurrence of the region
+    #[arg(long, value_name = "N", default_value_t = 1, requires = "region", value_parser = clap::value_parser!(u32).range(1..))]
+    pub nth: u32,
+}
+
 /// The columns that `threads` sorts by.
 #[derive(ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Column {
@@ -353,12 +442,15 @@ pub struct StoryArgs {
     /// The trace
     #[arg(value_hint = ValueHint::DirPath)]
     pub trace: PathBuf,
-    /// The thread: tid, name, or process/thread
-    #[arg(long, value_name = "THREAD")]
-    pub thread: String,
+    /// The thread: tid, name, or process/thread [default: with --region, the one that began it]
+    #[arg(long, value_name = "THREAD", required_unless_present = "region")]
+    pub thread: Option<String>,
     /// The time range
     #[command(flatten)]
     pub window: WindowArgs,
+    /// The time range of a region
+    #[command(flatten)]
+    pub region: RegionChoice,
     /// Show at most this many intervals [default: all]
     #[arg(long, value_name = "N")]
     pub limit: Option<usize>,
@@ -383,6 +475,13 @@ pub struct Which {
     /// The time range
     #[command(flatten)]
     pub window: WindowArgs,
+    /// Explain a region that a program marked (code, name, or a prefix of the name): its longest
+    /// occurrence. Process, thread and time range limit which occurrences count
+    #[arg(long, value_name = "NAME", conflicts_with = "problem")]
+    pub region: Option<String>,
+    /// Explain the Nth longest occurrence of the region
+    #[arg(long, value_name = "N", default_value_t = 1, requires = "region", value_parser = clap::value_parser!(u32).range(1..))]
+    pub nth: u32,
     /// Compare with a recording of a run that went well
     #[arg(long, value_name = "TRACE", value_hint = ValueHint::DirPath)]
     pub baseline: Option<PathBuf>,
@@ -396,6 +495,8 @@ impl Which {
             thread: self.thread.as_deref(),
             process: self.process.as_deref(),
             window: self.window.into(),
+            region: self.region.as_deref(),
+            nth: self.nth,
         }
     }
 }
@@ -409,7 +510,7 @@ pub struct WhyArgs {
     /// Show what holds up a process (pid or name) now, without recording [default: the process
     /// that is held up the longest]
     #[arg(long, value_name = "PROCESS", num_args = 0..=1, default_missing_value = "",
-          conflicts_with_all = ["trace", "problem", "thread", "from", "to", "baseline", "whole", "forget"])]
+          conflicts_with_all = ["trace", "problem", "thread", "from", "to", "region", "baseline", "whole", "forget"])]
     pub live: Option<String>,
     /// Save the snapshot as a trace
     #[arg(short, long, value_name = "TRACE", requires = "live", value_hint = ValueHint::AnyPath)]
@@ -419,7 +520,7 @@ pub struct WhyArgs {
     pub which: Which,
     /// Explain where the time of the recorded command went over its whole run [default: only if no
     /// problem takes a fifth of it]
-    #[arg(long, conflicts_with_all = ["problem", "thread", "process", "from", "to"])]
+    #[arg(long, conflicts_with_all = ["problem", "thread", "process", "from", "to", "region"])]
     pub whole: bool,
     /// Ask nothing; choose the likeliest answers
     #[arg(long)]

@@ -16,6 +16,7 @@ mod numbers;
 mod open;
 mod problems;
 mod record;
+mod regions;
 mod snap;
 mod story;
 mod threads;
@@ -46,6 +47,7 @@ pub fn run(command: Command) -> Result<ExitCode> {
         Command::Story(args) => story::run(&args)?,
         Command::Interrupts(args) => interrupts::run(&args)?,
         Command::Load(args) => load::run(&args)?,
+        Command::Regions(args) => regions::run(&args)?,
         Command::Completions { shell } => completions::run(shell)?,
         Command::Man { directory } => man::run(&directory)?,
         Command::Why(args) => why::run(&args)?,

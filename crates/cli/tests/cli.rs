@@ -170,6 +170,80 @@ fn load() {
     assert_eq!(average(&["--from", "15ms", "--to", "25ms"]), json!([1.4]));
 }
 
+/// Worked out by hand: decode takes 70 us four times and 300 us once: 580 us, mean 116, deviation
+/// sqrt((4 * 46^2 + 184^2) / 5) = 92; by nearest rank the 3rd and twice the 5th. Region 7 ends on another
+/// thread, download does not end, and one end has no begin.
+#[test]
+fn regions() {
+    let fixture = Fixture::new("regions");
+    assert_golden("regions.regions.txt", &fixture.text(&["regions", "t.hang"]));
+    let list = ["regions", "t.hang", "dec", "--list", "--sort", "duration"];
+    assert_golden("regions.list.txt", &fixture.text(&list));
+    let listed = |args: &[&str]| -> Vec<u64> {
+        let answer = fixture.json(&[&["regions", "t.hang", "--list"], args].concat());
+        let all = answer["occurrences"].as_array().expect("occurrences");
+        all.iter()
+            .map(|one| one["start_ns"].as_u64().expect("a time") / 1_000_000)
+            .collect()
+    };
+    assert_eq!(listed(&["--arg", "1=3", "--arg", "2=-7"]), [3]);
+    assert_eq!(listed(&["--thread", "worker"]), [7]);
+    assert_eq!(
+        listed(&["--process", "app", "--from", "2ms", "--to", "4ms"]),
+        [2, 3]
+    );
+    assert_eq!(listed(&["7"]), [5]);
+    // By the thread the end of 7 is another thread's: it does not end.
+    let by_thread = fixture.json(&["regions", "t.hang", "7", "--pair", "thread"]);
+    assert_eq!(by_thread["regions"][0]["open"], 1);
+    let points = fixture.json(&["regions", "t.hang", "--points"]);
+    assert_eq!(points["points"][0]["name"], "frame");
+    assert_eq!(points["points"][0]["arguments"], json!([60, 0, 0, 0]));
+    assert_eq!(
+        fixture.run(&["regions", "t.hang", "nothing"]).status.code(),
+        Some(1)
+    );
+}
+
+/// The longest decode waited 230 us for the worker, and the others not at all: `why` is about it and says
+/// so; `--nth` takes another one; story and threads take its time.
+#[test]
+fn why_of_a_region() {
+    let fixture = Fixture::new("regions");
+    let why = fixture.json(&["why", "t.hang", "--region", "decode"]);
+    assert_eq!(why["problem"]["start_ns"], 3_000_000);
+    assert_eq!(why["problem"]["duration_ns"], 300_000);
+    assert_eq!(why["root"]["thread"], "worker");
+    assert_eq!(why["region"]["median_ns"], 70_000);
+    assert_eq!(
+        why["region"]["states"],
+        json!([
+            {"state": "running", "ns": 70_000, "others_ns": 70_000},
+            {"state": "blocked", "ns": 230_000, "others_ns": 0},
+        ])
+    );
+    let text = fixture.text(&["why", "t.hang", "--region", "decode"]);
+    let first = "Region  decode, the longest of 5: 300 µs at 0.003000 s on app/app (100); the median is 70 µs";
+    assert!(text.starts_with(first), "{text}");
+    let second = fixture.json(&["why", "t.hang", "--region", "decode", "--nth", "2"]);
+    assert_eq!(second["problem"]["duration_ns"], 70_000);
+
+    let story = fixture.json(&["story", "t.hang", "--region", "decode"]);
+    assert_eq!(
+        (&story["from_ns"], &story["to_ns"]),
+        (&json!(3_000_000), &json!(3_300_000))
+    );
+    assert_eq!(story["thread"]["tid"], 100);
+    let threads = fixture.json(&["threads", "t.hang", "--region", "decode"]);
+    assert_eq!(
+        (&threads["from_ns"], &threads["to_ns"]),
+        (&json!(3_000_000), &json!(3_300_000))
+    );
+    assert_eq!(threads["threads"].as_array().expect("threads").len(), 2);
+    let none = fixture.run(&["why", "t.hang", "--region", "decode", "--nth", "6"]);
+    assert_eq!(none.status.code(), Some(1));
+}
+
 /// Worked out by hand: four softirqs of 10, 20, 30 and 40 us on two CPUs, an interrupt of 5 us on an
 /// idle CPU, and two of the timer.
 #[test]

@@ -26,6 +26,7 @@ thread main app 100
 6ms cpu0 lost 2 events
 6.5ms cpu0 lost 2 transfers
 6.5ms cpu0 lost 2 handoffs
+6.5ms lost 2 overwritten-marks
 end 7ms
 ";
 
@@ -46,6 +47,12 @@ const ASKED: &str = include_str!("golden/asked.trace");
 
 /// Work that another thread began: a slice of several steps.
 const PAGE: &str = include_str!("golden/page.trace");
+
+/// Regions, of which one ends on another thread and one does not end, and a point; and losses.
+const MARKED: &str = concat!(
+    include_str!("golden/regions.trace"),
+    "6ms cpu0 lost 2 events\n6ms lost 2 transfers\n6ms lost 2 handoffs\n6ms lost 2 overwritten-marks\n"
+);
 
 /// A thread that polls: that gives a hint.
 fn polling() -> String {
@@ -80,7 +87,8 @@ fn document() -> String {
 /// The paths of all fields, written as the document writes them. Objects that can be null are
 /// fields themselves; others are known by what is in them.
 fn paths(value: &Value, path: &str, into: &mut BTreeSet<String>) {
-    const NULLABLE: [&str; 12] = [
+    const NULLABLE: [&str; 13] = [
+        "ended_by",
         "compared",
         "baseline",
         "wake",
@@ -153,6 +161,7 @@ fn document_and_answers_agree() {
         ("polling.hang", &polling()),
         ("asked.hang", ASKED),
         ("page.hang", PAGE),
+        ("marked.hang", MARKED),
     ] {
         text::parse(trace)
             .expect("a trace in text form")
@@ -172,6 +181,14 @@ fn document_and_answers_agree() {
             ],
         ),
         (
+            "regions",
+            vec![
+                vec!["regions", "marked.hang"],
+                vec!["regions", "marked.hang", "--list"],
+                vec!["regions", "marked.hang", "--points"],
+            ],
+        ),
+        (
             "story",
             vec![
                 vec!["story", "t.hang", "--thread", "100"],
@@ -183,6 +200,7 @@ fn document_and_answers_agree() {
             vec![
                 vec!["why", "t.hang"],
                 vec!["why", "t.hang", "--whole"],
+                vec!["why", "marked.hang", "--region", "decode"],
                 vec!["why", "knot.hang"],
                 vec!["why", "asked.hang", "--thread", "100"],
                 vec!["why", "page.hang"],

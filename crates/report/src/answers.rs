@@ -2,6 +2,7 @@
 
 use crate::case::Case;
 use crate::loss::Loss;
+use crate::regions::Picked;
 use hangdog_diagnose::verdict::{Class, Who};
 use hangdog_diagnose::{Answers, Problem, Verdict, diagnose, judge, signature};
 use hangdog_graph::Evidence;
@@ -90,6 +91,9 @@ pub struct VerdictAnswer<'a> {
     pub problems: Vec<Found>,
     /// Which of them this is, from 1; none where the user said what to explain.
     pub number: Option<usize>,
+    /// The region that is explained, if it is one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub region: Option<Picked<'a>>,
 }
 
 /// A problem that was found.

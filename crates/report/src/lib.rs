@@ -18,6 +18,7 @@ pub mod interrupts;
 pub mod load;
 pub mod loss;
 pub mod range;
+pub mod regions;
 pub mod samples;
 pub mod select;
 pub mod story;

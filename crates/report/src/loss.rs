@@ -24,6 +24,10 @@ pub struct Loss {
     /// The same of handoffs.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub unrecorded_handoffs: Option<u64>,
+    /// Marks that programs had overwritten when the flight recorder took its snapshot, at least; none if
+    /// there were none. Not in the total.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub overwritten_marks: Option<u64>,
     /// Switches that the others show to be missing, counted as lost or not; none if they were
     /// not looked at.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -51,10 +55,12 @@ impl Loss {
     fn new(rows: &Losses, cut_short: bool) -> Loss {
         let mut sums = BTreeMap::new();
         let (mut unrecorded_transfers, mut unrecorded_handoffs) = (0u64, 0u64);
+        let mut overwritten_marks = 0u64;
         for i in 0..rows.len() {
             let sum: &mut u64 = match LossKind::from(rows.kind[i]) {
                 LossKind::Transfers => &mut unrecorded_transfers,
                 LossKind::Handoffs => &mut unrecorded_handoffs,
+                LossKind::OverwrittenMarks => &mut overwritten_marks,
                 _ => sums.entry((rows.kind[i], rows.cpu[i])).or_default(),
             };
             *sum = sum.saturating_add(rows.count[i]);
@@ -75,6 +81,7 @@ impl Loss {
             by,
             unrecorded_transfers: (unrecorded_transfers > 0).then_some(unrecorded_transfers),
             unrecorded_handoffs: (unrecorded_handoffs > 0).then_some(unrecorded_handoffs),
+            overwritten_marks: (overwritten_marks > 0).then_some(overwritten_marks),
             missing_switches: None,
         }
     }
@@ -119,6 +126,12 @@ impl Loss {
             let count = format::things(count, "async work step", "async work steps");
             text.push_str(&format!(
                 "; left out to limit the overhead: at least {count}"
+            ));
+        }
+        if let Some(count) = self.overwritten_marks {
+            let count = format::things(count, "mark", "marks");
+            text.push_str(&format!(
+                "; overwritten before the snapshot: at least {count}"
             ));
         }
         text
@@ -185,6 +198,21 @@ mod tests {
         assert_eq!(
             loss.text(),
             "3 events on CPU 1; left out to limit the overhead: at least 2,000 async work steps"
+        );
+    }
+
+    /// Overwritten marks are mentioned and are no loss; lost ones are.
+    #[test]
+    fn marks() {
+        let rows = [
+            row(u16::MAX, LossKind::OverwrittenMarks, 1_000),
+            row(u16::MAX, LossKind::Marks, 2),
+        ];
+        let loss = Loss::new(&Losses::from_iter(rows), false);
+        assert_eq!(loss.total, 2);
+        assert_eq!(
+            loss.text(),
+            "2 marks; overwritten before the snapshot: at least 1,000 marks"
         );
     }
 

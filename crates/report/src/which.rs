@@ -2,6 +2,7 @@
 
 use crate::case::Recording;
 use crate::format;
+use crate::regions::{Chosen, Marked};
 use crate::select::{self, Bounds, NothingFound, Window};
 use anyhow::{Result, bail};
 use hangdog_diagnose::problem::{Scope, Severity};
@@ -22,12 +23,31 @@ pub struct Wanted<'a> {
     pub process: Option<&'a str>,
     /// When.
     pub window: Bounds,
+    /// A region that a program marked: a code, a name, or how it begins. Thread, process and time then
+    /// say which of its occurrences are meant.
+    pub region: Option<&'a str>,
+    /// Which of them by duration, from 1, the longest; 0 is the longest too.
+    pub nth: u32,
 }
 
 impl Wanted<'_> {
+    /// Which marks are meant, where a region is.
+    pub fn marks(&self) -> Chosen<'_> {
+        Chosen {
+            name: self.region,
+            arguments: &[],
+            thread: self.thread,
+            process: self.process,
+            window: self.window,
+        }
+    }
+
     /// Whether it is left open.
     pub fn is_open(&self) -> bool {
-        let is_named = self.problem.is_some() || self.thread.is_some() || self.process.is_some();
+        let is_named = self.problem.is_some()
+            || self.thread.is_some()
+            || self.process.is_some()
+            || self.region.is_some();
         !is_named && self.window == Bounds::default()
     }
 }
@@ -112,6 +132,12 @@ pub fn choose(
     recording: &Recording,
     problems: &[Problem],
 ) -> Result<(Problem, Option<usize>)> {
+    if wanted.region.is_some() {
+        let marked = Marked::load(recording, None)?;
+        let (region, _) = marked.nth(recording, &wanted.marks(), wanted.nth)?;
+        let (thread, part) = marked.place(recording, &region)?;
+        return Ok((Problem::picked(thread, part), None));
+    }
     let window = Window::new(wanted.window, recording.timeline.end())?;
     if let Some(selector) = wanted.thread {
         let thread = select::thread(&recording.threads, &recording.timeline, window, selector)?;
@@ -213,7 +239,8 @@ pub fn laid_to_process(
     problems: &[Problem],
     explain: impl Fn(&Problem) -> Verdict,
 ) -> Result<Option<(usize, Verdict)>> {
-    let Some(selector) = wanted.process.filter(|_| chosen.may_be_idle()) else {
+    let is_whole = chosen.may_be_idle() && wanted.region.is_none();
+    let Some(selector) = wanted.process.filter(|_| is_whole) else {
         return Ok(None);
     };
     let window = Window::new(wanted.window, recording.timeline.end())?;

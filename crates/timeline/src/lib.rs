@@ -9,6 +9,7 @@
 //! - [`occupancy`]: the other view: which thread each CPU ran when.
 //! - [`summary`]: times and shares by thread.
 //! - [`counters`]: what the hardware's counters say of each thread.
+//! - [`regions`]: what programs marked, begins and ends paired.
 //!
 //! The rules by which one thread's events become states are in `lane`.
 
@@ -16,11 +17,13 @@ pub mod counters;
 mod events;
 mod lane;
 pub mod occupancy;
+pub mod regions;
 pub mod state;
 pub mod summary;
 pub mod timeline;
 
 pub use occupancy::{Occupancy, Occupant};
+pub use regions::{Region, Regions};
 pub use state::{Cause, Interval, State};
 pub use summary::Summary;
 pub use timeline::{Intervals, Timeline};

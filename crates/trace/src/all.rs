@@ -62,6 +62,8 @@ all_tables! {
     samples: Samples,
     /// What threads ran by the hardware's counters.
     counters: Counters,
+    /// Points and regions that programs marked.
+    marks: Marks,
     /// Steps of threads' lives.
     lifecycle: Lifecycle,
     /// Stacks.
@@ -74,6 +76,8 @@ all_tables! {
     symbols: Symbols,
     /// Executable memory.
     mappings: Mappings,
+    /// Names of marks.
+    mark_names: MarkNames,
     /// What was lost.
     losses: Losses,
 }

@@ -4,8 +4,9 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 /// Memory that any table may take, bytes,
 const BASE: u64 = 64 << 20;
-/// and for each byte of its files. Switches to and fro between two threads take 26.
-const PER_BYTE: u64 = 48;
+/// and for each byte of its files. Switches to and fro between two threads take 26, marks in a tight
+/// loop up to some 70.
+const PER_BYTE: u64 = 128;
 
 /// What is left of a table's memory.
 pub struct Budget(AtomicU64);

@@ -119,6 +119,7 @@ integer!(u16, INT32, Int32Type, i32, 16, false, |v| v.try_into().ok());
 integer!(i16, INT32, Int32Type, i32, 16, true, |v| v.try_into().ok());
 integer!(u32, INT32, Int32Type, i32, 32, false, |v| Some(v as u32));
 integer!(u64, INT64, Int64Type, i64, 64, false, |v| Some(v as u64));
+integer!(i64, INT64, Int64Type, i64, 64, true, Some);
 
 impl Cell for bool {
     const PHYSICAL: Physical = Physical::BOOLEAN;

@@ -16,6 +16,8 @@ pub type ModuleId = u32;
 
 /// No such thread, process or module.
 pub const NONE: u32 = u32::MAX;
+/// The first code of a mark that stands for a name; those below are codes that programs give.
+pub const FIRST_MARK_NAME: u32 = 16384;
 /// The CPU of a thread that was found off its CPU, and was not seen to leave it.
 pub const NO_CPU: u16 = u16::MAX;
 /// No stack was taken.

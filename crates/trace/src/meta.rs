@@ -91,6 +91,23 @@ pub struct Unwinding {
     pub unread_interpreters: u64,
 }
 
+/// What came of the marks of programs.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Marking {
+    /// Programs whose marks were read.
+    pub programs: u64,
+    /// Those of them that wrote what cannot be, and were not read any further.
+    pub damaged: u64,
+    /// Programs that said that they would mark, and were gone before they could be looked at, or were
+    /// too many.
+    pub unread: u64,
+    /// Marks that were lost.
+    pub lost: u64,
+    /// Marks that were overwritten before the snapshot was taken, at least.
+    pub overwritten: u64,
+}
+
 /// Files of which names or unwind rules are missing, because they could not be read.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
@@ -172,6 +189,9 @@ pub struct Meta {
     /// were walked by frame pointers.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unwinding: Option<Unwinding>,
+    /// What came of marks, once the recording is complete; none where no program marked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub marks: Option<Marking>,
     /// Files that could not be read, by reason, once the recording is complete.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unread: Vec<Unread>,
@@ -204,6 +224,7 @@ impl Default for Meta {
             options: Options::default(),
             hooks: Vec::new(),
             unwinding: None,
+            marks: None,
             unread: Vec::new(),
             lost: None,
             yardstick: None,

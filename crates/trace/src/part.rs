@@ -105,7 +105,8 @@ pub(crate) fn encode<T: Table>(
     file.into_inner().map_err(|e| encoding(path, e))
 }
 
-/// Encodings by column: times and lengths are kept as differences, everything else by dictionary.
+/// Encodings by column: times, lengths and arguments of marks are kept as differences, everything else
+/// by dictionary.
 fn properties<T: Table>() -> ParquetResult<WriterProperties> {
     let mut properties = WriterProperties::builder()
         .set_compression(Compression::ZSTD(ZstdLevel::try_new(1)?))
@@ -119,7 +120,8 @@ fn properties<T: Table>() -> ParquetResult<WriterProperties> {
             properties =
                 properties.set_column_statistics_enabled(path.clone(), EnabledStatistics::Chunk);
         }
-        if matches!(column.name, "ts" | "duration") {
+        // What a program gives with its marks mostly counts up, or stays the same.
+        if matches!(column.name, "ts" | "duration") || column.kind == "i64" {
             properties = properties
                 .set_column_dictionary_enabled(path.clone(), false)
                 .set_column_encoding(path, Encoding::DELTA_BINARY_PACKED);

@@ -17,7 +17,7 @@ use crate::times;
 pub struct Column {
     /// Name in the file.
     pub name: &'static str,
-    /// Rust type: `u8`, `u16`, `i16`, `u32`, `u64`, `bool`, `String` or `Vec<u32>`.
+    /// Rust type: `u8`, `u16`, `i16`, `u32`, `u64`, `i64`, `bool`, `String` or `Vec<u32>`.
     pub kind: &'static str,
     /// Unit and meaning, as docs/TRACE.md has it.
     pub doc: &'static str,
@@ -450,6 +450,30 @@ tables! {
         tlb_misses: u32 = u32::MAX,
     }
 
+    /// A program said where it was: a point, or the begin or end of a region.
+    Marks of Mark as "marks" {
+        /// When, ns since the trace's start; ascending.
+        ts: u64,
+        /// The thread that marked (utid).
+        thread: u32,
+        /// What was marked: a code below 16384, otherwise a name (see mark_names).
+        code: u32,
+        /// words::MarkKind.
+        kind: u8,
+        /// Which begin and end are one region, as the program said: words::Pairing.
+        pairing: u8,
+        /// words::Colour.
+        colour: u8,
+        /// First argument; 0 where the program gave none.
+        arg0: i64,
+        /// Second argument.
+        arg1: i64,
+        /// Third argument.
+        arg2: i64,
+        /// Fourth argument.
+        arg3: i64,
+    }
+
     /// The steps of threads' lives, from which threads and processes are known.
     Lifecycle of LifecycleEvent as "lifecycle" {
         /// When, ns since the trace's start; ascending; 0 for what was there before.
@@ -538,6 +562,14 @@ tables! {
         file_offset: u64,
         /// Module id.
         module: u32,
+    }
+
+    /// A name that marks have instead of a code, once.
+    MarkNames of MarkName as "mark_names" {
+        /// What stands for it in marks; from 16384.
+        code: u32,
+        /// The name, of at most 60 bytes where a program gave it.
+        name: String,
     }
 
     /// What was lost. No row: nothing was.

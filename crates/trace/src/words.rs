@@ -255,5 +255,52 @@ word! {
         Transfers = 4 "transfers",
         /// Handoffs beyond some 50,000 a second on a CPU, as for transfers.
         Handoffs = 5 "handoffs",
+        /// Marks that were not read before they were overwritten, or that could not be told apart.
+        Marks = 6 "marks",
+        /// Marks that a program had overwritten when the flight recorder took its snapshot.
+        OverwrittenMarks = 7 "overwritten marks",
+    }
+}
+
+word! {
+    /// What a mark marks.
+    MarkKind {
+        /// A moment.
+        Point = 0 "point",
+        /// A region begins.
+        Begin = 1 "begin",
+        /// A region ends.
+        End = 2 "end",
+    }
+}
+
+word! {
+    /// Which begin and end, of one process and with the same code, are one region. Of several begins
+    /// that fit it is the last one that has no end yet.
+    Pairing {
+        /// Those of one thread.
+        Thread = 0 "thread",
+        /// Those with the same first argument.
+        Argument = 1 "argument",
+        /// All.
+        Code = 2 "code",
+    }
+}
+
+word! {
+    /// The colour of a mark.
+    Colour {
+        /// It is left to whoever draws.
+        None = 0 "none",
+        /// Blue.
+        Blue = 1 "blue",
+        /// Green.
+        Green = 2 "green",
+        /// Purple.
+        Purple = 3 "purple",
+        /// Orange.
+        Orange = 4 "orange",
+        /// Red.
+        Red = 5 "red",
     }
 }

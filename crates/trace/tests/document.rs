@@ -51,6 +51,9 @@ fn words() -> Vec<(&'static str, Vec<(u8, &'static str)>)> {
         ("ModuleKind", set(ModuleKind::ALL)),
         ("StackEnd", set(StackEnd::ALL)),
         ("LossKind", set(LossKind::ALL)),
+        ("MarkKind", set(MarkKind::ALL)),
+        ("Pairing", set(Pairing::ALL)),
+        ("Colour", set(Colour::ALL)),
         ("FutexOp", set(FutexOp::ALL)),
     ]
 }

@@ -196,6 +196,8 @@ fn in_full(archive: &Archive, report: &Report) -> Result<()> {
     why::run(&WhyArgs {
         trace: Some(trace),
         which: Which {
+            region: None,
+            nth: 1,
             baseline: None,
             problem: None,
             thread: Some(occasion.tid.to_string()),

@@ -8,7 +8,8 @@ use hangdog_report::format;
 use hangdog_report::loss::Loss;
 use hangdog_trace::meta::{Hook, Meta, Mode, RecordingState, Unread, Unwinding};
 use hangdog_trace::tables::{
-    Counters, Handoffs, Interrupts, Ios, Lifecycle, Losses, Samples, Switches, Transfers, Wakes,
+    Counters, Handoffs, Interrupts, Ios, Lifecycle, Losses, Marks, Samples, Switches, Transfers,
+    Wakes,
 };
 use hangdog_trace::{TableInfo, Trace};
 use serde::Serialize;
@@ -16,7 +17,7 @@ use std::io::Write;
 use std::path::Path;
 
 /// Tables whose rows are events; of the others, a row is a definition or a loss.
-const EVENTS: [&str; 9] = [
+const EVENTS: [&str; 10] = [
     Switches::NAME,
     Wakes::NAME,
     Interrupts::NAME,
@@ -25,6 +26,7 @@ const EVENTS: [&str; 9] = [
     Handoffs::NAME,
     Samples::NAME,
     Counters::NAME,
+    Marks::NAME,
     Lifecycle::NAME,
 ];
 

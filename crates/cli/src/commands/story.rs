@@ -1,6 +1,7 @@
 //! `hangdog story`: what one thread did, interval by interval.
 
 use crate::args::StoryArgs;
+use crate::commands::regions;
 use crate::load;
 use crate::output::{self, Colour, Paint};
 use anyhow::Result;
@@ -37,12 +38,21 @@ fn entries<S: Serializer>((story, limit): &(&Story<'_>, usize), to: S) -> Result
 pub fn run(args: &StoryArgs) -> Result<()> {
     let recording = load::recording(&args.trace)?;
     let window = Window::new(args.window, recording.timeline.end())?;
-    let thread = select::thread(
-        &recording.threads,
-        &recording.timeline,
-        window,
-        &args.thread,
+    let of_region = regions::place(
+        &recording,
+        &args.region,
+        args.window.into(),
+        None,
+        args.thread.as_deref(),
     )?;
+    let (thread, window) = match (of_region, &args.thread) {
+        (Some(place), _) => place,
+        (None, selector) => {
+            let selector = selector.as_deref().unwrap_or_default();
+            let thread = select::thread(&recording.threads, &recording.timeline, window, selector)?;
+            (thread, window)
+        }
+    };
     let stacks = load::stacks(&recording.trace)?;
     let samples = ThreadSamples::load(&recording.trace, thread)?;
     let calls = Calls::new(&recording.trace.meta().arch);

@@ -1,6 +1,7 @@
 //! `hangdog threads`: where each thread's time went.
 
 use crate::args::{Column, ThreadsArgs};
+use crate::commands::regions;
 use crate::load;
 use crate::output::{self, Paint};
 use crate::table;
@@ -29,7 +30,16 @@ struct Answer<'a> {
 /// Shows the threads.
 pub fn run(args: &ThreadsArgs) -> Result<()> {
     let recording = load::recording(&args.trace)?;
-    let window = Window::new(args.window, recording.timeline.end())?;
+    let mut window = Window::new(args.window, recording.timeline.end())?;
+    if let Some((_, of_region)) = regions::place(
+        &recording,
+        &args.region,
+        args.window.into(),
+        args.process.as_deref(),
+        args.thread.as_deref(),
+    )? {
+        window = of_region;
+    }
     let mut rows = thread_rows(&recording, window)?;
     retain(&mut rows, &recording, window, args)?;
     if rows.is_empty() {

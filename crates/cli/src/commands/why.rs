@@ -19,6 +19,7 @@ use hangdog_diagnose::{Answers, Problem, Setting, diagnose, diagnose_run, proble
 use hangdog_graph::Evidence;
 use hangdog_report::answers::{Found, VerdictAnswer};
 use hangdog_report::answers_file;
+use hangdog_report::regions::Marked;
 use hangdog_report::which::{choose, laid_to_process, more_convincing, whole_run};
 use std::io::{self, IsTerminal};
 use std::path::Path;
@@ -94,6 +95,17 @@ fn of_trace(trace: &Path, args: &WhyArgs) -> Result<()> {
         .iter()
         .map(|problem| Found::new(&evidence, problem))
         .collect();
+    let marked = match wanted.region {
+        Some(_) => Some(Marked::load(recording, None)?),
+        None => None,
+    };
+    let region = match &marked {
+        Some(marked) => {
+            let (region, all) = marked.nth(recording, &wanted.marks(), wanted.nth)?;
+            Some(marked.picked(recording, &region, &all, wanted.nth))
+        }
+        None => None,
+    };
     if args.json {
         return output::json(&VerdictAnswer {
             trace: Some(trace),
@@ -102,7 +114,11 @@ fn of_trace(trace: &Path, args: &WhyArgs) -> Result<()> {
             signature: signature(&verdict),
             problems: found,
             number,
+            region,
         });
+    }
+    if let Some(region) = &region {
+        print::print_region(region)?;
     }
     let defaults = match (args.yes, is_asked) {
         (true, _) => "default, because of --yes",

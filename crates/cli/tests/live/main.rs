@@ -8,6 +8,7 @@ mod facts;
 mod failures;
 mod flight;
 mod handoffs;
+mod marks;
 mod names;
 mod names_machines;
 mod names_python;

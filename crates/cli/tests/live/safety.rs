@@ -268,7 +268,8 @@ fn privileges_are_given_up() {
     let Some(machine) = machine() else { return };
     let pingpong = machine.program("pingpong");
     let _load = Background::load(&pingpong);
-    let kept = bits(&[CHOWN, DAC_OVERRIDE, FOWNER, SYS_PTRACE, SYSLOG]);
+    let looks = [SYS_PTRACE, CHECKPOINT_RESTORE];
+    let kept = bits(&[CHOWN, DAC_OVERRIDE, FOWNER, SYSLOG]) | bits(&looks);
     let opens = bits(&[DAC_READ_SEARCH, SYS_PTRACE, CHECKPOINT_RESTORE]);
     let makes = bits(&[SETUID, SETGID, SYS_CHROOT]);
     let own = field(

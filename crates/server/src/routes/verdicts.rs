@@ -109,6 +109,7 @@ async fn verdict_of(opened: &Opened, query: VerdictQuery) -> Result<Value> {
                 verdict: &verdict,
                 problems: desk.problems.iter().map(found).collect(),
                 number,
+                region: None,
             })?)
         })
         .await
@@ -217,6 +218,7 @@ pub async fn report_of(opened: &Opened, problem: Option<u32>, redact: bool) -> R
                     verdict: &verdict,
                     problems: Vec::new(),
                     number,
+                    region: None,
                 })?,
             })
         })

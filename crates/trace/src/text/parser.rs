@@ -1,6 +1,7 @@
 //! Lines become rows.
 
 mod handoffs;
+mod marks;
 
 use std::collections::HashMap;
 
@@ -219,6 +220,7 @@ impl Parser {
                 Ok(())
             }
             "handoff" => self.handoff(ts, on_cpu()?, words),
+            "mark" => self.mark(ts, words),
             "socket" => self.socket(ts, words),
             "open" => self.open(ts, words),
             "lost" => {
@@ -441,6 +443,7 @@ impl Parser {
         tables.descriptors.sort();
         tables.samples.sort();
         tables.counters.sort();
+        tables.marks.sort();
         tables.lifecycle.sort();
         tables.losses.sort();
         trace.end = self.end.unwrap_or(self.last);

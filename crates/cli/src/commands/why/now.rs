@@ -71,6 +71,7 @@ fn tell(trace: &Path, kept: Option<&Path>, process: &str, json: bool) -> Result<
             verdict: &waits.verdict,
             problems: waits.found,
             number: waits.number,
+            region: None,
         }),
         false => Ok(waits.write(&case, &mut output::stdout(), &Paint::for_stdout())?),
     }

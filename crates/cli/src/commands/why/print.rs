@@ -8,6 +8,7 @@ use hangdog_diagnose::whole::{Entry, Whole};
 use hangdog_report::answers::Found;
 use hangdog_report::format;
 use hangdog_report::loss::Loss;
+use hangdog_report::regions::Picked;
 use std::io::Write;
 
 /// A share in percent.
@@ -22,6 +23,47 @@ pub fn name(who: &Who) -> String {
         false => format!("{}/{}", who.process, who.thread),
     };
     format!("{} ({})", format::printable(&text), who.tid)
+}
+
+/// Prints which occurrence of a region is explained, and where its time differs from the others'.
+pub fn print_region(picked: &Picked<'_>) -> Result<()> {
+    let paint = Paint::for_stdout();
+    let mut out = output::stdout();
+    let occurrence = &picked.occurrence;
+    let number = occurrence.nth.unwrap_or(1);
+    let order = match number {
+        1 => "the longest".to_owned(),
+        _ => format!("number {number} by duration"),
+    };
+    writeln!(
+        out,
+        "{}  {}, {order} of {}: {}{} at {} on {}; the median is {}",
+        paint.text(Colour::Heading, "Region"),
+        format::printable(&occurrence.name),
+        picked.of,
+        format::duration(occurrence.duration_ns),
+        if occurrence.open {
+            " without an end"
+        } else {
+            ""
+        },
+        format::moment(occurrence.start_ns),
+        occurrence.thread.text(),
+        format::duration(picked.median_ns),
+    )?;
+    if picked.of > 1 {
+        for state in &picked.states {
+            writeln!(
+                out,
+                "        {:<11} {:>8}, on average of the others {:>8}",
+                state.state,
+                format::duration(state.ns),
+                format::duration(state.others_ns),
+            )?;
+        }
+    }
+    writeln!(out)?;
+    Ok(out.flush()?)
 }
 
 const MOST_FRAMES: usize = 6;
