@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Measures what a mark costs, recorded and not, in C, Rust and Python; and how many marks of 8 threads
+"""Measures what a mark costs in CPU time, recorded and not, in C, Rust and Python; and how many marks of 8 threads
 that mark 5 million times a second are lost by hangdog record. Prints the figures and the load."""
 
 import argparse
@@ -16,6 +16,12 @@ ROUNDS = 9
 C = r"""
 #include "hangdog-mark.h"
 #include <stdio.h>
+static uint64_t cpu(void)
+{
+	struct timespec now;
+	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+}
 int main(void)
 {
 	enum { COUNT = 2000000 };
@@ -24,10 +30,10 @@ int main(void)
 		for (int recorded = 0; recorded < 2; recorded++) {
 			uint64_t begin, end;
 			hangdog_mark_area_1->recorded_until = recorded ? UINT64_MAX : 0;
-			begin = hangdog_mark_now(HANGDOG_MARK_MONOTONIC);
+			begin = cpu();
 			for (int i = 0; i < COUNT; i++)
 				hangdog_begin(HANGDOG_NAME("decode"), i, 2, 3, 4);
-			end = hangdog_mark_now(HANGDOG_MARK_MONOTONIC);
+			end = cpu();
 			printf("%%d %%f\n", recorded, (double)(end - begin) / COUNT);
 		}
 	return 0;
@@ -39,10 +45,10 @@ import hangdog_mark as mark
 for _ in range(%d):
     for recorded in (0, 1):
         mark._area.words[8] = recorded * (2**64 - 1)
-        begin = time.perf_counter_ns()
+        begin = time.thread_time_ns()
         for i in range(100000):
             mark.begin("decode", i, 2, 3, 4)
-        print(recorded, (time.perf_counter_ns() - begin) / 100000)
+        print(recorded, (time.thread_time_ns() - begin) / 100000)
 """ % ROUNDS
 
 

@@ -53,7 +53,7 @@ enum hangdog_colour {
 	HANGDOG_RED = 5,
 };
 
-/* --- The memory that is shared, as docs/MARKS.md describes it. --------------------------------- */
+/* The memory that is shared, as docs/MARKS.md describes it. */
 
 #define HANGDOG_MARK_FILE "hangdog-marks"
 #define HANGDOG_MARK_MAGIC UINT64_C(0x736b72616d676468) /* "hdgmarks" */
@@ -63,19 +63,19 @@ enum hangdog_colour {
 #define HANGDOG_MARK_NAMES 1024
 #define HANGDOG_MARK_NAME_LENGTH 60
 #define HANGDOG_MARK_FIRST_NAME 16384
-/* For so long a new program takes it that it is recorded: until a recorder has found it. In units of
- * its clock: 0.2 s, or some 0.2 s of any time stamp counter. */
+/* For so long a new program takes it that it is recorded: until a recorder has found it. In units
+ * of its clock: 0.2 s, or some 0.2 s of any time stamp counter. */
 #define HANGDOG_MARK_GRACE_NS 200000000
 #define HANGDOG_MARK_GRACE_TICKS 500000000
 
 struct hangdog_mark_record {
 	uint64_t sequence; /* the record's number in its ring, from 1; written last */
-	uint64_t time;     /* by the area's clock */
-	uint32_t tid;      /* as the program's pid namespace has it */
-	uint32_t code;     /* below 16384 a code, otherwise 16384 + the name's place */
-	uint8_t kind;      /* enum hangdog_mark_kind */
+	uint64_t time;	   /* by the area's clock */
+	uint32_t tid;	   /* as the program's pid namespace has it */
+	uint32_t code;	   /* below 16384 a code, otherwise 16384 + the name's place */
+	uint8_t kind;	   /* enum hangdog_mark_kind */
 	uint8_t pairing;   /* 0 code and thread, 1 code and first argument, 2 code */
-	uint8_t colour;    /* enum hangdog_colour, 0 none */
+	uint8_t colour;	   /* enum hangdog_colour, 0 none */
 	uint8_t reserved[5];
 	int64_t arguments[4];
 };
@@ -86,7 +86,7 @@ enum hangdog_mark_kind { HANGDOG_MARK_POINT = 0, HANGDOG_MARK_BEGIN = 1, HANGDOG
 
 struct hangdog_mark_ring {
 	uint64_t begun; /* records begun so far: raised before a record is written */
-	uint64_t done;  /* records written so far: raised after */
+	uint64_t done;	/* records written so far: raised after */
 	uint32_t owner; /* tid of the thread that has the ring; 0 none */
 	uint32_t reserved[11];
 };
@@ -99,11 +99,11 @@ struct hangdog_mark_name {
 struct hangdog_mark_area {
 	uint64_t magic;
 	uint32_t version;
-	uint32_t pid;     /* as the program's pid namespace has it */
-	uint32_t rings;   /* how many */
+	uint32_t pid;	  /* as the program's pid namespace has it */
+	uint32_t rings;	  /* how many */
 	uint32_t records; /* of each ring; a power of two */
-	uint32_t names;   /* how many there is room for */
-	uint32_t clock;   /* enum hangdog_mark_clock: CLOCK_MONOTONIC in ns, or the CPU's counter */
+	uint32_t names;	  /* how many there is room for */
+	uint32_t clock;	  /* enum hangdog_mark_clock: CLOCK_MONOTONIC in ns, or the CPU's counter */
 	uint32_t reserved0[8];
 	uint64_t recorded_until; /* by that clock; 0 while nobody records */
 	uint64_t reserved1[7];
@@ -116,7 +116,7 @@ struct hangdog_mark_area {
 	struct hangdog_mark_record record[HANGDOG_MARK_RINGS][HANGDOG_MARK_RECORDS];
 };
 
-/* --- One of each in a program, in however many files and libraries this header is. -------------- */
+/* One of each in a program, in however many files and libraries this header is. */
 
 struct hangdog_mark_thread {
 	struct hangdog_mark_area *area;
@@ -153,7 +153,8 @@ static inline uint32_t hangdog_mark_clock(void)
 	uint32_t clock = HANGDOG_MARK_MONOTONIC;
 #ifdef __x86_64__
 	char name[4] = {0};
-	int fd = open("/sys/devices/system/clocksource/clocksource0/current_clocksource", O_RDONLY | O_CLOEXEC);
+	int fd = open("/sys/devices/system/clocksource/clocksource0/current_clocksource",
+		      O_RDONLY | O_CLOEXEC);
 
 	if (fd >= 0) {
 		if (read(fd, name, 4) == 4 && memcmp(name, "tsc\n", 4) == 0)
@@ -189,7 +190,8 @@ static inline struct hangdog_mark_area *hangdog_mark_make(void)
 	place = MAP_FAILED;
 	/* F_ADD_SEALS: F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW. The recorder insists on it. */
 	if (ftruncate(fd, sizeof *area) == 0 && fcntl(fd, 1033, 1 | 2 | 4) == 0)
-		place = mmap(0, sizeof *area, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, fd, 0);
+		place = mmap(0, sizeof *area, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE,
+			     fd, 0);
 	if (place == MAP_FAILED) {
 		close(fd);
 		return 0;
@@ -205,7 +207,8 @@ static inline struct hangdog_mark_area *hangdog_mark_make(void)
 	area->recorded_until = hangdog_mark_now(area->clock) +
 			       (area->clock ? HANGDOG_MARK_GRACE_TICKS : HANGDOG_MARK_GRACE_NS);
 	__atomic_store_n(&area->magic, HANGDOG_MARK_MAGIC, __ATOMIC_RELEASE);
-	/* The kernel tells recorders of executable mappings: this is how one that runs hears of us. */
+	/* The kernel tells recorders of executable mappings: this is how one that runs hears of us.
+	 */
 	place = mmap(0, 4096, PROT_READ | PROT_EXEC, MAP_SHARED, fd, 0);
 	if (place != MAP_FAILED)
 		munmap(place, 4096);
@@ -249,8 +252,10 @@ __attribute__((noinline, unused)) static struct hangdog_mark_area *hangdog_mark_
 	pthread_mutex_lock(&hangdog_mark_lock_1);
 	area = hangdog_mark_area_1;
 	if (!area) {
-		if (!hangdog_mark_is_set_up_1 && pthread_key_create(&hangdog_mark_key_1, hangdog_mark_leave) == 0) {
-			pthread_atfork(hangdog_mark_before_fork, hangdog_mark_after_fork, hangdog_mark_forked);
+		if (!hangdog_mark_is_set_up_1 &&
+		    pthread_key_create(&hangdog_mark_key_1, hangdog_mark_leave) == 0) {
+			pthread_atfork(hangdog_mark_before_fork, hangdog_mark_after_fork,
+				       hangdog_mark_forked);
 			hangdog_mark_is_set_up_1 = 1;
 		}
 		if (hangdog_mark_is_set_up_1)
@@ -277,8 +282,8 @@ __attribute__((noinline, unused)) static int hangdog_mark_join(struct hangdog_ma
 
 	for (unsigned at = 0; at < HANGDOG_MARK_RINGS; at++) {
 		uint32_t none = 0;
-		if (!__atomic_compare_exchange_n(&area->ring[at].owner, &none, tid, 0, __ATOMIC_ACQUIRE,
-						 __ATOMIC_RELAXED))
+		if (!__atomic_compare_exchange_n(&area->ring[at].owner, &none, tid, 0,
+						 __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
 			continue;
 		self->area = area;
 		self->records = area->record[at];
@@ -290,8 +295,9 @@ __attribute__((noinline, unused)) static int hangdog_mark_join(struct hangdog_ma
 	return 0;
 }
 
-__attribute__((noinline, unused)) static void hangdog_mark_write(struct hangdog_mark_area *area, uint64_t until,
-								 unsigned kind, hangdog_code code, int64_t a,
+__attribute__((noinline, unused)) static void hangdog_mark_write(struct hangdog_mark_area *area,
+								 uint64_t until, unsigned kind,
+								 hangdog_code code, int64_t a,
 								 int64_t b, int64_t c, int64_t d)
 {
 	struct hangdog_mark_thread *self = &hangdog_mark_thread_1;
@@ -300,7 +306,8 @@ __attribute__((noinline, unused)) static void hangdog_mark_write(struct hangdog_
 
 	if (now >= until) {
 		/* Whoever recorded has not said for a while that they still do. */
-		__atomic_compare_exchange_n(&area->recorded_until, &until, 0, 0, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
+		__atomic_compare_exchange_n(&area->recorded_until, &until, 0, 0, __ATOMIC_RELAXED,
+					    __ATOMIC_RELAXED);
 		return;
 	}
 	if ((!self->ring || self->area != area) && !hangdog_mark_join(area)) {
@@ -326,7 +333,8 @@ __attribute__((noinline, unused)) static void hangdog_mark_write(struct hangdog_
 	__atomic_store_n(&self->ring->done, self->ring->begun, __ATOMIC_RELEASE);
 }
 
-static inline void hangdog_mark(unsigned kind, hangdog_code code, int64_t a, int64_t b, int64_t c, int64_t d)
+static inline void hangdog_mark(unsigned kind, hangdog_code code, int64_t a, int64_t b, int64_t c,
+				int64_t d)
 {
 	struct hangdog_mark_area *area = hangdog_mark_place();
 	uint64_t until = __atomic_load_n(&area->recorded_until, __ATOMIC_RELAXED);
@@ -335,8 +343,8 @@ static inline void hangdog_mark(unsigned kind, hangdog_code code, int64_t a, int
 		hangdog_mark_write(area, until, kind, code, a, b, c, d);
 }
 
-/* The number of a name, which is the same in all of the program. Names of more than 60 bytes are cut.
- * Those that there is no room for share the last number. */
+/* The number of a name, which is the same in all of the program. Names of more than 60 bytes are
+ * cut. Those that there is no room for share the last number. */
 __attribute__((unused)) static hangdog_code hangdog_name(const char *name)
 {
 	struct hangdog_mark_area *area = hangdog_mark_place();
@@ -349,7 +357,8 @@ __attribute__((unused)) static hangdog_code hangdog_name(const char *name)
 		length = HANGDOG_MARK_NAME_LENGTH;
 	pthread_mutex_lock(&hangdog_mark_lock_1);
 	for (at = 0; at < area->name_count; at++)
-		if (area->name[at].length == length && memcmp(area->name[at].text, name, length) == 0)
+		if (area->name[at].length == length &&
+		    memcmp(area->name[at].text, name, length) == 0)
 			break;
 	if (at == area->name_count && at < HANGDOG_MARK_NAMES) {
 		if (at == HANGDOG_MARK_NAMES - 1) {
@@ -368,14 +377,14 @@ __attribute__((unused)) static hangdog_code hangdog_name(const char *name)
 
 /* The same, worked out once at each place; `name` is to be the same every time. */
 #define HANGDOG_NAME(name)                                                                         \
-	(__extension__({                                                                               \
-		static hangdog_code hangdog_known;                                                         \
-		hangdog_code hangdog_number = __atomic_load_n(&hangdog_known, __ATOMIC_RELAXED);           \
-		if (__builtin_expect(hangdog_number == 0, 0)) {                                            \
-			hangdog_number = hangdog_name(name);                                                   \
-			__atomic_store_n(&hangdog_known, hangdog_number, __ATOMIC_RELAXED);                    \
-		}                                                                                          \
-		hangdog_number;                                                                            \
+	(__extension__({                                                                           \
+		static hangdog_code hangdog_known;                                                 \
+		hangdog_code hangdog_number = __atomic_load_n(&hangdog_known, __ATOMIC_RELAXED);   \
+		if (__builtin_expect(hangdog_number == 0, 0)) {                                    \
+			hangdog_number = hangdog_name(name);                                       \
+			__atomic_store_n(&hangdog_known, hangdog_number, __ATOMIC_RELAXED);        \
+		}                                                                                  \
+		hangdog_number;                                                                    \
 	}))
 
 /* A region pairs by its code and its first argument, on whatever threads it begins and ends. */
@@ -398,23 +407,26 @@ static inline hangdog_code hangdog_coloured(hangdog_code code, enum hangdog_colo
 #ifdef __cplusplus
 }
 
-static inline void hangdog_point(hangdog_code code, int64_t a = 0, int64_t b = 0, int64_t c = 0, int64_t d = 0)
+static inline void hangdog_point(hangdog_code code, int64_t a = 0, int64_t b = 0, int64_t c = 0,
+				 int64_t d = 0)
 {
 	hangdog_mark(HANGDOG_MARK_POINT, code, a, b, c, d);
 }
 
-static inline void hangdog_begin(hangdog_code code, int64_t a = 0, int64_t b = 0, int64_t c = 0, int64_t d = 0)
+static inline void hangdog_begin(hangdog_code code, int64_t a = 0, int64_t b = 0, int64_t c = 0,
+				 int64_t d = 0)
 {
 	hangdog_mark(HANGDOG_MARK_BEGIN, code, a, b, c, d);
 }
 
-static inline void hangdog_end(hangdog_code code, int64_t a = 0, int64_t b = 0, int64_t c = 0, int64_t d = 0)
+static inline void hangdog_end(hangdog_code code, int64_t a = 0, int64_t b = 0, int64_t c = 0,
+			       int64_t d = 0)
 {
 	hangdog_mark(HANGDOG_MARK_END, code, a, b, c, d);
 }
 #else
 /* The code and up to four integers; those that are left out are 0. */
-#define HANGDOG_MARK_5(kind, code, a, b, c, d, ...)                                                 \
+#define HANGDOG_MARK_5(kind, code, a, b, c, d, ...)                                                \
 	hangdog_mark(kind, code, (int64_t)(a), (int64_t)(b), (int64_t)(c), (int64_t)(d))
 #define hangdog_point(...) HANGDOG_MARK_5(HANGDOG_MARK_POINT, __VA_ARGS__, 0, 0, 0, 0, 0)
 #define hangdog_begin(...) HANGDOG_MARK_5(HANGDOG_MARK_BEGIN, __VA_ARGS__, 0, 0, 0, 0, 0)

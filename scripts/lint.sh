@@ -27,7 +27,7 @@ words() {
         'a [y]ardstick' 'the [y]ardstick' 'comes? [r]ound\b' 'a [k]not\b' 'the [k]not\b'
         '[a]mid something' 'by what the others [s]how' 'takes? it [b]ack by'
     )
-    local places=(crates bpf docs README.md CONTRIBUTING.md ui/src lab scripts bench Makefile)
+    local places=(crates bpf mark docs README.md CONTRIBUTING.md ui/src lab scripts bench Makefile)
     local pattern
     pattern=$(IFS='|' && echo "${phrases[*]}")
     ! grep -rnE "$pattern" --exclude-dir={build,node_modules,target,dist} \
@@ -36,8 +36,8 @@ words() {
 }
 
 mapfile -t shell < <(find scripts .ci bench -type f -exec grep -lE '^#!.*\b(ba)?sh\b' {} + | sort)
-mapfile -t c < <(find bpf lab/programs lab/real bench -name '*.[ch]' | sort)
-mapfile -t python < <(find lab bench scripts crates -name '*.py' -not -path '*/build/*' | sort)
+mapfile -t c < <(find bpf lab/programs lab/real bench mark -name '*.[ch]' | sort)
+mapfile -t python < <(find lab bench scripts crates mark -name '*.py' -not -path '*/build/*' | sort)
 
 check rustfmt cargo fmt --all --check
 check rustfmt-fuzz cargo fmt --manifest-path fuzz/Cargo.toml --check
