@@ -52,6 +52,8 @@ pub enum Command {
     Story(StoryArgs),
     /// Show the time that interrupts took, by source
     Interrupts(InterruptsArgs),
+    /// Show the system calls that record --calls recorded: counts, times, errors
+    Calls(CallsArgs),
     /// Show how many threads were running or runnable, step by step, or which at a moment
     Load(LoadArgs),
     /// Find the problems in a trace and explain the worst one
@@ -121,6 +123,12 @@ pub struct RecordArgs {
     /// [default: socket I/O only, at most 50,000 records per second and CPU]
     #[arg(long)]
     pub transfers: bool,
+    /// Record every system call of the command and its children; hangdog calls lists them
+    #[arg(long, requires = "command")]
+    pub calls: bool,
+    /// Record every system call of a running process (pid or name) and its children; repeatable
+    #[arg(long, value_name = "PROCESS")]
+    pub calls_of: Vec<String>,
     /// Command to run; recording stops when it exits
     #[arg(last = true, value_name = "COMMAND", value_hint = ValueHint::CommandWithArguments)]
     pub command: Vec<OsString>,
@@ -289,6 +297,40 @@ pub struct InterruptsArgs {
     /// Print JSON (docs/JSON.md)
     #[arg(long)]
     pub json: bool,
+}
+
+/// Arguments of `calls`.
+#[derive(Args, Debug)]
+pub struct CallsArgs {
+    /// The trace
+    #[arg(value_hint = ValueHint::DirPath)]
+    pub trace: PathBuf,
+    /// The time range
+    #[command(flatten)]
+    pub window: WindowArgs,
+    /// Only calls of this process: pid or name
+    #[arg(long, value_name = "PROCESS")]
+    pub process: Option<String>,
+    /// Only calls of these threads: tid, name, process/thread, or process/ for all threads of a process
+    #[arg(long, value_name = "THREAD")]
+    pub thread: Option<String>,
+    /// Show each call of each thread, or of each calling function, on a row of its own
+    #[arg(long, value_name = "WHAT", default_value = "call")]
+    pub by: CallsBy,
+    /// Print JSON (docs/JSON.md)
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// What a row of `calls` stands for.
+#[derive(ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CallsBy {
+    /// The call
+    Call,
+    /// The call and the thread
+    Thread,
+    /// The call and the function of the program that called it
+    Function,
 }
 
 /// Arguments of `load`.

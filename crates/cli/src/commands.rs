@@ -1,5 +1,6 @@
 //! The subcommands, one file each.
 
+mod calls;
 mod completions;
 mod doctor;
 mod explain;
@@ -45,6 +46,7 @@ pub fn run(command: Command) -> Result<ExitCode> {
         Command::Threads(args) => threads::run(&args)?,
         Command::Story(args) => story::run(&args)?,
         Command::Interrupts(args) => interrupts::run(&args)?,
+        Command::Calls(args) => calls::run(&args)?,
         Command::Load(args) => load::run(&args)?,
         Command::Completions { shell } => completions::run(shell)?,
         Command::Man { directory } => man::run(&directory)?,

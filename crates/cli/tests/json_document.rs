@@ -17,6 +17,7 @@ thread main app 100
 0   cpu0 switch idle -> main
 1ms fork main -> child app 101
 1ms cpu0 wake main -> child clone new
+1.5ms call 10us main read error=11 args=3 stack=a
 2ms cpu0 switch main -> child sleeping futex op=wait object=futex:0x10 holder=child stack=a kstack=b
 3ms cpu0 irq 10us hard 33 child
 4ms cpu0 wake child -> main futex op=wake object=futex:0x10 stack=a kstack=b
@@ -164,6 +165,13 @@ fn document_and_answers_agree() {
         ("info", vec![vec!["info", "t.hang", "--verify"]]),
         ("threads", vec![vec!["threads", "t.hang"]]),
         ("interrupts", vec![vec!["interrupts", "t.hang"]]),
+        (
+            "calls",
+            vec![
+                vec!["calls", "t.hang", "--by", "thread"],
+                vec!["calls", "t.hang", "--by", "function"],
+            ],
+        ),
         (
             "load",
             vec![

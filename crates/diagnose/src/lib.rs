@@ -35,6 +35,7 @@ pub mod whole;
 
 pub use answers::Answers;
 pub use judge::{Setting, diagnose, diagnose_run};
+pub use origin::nearest;
 pub use problem::Problem;
 pub use signature::signature;
 pub use verdict::{Class, Verdict};

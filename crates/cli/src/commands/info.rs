@@ -8,7 +8,8 @@ use hangdog_report::format;
 use hangdog_report::loss::Loss;
 use hangdog_trace::meta::{Hook, Meta, Mode, RecordingState, Unread, Unwinding};
 use hangdog_trace::tables::{
-    Counters, Handoffs, Interrupts, Ios, Lifecycle, Losses, Samples, Switches, Transfers, Wakes,
+    Counters, Handoffs, Interrupts, Ios, Lifecycle, Losses, Samples, Switches, SystemCalls,
+    Transfers, Wakes,
 };
 use hangdog_trace::{TableInfo, Trace};
 use serde::Serialize;
@@ -16,13 +17,14 @@ use std::io::Write;
 use std::path::Path;
 
 /// Tables whose rows are events; of the others, a row is a definition or a loss.
-const EVENTS: [&str; 9] = [
+const EVENTS: [&str; 10] = [
     Switches::NAME,
     Wakes::NAME,
     Interrupts::NAME,
     Ios::NAME,
     Transfers::NAME,
     Handoffs::NAME,
+    SystemCalls::NAME,
     Samples::NAME,
     Counters::NAME,
     Lifecycle::NAME,
@@ -280,7 +282,8 @@ fn options(meta: &Meta) -> String {
     } else {
         "no pipe I/O"
     };
-    format!("{stacks}, {samples}, {transfers}")
+    let calls = if options.calls { ", calls" } else { "" };
+    format!("{stacks}, {samples}, {transfers}{calls}")
 }
 
 fn unwinding(taken: &Unwinding) -> String {
