@@ -52,6 +52,8 @@ pub enum Command {
     Story(StoryArgs),
     /// Show the time that interrupts took, by source
     Interrupts(InterruptsArgs),
+    /// Explain why the same work is fast at one time and slow at another
+    Compare(CompareArgs),
     /// Show the system calls that record --calls recorded: counts, times, errors
     Calls(CallsArgs),
     /// Show how many threads were running or runnable, step by step, or which at a moment
@@ -294,6 +296,40 @@ pub struct InterruptsArgs {
     /// The time range
     #[command(flatten)]
     pub window: WindowArgs,
+    /// Print JSON (docs/JSON.md)
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Arguments of `compare`.
+#[derive(Args, Debug)]
+pub struct CompareArgs {
+    /// The trace
+    #[arg(value_hint = ValueHint::DirPath)]
+    pub trace: PathBuf,
+    /// Compare with this trace [default: compare the fast and the slow occurrences in one trace]
+    #[arg(value_hint = ValueHint::DirPath)]
+    pub other: Option<PathBuf>,
+    /// Whose work: tid, name, process/thread, or process/ for all threads of a process
+    #[arg(long, value_name = "THREAD")]
+    pub thread: String,
+    /// Compare the turns of the thread's loop from one wait in this system call to the next
+    /// [default: the call in which it waits the longest for the next thing to do]
+    #[arg(long, value_name = "CALL", conflicts_with_all = ["requests", "calls"])]
+    pub turn_call: Option<String>,
+    /// Compare the requests that the thread made, from what it sent until what it then received
+    #[arg(long, conflicts_with = "calls")]
+    pub requests: bool,
+    /// Compare the thread's calls of this name, where record --calls recorded them
+    #[arg(long, value_name = "CALL")]
+    pub calls: Option<String>,
+    /// The time range of the trace
+    #[command(flatten)]
+    pub window: WindowArgs,
+    /// Compare this percentage, the slowest, with those no slower than the median [default: the two
+    /// groups that the durations form, if they do]
+    #[arg(long, value_name = "PERCENT", conflicts_with = "other")]
+    pub slowest: Option<f64>,
     /// Print JSON (docs/JSON.md)
     #[arg(long)]
     pub json: bool,

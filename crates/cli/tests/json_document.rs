@@ -62,6 +62,39 @@ fn polling() -> String {
     text + "end 30ms"
 }
 
+/// A loop of which every fourth turn is slow, with another program beside it.
+fn turns() -> String {
+    let mut text = "process app 100
+        thread app app 100
+        process other 200
+        thread other other 200
+        0 cpu0 switch idle -> app
+        1ms cpu0 switch app -> idle sleeping read
+        "
+    .to_owned();
+    for turn in 1..=40 {
+        let (at, slow) = (10 * turn, turn % 4 == 0);
+        let end = at + if slow { 4 } else { 1 };
+        text += &format!(
+            "{at}ms cpu0 wake idle -> app in=interrupt
+            {at}ms cpu0 switch idle -> app
+            {at}.1ms cpu0 sample app stack=work
+            {at}.2ms cpu0 sample app stack=work
+            {end}ms cpu0 counters app cycles=9 instructions=9 cache-misses=9 tlb-misses=9
+            {end}ms cpu0 switch app -> idle sleeping read
+            "
+        );
+        if slow {
+            text += &format!(
+                "{at}ms cpu1 switch idle -> other
+                {end}ms cpu1 switch other -> idle preempted
+                "
+            );
+        }
+    }
+    text + "end 450ms"
+}
+
 fn answer(dir: &Path, args: &[&str]) -> Value {
     let output = Command::new(env!("CARGO_BIN_EXE_hangdog"))
         .args(args)
@@ -154,6 +187,7 @@ fn document_and_answers_agree() {
         ("polling.hang", &polling()),
         ("asked.hang", ASKED),
         ("page.hang", PAGE),
+        ("turns.hang", &turns()),
     ] {
         text::parse(trace)
             .expect("a trace in text form")
@@ -165,6 +199,10 @@ fn document_and_answers_agree() {
         ("info", vec![vec!["info", "t.hang", "--verify"]]),
         ("threads", vec![vec!["threads", "t.hang"]]),
         ("interrupts", vec![vec!["interrupts", "t.hang"]]),
+        (
+            "compare",
+            vec![vec!["compare", "turns.hang", "--thread", "app"]],
+        ),
         (
             "calls",
             vec![

@@ -11,6 +11,7 @@ mod baseline;
 mod begun;
 pub mod blame;
 mod circle;
+pub mod compare;
 mod confidence;
 pub mod explain;
 mod function;

@@ -11,6 +11,7 @@ pub mod answers;
 pub mod answers_file;
 pub mod calls;
 pub mod case;
+pub mod compare;
 pub mod describe;
 pub mod folds;
 pub mod format;
