@@ -37,14 +37,14 @@ CASES = [
     Case("memory", ("running",), r"^walk$", "as many reads, of 64 MB instead of 64 KB"),
     Case("tlb", ("running",), r"^stride$", "as many reads, of 16,384 pages instead of 16"),
     Case("convoy", ("wait",), r"lock", "a lock that another thread holds while it computes"),
-    Case("interrupts", ("interrupt",), r"NET_RX", "packets that come in on the worker's CPU"),
+    Case("interrupts", ("interrupt",), r"timer", "timers that fire on the worker's CPU, 400,000 times a second"),
     Case("neighbour", ("cpu",), r"hog", "a program that computes on the worker's CPU"),
-    Case("migration", ("wait", "cpu"), r"sched_setaffinity|migration", "40 moves to the other CPU"),
+    Case("migration", ("migration",), r"moved", "40 moves to the other CPU"),
     Case("faults", ("running",), r"^page faults in touch$", "3,072 pages that are not there yet"),
-    Case("allocator", ("running",), r"grow", "a list that grows to 8 MB"),
-    Case("gc", ("running", "wait"), r"v8::|[Gg]arbage|[Gg][Cc]\b|Heap|Mark|Scaveng|node", "a collection of node's garbage"),
-    Case("fsync", ("wait",), r"fsync", "an fsync of 64 KB"),
-    Case("quota", ("quota",), r"quota", "a control group with a CPU quota of 2 ms in 10 ms"),
+    Case("allocator", ("running",), r"grow", "a list that grows to 32 MB"),
+    Case("gc", ("running", "wait"), r"garbage collection", "a collection of node's garbage"),
+    Case("fsync", ("wait",), r"fsync", "an fsync of 4 MB"),
+    Case("quota", ("quota",), r"quota", "a control group with a CPU quota of 2 ms in 50 ms"),
     Case("paging", ("wait",), r"paged in|page fault", "a mapped file that has to be read from disk"),
     Case("message", ("wait",), r"helper", "a helper process that takes longer to reply"),
 ]
@@ -79,15 +79,7 @@ def command(case, seed, directory):
         if node is None:
             raise CannotRun("there is no node")
         return [sys.executable, HERE / "ask.py", seed, node, "--expose-gc", HERE / "collect.js"]
-    words = [BUILD / "turns", case, seed, directory]
-    if case != "interrupts":
-        return words
-    # In a network of its own, whose packets go to the worker's CPU.
-    script = (
-        "mount -t sysfs none /sys && ip link set lo up && "
-        "echo 1 > /sys/class/net/lo/queues/rx-0/rps_cpus || exit 77; exec \"$@\""
-    )
-    return ["unshare", "-n", "-m", "sh", "-c", script, "sh", *words]
+    return [BUILD / "turns", case, seed, directory]
 
 
 def answer(hangdog, case, seed, directory):

@@ -8,14 +8,18 @@
  * Exit code 77 means that the machine does not allow what the case needs.
  */
 #include "../programs/cgroup.h"
+#include <linux/perf_event.h>
 #include <sched.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
 
 #define TURNS 160
 #define GAP_US 3000
 #define LARGE (64UL << 20)
 #define SMALL (64UL << 10)
 #define PAGE 4096UL
+#define MAPPED (4UL << 20)
 
 /* What the other processes of the case look at. */
 static volatile struct {
@@ -129,30 +133,39 @@ static void hog(void)
 	pin(0);
 	while (!shared->done) {
 		if (shared->slow)
-			compute(1000000);
+			compute(5000000);
 		LAB_SLEEP_US(300);
 	}
 	_exit(0);
 }
 
-/* Packets that softirqs of the worker's CPU take in (RPS): to a port where nobody reads. */
-static void flood(void)
-{
-	struct sockaddr_in to = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-	socklen_t length = sizeof(to);
-	char packet[64] = {0};
-	int in = LAB_TRY(socket(AF_INET, SOCK_DGRAM, 0)),
-	    out = LAB_TRY(socket(AF_INET, SOCK_DGRAM, 0));
+#define TIMERS 8
+#define TIMER_NS 20000
 
-	prctl(PR_SET_NAME, "flood");
+/* Timers of the kernel that fire on the worker's CPU: those of sampling events that nobody reads.
+ */
+static void timers(void)
+{
+	int events[TIMERS];
+
+	prctl(PR_SET_NAME, "timers");
 	pin(1);
-	LAB_TRY(bind(in, (struct sockaddr *)&to, sizeof(to)));
-	LAB_TRY(getsockname(in, (struct sockaddr *)&to, &length));
-	while (!shared->done) {
-		if (shared->slow)
-			sendto(out, packet, sizeof(packet), 0, (struct sockaddr *)&to, sizeof(to));
-		else
-			LAB_SLEEP_US(200);
+	for (int i = 0; i < TIMERS; i++) {
+		struct perf_event_attr event = {.type = PERF_TYPE_SOFTWARE,
+						.size = sizeof(event),
+						.config = PERF_COUNT_SW_CPU_CLOCK,
+						.sample_period = TIMER_NS,
+						.disabled = 1};
+		events[i] = (int)syscall(SYS_perf_event_open, &event, -1, 0, -1, 0);
+		if (events[i] < 0)
+			_exit(0);
+	}
+	for (bool on = false; !shared->done;) {
+		bool slow = shared->slow;
+		for (int i = 0; i < TIMERS && slow != on; i++)
+			ioctl(events[i], slow ? PERF_EVENT_IOC_ENABLE : PERF_EVENT_IOC_DISABLE, 0);
+		on = slow;
+		LAB_SLEEP_US(100);
 	}
 	_exit(0);
 }
@@ -166,7 +179,7 @@ static void alongside(void (*other)(void))
 static void with_usual_work(bool slow)
 {
 	(void)slow;
-	compute(1600000);
+	compute(6000000);
 }
 
 static void migrate(bool slow)
@@ -220,7 +233,7 @@ LAB_NAMED void grow(size_t items)
 static void allocator(bool slow)
 {
 	/* The same items: in many lists that fit, or in one that grows and grows. */
-	const size_t items = 1 << 20;
+	const size_t items = 1 << 22;
 	const size_t each = slow ? items : 1024;
 	for (size_t done = 0; done < items; done += each)
 		grow(each);
@@ -231,7 +244,7 @@ static void allocator(bool slow)
 static void save(bool slow)
 {
 	usual_work();
-	LAB_TRY(pwrite(file, buffer, SMALL, 0));
+	LAB_TRY(pwrite(file, buffer, slow ? MAPPED : SMALL, 0));
 	if (slow)
 		LAB_TRY(fsync(file));
 }
@@ -245,7 +258,6 @@ LAB_NAMED unsigned long read_pages(const char *from, unsigned long size)
 }
 
 static const char *mapped;
-#define MAPPED (4UL << 20)
 
 static void paging(bool slow)
 {
@@ -265,7 +277,7 @@ static void drop_pages(bool slow)
 static void quota(bool slow)
 {
 	(void)slow; /* whoever asks has moved the worker */
-	compute(2000000);
+	compute(12000000);
 }
 
 static void move_worker(bool slow)
@@ -322,15 +334,15 @@ static void prepare_hog(void)
 	alongside(hog);
 }
 
-static void prepare_flood(void)
+static void prepare_timers(void)
 {
 	pin(0);
-	alongside(flood);
+	alongside(timers);
 }
 
 static void prepare_save(void)
 {
-	prepare_file(SMALL);
+	prepare_file(MAPPED);
 }
 
 static void prepare_paging(void)
@@ -342,7 +354,7 @@ static void prepare_paging(void)
 
 static void prepare_quota(void)
 {
-	if (!cgroup_make(2000, 10000))
+	if (!cgroup_make(2000, 50000))
 		lab_exit(LAB_CANNOT_RUN, "no cgroup with a CPU quota can be made");
 	cgroup_leave_janitor();
 }
@@ -373,7 +385,7 @@ static const struct {
     {"memory", NULL, memory, NULL},
     {"tlb", NULL, tlb, NULL},
     {"convoy", prepare_convoy, convoy, NULL},
-    {"interrupts", prepare_flood, with_usual_work, NULL},
+    {"interrupts", prepare_timers, with_usual_work, NULL},
     {"neighbour", prepare_hog, with_usual_work, NULL},
     {"migration", NULL, migrate, NULL},
     {"faults", NULL, faults, NULL},

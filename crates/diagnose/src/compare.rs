@@ -20,7 +20,7 @@ mod split;
 mod vector;
 
 pub use hardware::Hardware;
-pub use occurrence::{Occurrence, calls, requests, turn_call, turns};
+pub use occurrence::{Home, Occurrence, calls, home, requests, turns};
 pub use split::{ENOUGH, Groups, Spread};
 pub use vector::{Factor, FactorKind};
 
@@ -106,7 +106,7 @@ pub struct Difference {
 pub struct FactorRow {
     /// What it is.
     pub factor: String,
-    /// running, interrupt, cpu, quota, wait, unknown.
+    /// running, interrupt, cpu, quota, migration, wait, unknown.
     pub kind: &'static str,
     /// How long it takes in a fast occurrence, on average, ns.
     pub fast_ns: f64,

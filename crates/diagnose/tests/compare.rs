@@ -56,13 +56,13 @@ fn side<'a, 'e>(
     answers: &'a Answers,
 ) -> Side<'a, 'e> {
     let thread = recording.t("app");
-    let call = compare::turn_call(evidence, thread).expect("a call");
+    let home = compare::home(evidence, thread).expect("a home");
     Side {
         evidence,
         interrupts: &recording.trace.tables.interrupts,
         counters: &recording.trace.tables.counters,
         setting: setting(false, answers),
-        occurrences: compare::turns(evidence, thread, call),
+        occurrences: compare::turns(evidence, thread, home),
     }
 }
 
@@ -111,11 +111,11 @@ fn a_lock_is_told_with_who_held_it() {
     let part = first.details.first().expect("who held it");
     assert_eq!(part.what, "other ran");
     near(part.slow_ns, 2.4e6);
-    assert_eq!((difference.slow.count, difference.fast.count), (10, 29));
+    assert_eq!((difference.slow.count, difference.fast.count), (10, 30));
     let told = compared_by(&recording, Split::Apart).sentence;
     assert_eq!(
         told,
-        "Of 39 turns 10 are slow: 4.00 ms on average, the 29 fast ones 1.00 ms. The slow ones spend 2.40 ms \
+        "Of 40 turns 10 are slow: 4.00 ms on average, the 30 fast ones 1.00 ms. The slow ones spend 2.40 ms \
          more waiting for a lock (futex): 80 % of the difference (80 % to 80 % in nine of ten draws); 2.40 ms of \
          it other ran."
     );
@@ -287,11 +287,11 @@ fn occurrences_are_found_without_marks() {
     );
     let evidence = recording.evidence();
     let thread = recording.t("app");
-    let call = compare::turn_call(&evidence, thread).expect("a call");
-    assert_eq!(evidence.calls.name(call), "poll");
+    let home = compare::home(&evidence, thread).expect("a home");
+    assert_eq!(evidence.calls.name(home.call), "poll");
     let found = |from: u64, to: u64| Occurrence { thread, from, to };
     assert_eq!(
-        compare::turns(&evidence, thread, call),
+        compare::turns(&evidence, thread, home),
         [found(5 * MS, 9 * MS)]
     );
     assert_eq!(

@@ -5,7 +5,7 @@ use crate::case::Case;
 use crate::select::{self, NothingFound, Window};
 use anyhow::{Result, anyhow, bail};
 use hangdog_diagnose::Answers;
-use hangdog_diagnose::compare::{self, Comparison, Occurrence, Side, Split};
+use hangdog_diagnose::compare::{self, Comparison, Home, Occurrence, Side, Split};
 use hangdog_graph::Evidence;
 use hangdog_trace::ids::Utid;
 use hangdog_trace::tables::{Counters, SystemCalls};
@@ -60,11 +60,18 @@ impl<'a> Found<'a> {
         let (mut occurrences, mut what) = (Vec::new(), String::new());
         for &thread in &threads {
             let (found, is) = match wanted {
-                Wanted::Turns { call: None } => match compare::turn_call(evidence, thread) {
-                    Some(call) => turns(case, evidence, thread, call),
+                Wanted::Turns { call: None } => match compare::home(evidence, thread) {
+                    Some(home) => turns(case, evidence, thread, home),
                     None => continue,
                 },
-                Wanted::Turns { call: Some(name) } => turns(case, evidence, thread, call(name)?),
+                Wanted::Turns { call: Some(name) } => {
+                    let home = Home {
+                        call: call(name)?,
+                        object: None,
+                    };
+                    turns(case, evidence, thread, home)
+                }
+
                 Wanted::Requests => {
                     let requests = compare::requests(evidence, thread);
                     (requests, format!("requests of {selector}"))
@@ -142,14 +149,14 @@ fn turns(
     case: &Case,
     evidence: &Evidence<'_>,
     thread: Utid,
-    call: i16,
+    home: Home,
 ) -> (Vec<Occurrence>, String) {
     let what = format!(
         "turns of {} (from one {} to the next)",
         evidence.name(thread),
-        case.calls.name(call)
+        case.calls.name(home.call)
     );
-    (compare::turns(evidence, thread, call), what)
+    (compare::turns(evidence, thread, home), what)
 }
 
 fn too_few(why: String) -> anyhow::Error {

@@ -12,7 +12,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use super::resample::mean;
 use super::vector::Factor;
 use super::{Detail, Item, Other, Side, Two};
-use crate::blame::{Blame, BlameKind};
+use crate::blame::{Blame, BlameKind, Piece};
 use crate::origin::nearest;
 
 /// So many occurrences of a group stand for it.
@@ -31,6 +31,18 @@ const FAULTS: [&str; 5] = [
     "do_user_addr_fault",
     "handle_mm_fault",
     "do_page_fault",
+];
+
+/// Parts of the names of functions that collect the garbage of a language's machine: V8's, CPython's, HotSpot's.
+const COLLECTORS: [&str; 8] = [
+    "v8::internal::Heap::",
+    "v8::internal::MarkCompact",
+    "v8::internal::Scaveng",
+    "heap::base::",
+    "gc_collect_main",
+    "G1CollectedHeap",
+    "PSScavenge",
+    "GenCollectedHeap",
 ];
 
 /// Times of both groups by what they are.
@@ -178,19 +190,30 @@ fn functions(sides: &[Side<'_, '_>], items: &[Item], two: &Two) -> Option<Sums> 
     (of_slow >= ENOUGH_SAMPLES && of_fast > 0).then_some(Sums { fast, slow })
 }
 
-/// Where a sample met its thread: the function that speaks for its stack, and whether it was in a page fault.
+/// Where a sample met its thread: the function that speaks for its stack, and whether it was in a page fault or
+/// a collection of garbage there.
 fn place(evidence: &Evidence<'_>, row: usize) -> String {
     let samples = evidence.samples;
     let user: Vec<_> = evidence.stacks.stack(samples.user_stack[row]).collect();
     let function = nearest(user.iter()).map(|own| user[own].to_string());
     let function = function.or_else(|| user.first().map(ToString::to_string));
     let mut kernel = evidence.stacks.stack(samples.kernel_stack[row]);
-    let faults = kernel.any(|frame| frame.function.is_some_and(|name| FAULTS.contains(&name)));
-    match (function, faults) {
-        (Some(function), true) => format!("page faults in {function}"),
-        (None, true) => "page faults".to_owned(),
-        (Some(function), false) => function,
-        (None, false) => match samples.kernel_stack[row] {
+    let is_collector = |name: &str| COLLECTORS.iter().any(|part| name.contains(part));
+    let why = if kernel.any(|frame| frame.function.is_some_and(|name| FAULTS.contains(&name))) {
+        Some("page faults")
+    } else if user
+        .iter()
+        .any(|frame| frame.function.is_some_and(is_collector))
+    {
+        Some("garbage collection")
+    } else {
+        None
+    };
+    match (why, function) {
+        (Some(why), Some(function)) => format!("{why} in {function}"),
+        (Some(why), None) => why.to_owned(),
+        (None, Some(function)) => function,
+        (None, None) => match samples.kernel_stack[row] {
             NO_STACK => "?".to_owned(),
             _ => "the kernel".to_owned(),
         },
@@ -259,12 +282,34 @@ fn what_waits_led_to(side: &Side<'_, '_>, item: &Item, add: &mut impl FnMut(&Fac
             BlameKind::Kernel => "the kernel".to_owned(),
             BlameKind::Unknown => "it is not known what".to_owned(),
         };
+        let what = by_way_of(evidence, &blame, piece) + &what;
         for part in &piece.parts {
             let at = waits.partition_point(|&(start, _)| start <= part.start);
             if let Some((_, factor)) = at.checked_sub(1).map(|at| &waits[at]) {
                 add(factor, what.clone(), part.end - part.start);
             }
         }
+    }
+}
+
+/// The threads between a wait and whom it led to in the end, as the beginning of a phrase; nothing where there
+/// are none.
+fn by_way_of(evidence: &Evidence<'_>, blame: &Blame, piece: &Piece) -> String {
+    const SHOWN: usize = 4;
+    let mut way = blame.way_to(piece.step);
+    let ends_there = blame.steps[piece.step].thread == piece.thread && piece.wait.is_none();
+    if ends_there {
+        way.pop();
+    }
+    // The first is the thread itself.
+    let mut names: Vec<String> = (way.iter().skip(1))
+        .map(|&step| label(evidence, blame.steps[step].thread))
+        .collect();
+    names.dedup();
+    names.truncate(SHOWN);
+    match names.is_empty() {
+        true => String::new(),
+        false => format!("by way of {}: ", names.join(", ")),
     }
 }
 

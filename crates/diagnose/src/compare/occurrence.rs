@@ -25,10 +25,23 @@ impl Occurrence {
     }
 }
 
-/// The call in which a thread waits for the next thing to do: of those in which it waits for a message,
-/// descriptors, a condition or time, that in which it waited the longest altogether.
-pub fn turn_call(evidence: &Evidence<'_>, thread: Utid) -> Option<i16> {
-    let mut waited: BTreeMap<i16, u64> = BTreeMap::new();
+/// Where a thread waits for the next thing to do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Home {
+    /// The call.
+    pub call: i16,
+    /// What it works on, where that tells it from other waits in the same call.
+    pub object: Option<u64>,
+}
+
+/// In waits on one object must be this share of those in the call, for it to tell them apart.
+const MOST_OF_CALL: f64 = 0.5;
+
+/// Where a thread waits for the next thing to do: of the calls in which it waits for a message, descriptors, a
+/// condition or time, that in which it waited the longest altogether; on one object, if most of that was there.
+pub fn home(evidence: &Evidence<'_>, thread: Utid) -> Option<Home> {
+    let mut calls: BTreeMap<i16, u64> = BTreeMap::new();
+    let mut objects: BTreeMap<(i16, u64), u64> = BTreeMap::new();
     for interval in evidence.timeline.between(thread, 0, u64::MAX) {
         if interval.state != State::Blocked {
             continue;
@@ -45,22 +58,33 @@ pub fn turn_call(evidence: &Evidence<'_>, thread: Utid) -> Option<i16> {
                 | WaitKind::Signal
         );
         if let Some(row) = wait.row.filter(|_| is_for_work) {
-            *waited.entry(evidence.switches.call[row]).or_default() += wait.duration();
+            let (call, object) = (evidence.switches.call[row], evidence.switches.object[row]);
+            *calls.entry(call).or_default() += wait.duration();
+            *objects.entry((call, object)).or_default() += wait.duration();
         }
     }
-    let longest = waited.into_iter().max_by_key(|&(_, ns)| ns);
-    longest.map(|(call, _)| call)
+    let (call, whole) = calls.into_iter().max_by_key(|&(_, ns)| ns)?;
+    let of_call = objects.into_iter().filter(|((of, _), _)| *of == call);
+    let ((_, object), most) = of_call.max_by_key(|&(_, ns)| ns)?;
+    let is_most = object != 0 && most as f64 >= MOST_OF_CALL * whole as f64;
+    Some(Home {
+        call,
+        object: is_most.then_some(object),
+    })
 }
 
-/// The turns of a thread's loop: from when a wait in `call` ends, and the thread wants a CPU again, until
+/// The turns of a thread's loop: from when a wait at its home ends, and the thread wants a CPU again, until
 /// it waits there the next time. Work that it takes up without waiting is part of the turn before.
-pub fn turns(evidence: &Evidence<'_>, thread: Utid, call: i16) -> Vec<Occurrence> {
+pub fn turns(evidence: &Evidence<'_>, thread: Utid, home: Home) -> Vec<Occurrence> {
     let mut turns = Vec::new();
     let mut began = None;
+    let switches = evidence.switches;
     for interval in evidence.timeline.between(thread, 0, u64::MAX) {
         let is_home = interval.state == State::Blocked
-            && (Wait::new(evidence, thread, &interval).row)
-                .is_some_and(|row| evidence.switches.call[row] == call);
+            && (Wait::new(evidence, thread, &interval).row).is_some_and(|row| {
+                let object = switches.object[row];
+                switches.call[row] == home.call && home.object.is_none_or(|of| of == object)
+            });
         if !is_home {
             continue;
         }

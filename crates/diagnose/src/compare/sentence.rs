@@ -112,11 +112,12 @@ fn main_part(factor: &FactorRow) -> Option<&super::Detail> {
 
 /// What the difference is not.
 pub(super) fn ruled_out(factors: &[FactorRow]) -> Vec<String> {
-    const KINDS: [(FactorKind, &str); 5] = [
+    const KINDS: [(FactorKind, &str); 6] = [
         (FactorKind::Running, "running longer"),
         (FactorKind::Interrupt, "interrupts"),
         (FactorKind::Cpu, "waiting for a CPU"),
         (FactorKind::Quota, "a CPU quota"),
+        (FactorKind::Migration, "moves to another CPU"),
         (FactorKind::Wait, "waiting for others, devices or time"),
     ];
     let mut ruled_out: Vec<String> = (KINDS.into_iter())

@@ -21,6 +21,8 @@ pub enum Factor {
     Wanted,
     /// It had none because its group's quota was used up.
     Throttled,
+    /// The kernel moved it to another CPU.
+    Moved,
     /// It waited: for what, and in which call.
     Waited {
         /// For what.
@@ -43,6 +45,8 @@ pub enum FactorKind {
     Cpu,
     /// Kept from a CPU by a quota.
     Quota,
+    /// Being moved to another CPU.
+    Migration,
     /// Waiting for something else.
     Wait,
     /// Not known.
@@ -57,6 +61,7 @@ impl FactorKind {
             FactorKind::Interrupt => "interrupt",
             FactorKind::Cpu => "cpu",
             FactorKind::Quota => "quota",
+            FactorKind::Migration => "migration",
             FactorKind::Wait => "wait",
             FactorKind::Unknown => "unknown",
         }
@@ -71,6 +76,7 @@ impl Factor {
             Factor::Interrupted => FactorKind::Interrupt,
             Factor::Wanted => FactorKind::Cpu,
             Factor::Throttled => FactorKind::Quota,
+            Factor::Moved => FactorKind::Migration,
             Factor::Waited { .. } => FactorKind::Wait,
             Factor::Unknown => FactorKind::Unknown,
         }
@@ -87,6 +93,11 @@ impl Factor {
             State::Interrupted => Factor::Interrupted,
             State::Runnable | State::Preempted if left == Some(Left::Throttled) => {
                 Factor::Throttled
+            }
+            State::Runnable | State::Preempted | State::Blocked
+                if is_moved(evidence, thread, interval) =>
+            {
+                Factor::Moved
             }
             State::Runnable | State::Preempted => Factor::Wanted,
             State::Blocked => {
@@ -106,6 +117,30 @@ impl Factor {
     }
 }
 
+/// Whether the kernel's thread that moves others came in a thread's place, or ended its wait.
+fn is_moved(evidence: &Evidence<'_>, thread: Utid, interval: &Interval) -> bool {
+    let mover = match (interval.state, interval.cause) {
+        (State::Blocked, _) => {
+            let waker = |row: usize| evidence.wakes.waker[row];
+            let next = evidence
+                .timeline
+                .between(thread, interval.end, interval.end + 1);
+            let wake = next.last().map(|next| next.cause);
+            match wake {
+                Some(Cause::Wake(row)) => Some(waker(row as usize)),
+                _ => None,
+            }
+        }
+        (_, Cause::Wake(row)) => Some(evidence.wakes.waker[row as usize]),
+        (_, Cause::Switch(row)) => Some(evidence.switches.next[row as usize]),
+        _ => None,
+    };
+    mover.is_some_and(|mover| {
+        let known = evidence.threads.thread(mover);
+        known.is_kernel() && known.name().starts_with("migration/")
+    })
+}
+
 /// The factor as the end of "the slow ones spend 2 ms more ...".
 impl fmt::Display for Factor {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -114,6 +149,7 @@ impl fmt::Display for Factor {
             Factor::Interrupted => f.write_str("interrupted"),
             Factor::Wanted => f.write_str("waiting for a CPU"),
             Factor::Throttled => f.write_str("kept from the CPU by the quota of its control group"),
+            Factor::Moved => f.write_str("being moved to another CPU"),
             Factor::Waited { what, call } => write!(f, "waiting {what} ({call})"),
             Factor::Unknown => f.write_str("doing what the trace does not show"),
         }
