@@ -70,6 +70,9 @@ fn turns() -> String {
         thread other other 200
         0 cpu0 switch idle -> app
         1ms cpu0 switch app -> idle sleeping read
+        2ms cpu0 lost 2 events
+        2ms cpu0 lost 2 transfers
+        2ms cpu0 lost 2 handoffs
         "
     .to_owned();
     for turn in 1..=40 {
