@@ -94,7 +94,8 @@ impl<'a> Found<'a> {
                     "it takes no turns: it never waits for the next thing to do"
                 }
                 Wanted::Requests => {
-                    "it made no requests over a connection or pipe that the trace shows"
+                    "it made no requests over a connection or pipe that the trace shows; record --transfers \
+                 shows all"
                 }
                 Wanted::Calls(_) => {
                     "the trace has no such calls; record them with --calls or --calls-of"

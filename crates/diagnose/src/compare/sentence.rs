@@ -1,13 +1,13 @@
 //! The comparison in a sentence, and what it rules out.
 
 use super::split::Spread;
-use super::{Difference, FactorKind, FactorRow};
+use super::{Detail, Difference, FactorKind, FactorRow};
 use crate::sentence::duration;
 
 /// A factor below this share of the difference is ruled out.
 const LITTLE: f64 = 0.1;
 /// A part of a factor is named if it is this share of the factor's difference.
-const MAIN_PART: f64 = 0.4;
+const MAIN_PART: f64 = 0.2;
 
 fn time(ns: f64) -> String {
     duration(ns.max(0.0).round() as u64)
@@ -87,13 +87,17 @@ fn cause(difference: &Difference) -> String {
         time(first.difference_ns),
         first.factor
     );
-    if let Some(part) = main_part(first) {
-        let behind = match first.kind {
-            kind if kind == FactorKind::Running.text() => format!("in {}", part.what),
-            _ => part.what.clone(),
-        };
-        let more = time(part.difference());
-        text = format!("{text}; {more} of it {behind}");
+    let parts: Vec<String> = main_parts(first)
+        .map(|part| {
+            let more = time(part.difference());
+            match first.kind == FactorKind::Running.text() {
+                true => format!("{more} of it in {}", part.what),
+                false => format!("{more} of it {}", part.what),
+            }
+        })
+        .collect();
+    if !parts.is_empty() {
+        text = format!("{text}; {}", parts.join(", "));
     }
     if first.kind == FactorKind::Running.text() {
         if let Some(hardware) = &difference.hardware {
@@ -103,11 +107,11 @@ fn cause(difference: &Difference) -> String {
     format!("{text}.")
 }
 
-/// The part that most of a factor's difference consists of, if one does.
-fn main_part(factor: &FactorRow) -> Option<&super::Detail> {
-    let part = factor.details.first()?;
-    let is_main = part.difference() >= MAIN_PART * factor.difference_ns;
-    (is_main && factor.difference_ns > 0.0).then_some(part)
+/// The parts that most of a factor's difference consists of: one or two.
+fn main_parts(factor: &FactorRow) -> impl Iterator<Item = &Detail> {
+    let whole = factor.difference_ns;
+    let is_main = move |part: &&Detail| whole > 0.0 && part.difference() >= MAIN_PART * whole;
+    factor.details.iter().take(2).filter(is_main)
 }
 
 /// What the difference is not.
@@ -133,7 +137,7 @@ pub(super) fn ruled_out(factors: &[FactorRow]) -> Vec<String> {
             .details
             .iter()
             .filter(|part| part.what.starts_with("page faults"));
-        let faults: f64 = faults.map(super::Detail::difference).sum();
+        let faults: f64 = faults.map(Detail::difference).sum();
         let share = faults / ran.difference_ns * ran.share;
         if share.abs() < LITTLE {
             ruled_out.push(format!(
@@ -157,7 +161,7 @@ pub(super) fn next(factors: &[FactorRow], explained: bool, only_ran: bool) -> Op
         return None;
     }
     let first = factors.first()?;
-    let in_faults = main_part(first).is_some_and(|part| part.what.starts_with("page faults"));
+    let in_faults = main_parts(first).any(|part| part.what.starts_with("page faults"));
     if in_faults {
         return None;
     }
