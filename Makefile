@@ -7,6 +7,7 @@ TORTURE ?= 900
 HOURS ?= 2
 COUNT ?= 150
 FRESH ?= 50
+NULLS ?= 20
 
 export PATH := $(PATH):$(HOME)/.cargo/bin
 
@@ -40,6 +41,10 @@ lint: ## rustfmt, clippy, clang-format, shellcheck
 
 lab: build ## record every program that hangs on purpose, compare verdict and truth (SEEDS=5)
 	$(AS_ROOT) python3 lab/run.py --hangdog $(HANGDOG) --seeds $(SEEDS)
+
+lab-compare: build ## record work that is slow for planted reasons, count what compare names (NULLS=20)
+	@$(MAKE) -s -C lab build/turns
+	$(AS_ROOT) python3 lab/compare/run.py --hangdog $(HANGDOG) --nulls $(NULLS)
 
 accuracy: build ## compose hangs, record them, count right verdicts (COUNT=150 FRESH=50; 10 minutes)
 	-@$(MAKE) -s -C lab build/venv

@@ -4,6 +4,7 @@
 #include "kernel.h"
 
 #include "block.h"
+#include "call_log.h"
 #include "descriptors.h"
 #include "fault.h"
 #include "file_lock.h"

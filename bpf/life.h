@@ -6,6 +6,7 @@
 #include <bpf/bpf_core_read.h>
 #include <bpf/bpf_tracing.h>
 
+#include "call_log.h"
 #include "unwind.h"
 
 static __always_inline void begin_life(struct life_definition *life, u32 kind,
@@ -30,6 +31,7 @@ int BPF_PROG(on_fork, struct task_struct *task, u64 clone_flags)
 	life.parent_pid = bpf_get_current_pid_tgid() >> 32;
 	if (life.tid == life.pid)
 		life.epoch = inherit_code(life.parent_pid, life.pid);
+	inherit_log(life.parent, life.tid);
 	emit_definition(bpf_get_smp_processor_id(), &life, sizeof(life));
 	return 0;
 }
@@ -45,6 +47,8 @@ int BPF_PROG(on_exec, struct task_struct *task, int old_pid, struct linux_binprm
 	bpf_probe_read_kernel_str(life.detail, sizeof(life.detail), binprm->filename);
 	life.vdso = (u64)BPF_CORE_READ(task, mm, context.vdso);
 	life.epoch = renew_code(life.pid);
+	if ((u32)old_pid != life.tid)
+		inherit_log(old_pid, life.tid);
 	emit_definition(bpf_get_smp_processor_id(), &life, sizeof(life));
 	return 0;
 }

@@ -18,6 +18,7 @@ enum event_kind {
 	EVENT_COUNTERS = 7,
 	EVENT_HANDOFF = 8,
 	EVENT_RUNS = 9,
+	EVENT_CALL = 10,
 	EVENT_END = 15, // nothing more in this block
 };
 
@@ -42,6 +43,7 @@ enum event_kind {
 //     handoff    step 4, kind 4, context 4; other tid; detail; works on; key
 //     io         operation 8; issuer tid, device; sector; bytes; duration
 //     runs       nothing; tid
+//     call       call + 2 12; duration; result; user stack; arguments 1 to 3; [arguments 4 to 6]
 //
 // Two numbers of 32 bits in one word have the first in the lower half. A time is the end of what
 // has a duration, so that times ascend. Who ran is not in a record: it is `next` of the last
@@ -49,7 +51,7 @@ enum event_kind {
 //
 // The tid of the futex's or kernel lock's holder is in the upper half of a switch's argument. The
 // detail of a handoff of work is its function.
-#define MOST_WORDS 6
+#define MOST_WORDS 10
 #define HAS(n) (1U << (n))
 #define RECORD(ts, kind, has, rest)                                                                \
 	((u64)(u32)(ts) | (u64)(kind) << 32 | (u64)(has) << 36 | (u64)(rest) << 40)

@@ -27,8 +27,12 @@ struct {
 
 struct cached_stack {
 	u64 hash;
-	u64 id;
+	// The upper half is the hash's: whoever was interrupted between the two words by another
+	// who used the same place leaves words that do not fit together.
+	u64 tagged_id;
 };
+
+#define HASH_TAG 0xffffffff00000000ULL
 
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
@@ -89,11 +93,13 @@ static __always_inline u32 identify(struct stack_definition *walk, u64 hash, u64
 	// Read back from memory, of whose content the verifier knows nothing: otherwise it would
 	// follow the rest of the program once for every number of frames.
 	u32 *known, id, count = *(volatile u16 *)&walk->frame_count;
+	u64 tagged;
 
 	if (!cached)
 		return 0;
-	if (cached->hash == hash)
-		return (u32)cached->id;
+	tagged = *(volatile u64 *)&cached->tagged_id;
+	if (cached->hash == hash && ((tagged ^ hash) & HASH_TAG) == 0)
+		return (u32)tagged;
 	known = bpf_map_lookup_elem(&stack_ids, &hash);
 	if (known) {
 		id = *known;
@@ -116,7 +122,8 @@ static __always_inline u32 identify(struct stack_definition *walk, u64 hash, u64
 		bpf_map_update_elem(&stack_ids, &hash, &id, BPF_ANY);
 	}
 	cached->hash = hash;
-	cached->id = id;
+	barrier();
+	cached->tagged_id = (hash & HASH_TAG) | id;
 	return id;
 }
 

@@ -7,7 +7,11 @@
 #include <bpf/bpf_tracing.h>
 
 #include "call.h"
+#include "call_log.h"
 #include "ring.h"
+
+// Whether reads and writes of pipes and eventfds are recorded.
+const volatile bool all_transfers;
 
 // Whether one more may be recorded: a million a second, as a benchmark can make, would cost more
 // than all else together.
@@ -73,24 +77,34 @@ int BPF_PROG(on_socket_receive, struct sock *sk, int bytes)
 	return socket_transfer(sk, bytes, false);
 }
 
-SEC("tp_btf/sys_exit")
-int BPF_PROG(on_call_exit, struct pt_regs *regs, long result)
+// Bytes through a pipe or eventfd, which the call's result tells.
+static __always_inline void call_transfer(struct task_struct *task, struct pt_regs *regs,
+					  long result)
 {
 	s32 number = REGS_CALL(regs);
-	struct task_struct *task;
 	u64 object;
 	u32 kind;
 
 	if (result <= 0)
-		return 0;
+		return;
 	if (number != CALL_READ && number != CALL_WRITE && number != CALL_READV &&
 	    number != CALL_WRITEV)
-		return 0;
-	task = bpf_get_current_task_btf();
+		return;
 	object = descriptor_object(task, (u32)REGS_ARG0(regs));
 	kind = object >> 56;
 	if ((kind == OBJECT_PIPE || kind == OBJECT_EVENTFD) && may_transfer())
 		emit_transfer(object, object, number == CALL_WRITE || number == CALL_WRITEV,
 			      (u32)result);
+}
+
+SEC("tp_btf/sys_exit")
+int BPF_PROG(on_call_exit, struct pt_regs *regs, long result)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+
+	if (log_calls && is_logged(task->pid))
+		log_call(task, result);
+	if (all_transfers)
+		call_transfer(task, regs, result);
 	return 0;
 }

@@ -56,6 +56,9 @@ pub enum Error {
         /// What the system said.
         cause: std::io::Error,
     },
+    /// There is no process whose calls are to be recorded.
+    #[error("--calls-of: no process is named or numbered '{0}'; ps -e lists them")]
+    NoProcess(String),
     /// There is no flight recorder to take a snapshot of.
     #[error("no flight recorder is running at {}; start one with: sudo hangdog flight", path.display())]
     NoFlight {

@@ -44,8 +44,18 @@ pub(crate) struct Handoff {
     pub key: u64,
 }
 
+/// What a system call tells that has returned.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Returned {
+    pub number: i16,
+    pub duration: u64,
+    pub result: i64,
+    pub stack: u32,
+    pub arguments: [u64; 6],
+}
+
 /// What happened.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Happening {
     /// A CPU went from the event's thread to another.
     Switch(Switch),
@@ -82,10 +92,12 @@ pub(crate) enum Happening {
         tlb_misses: u32,
     },
     Handoff(Handoff),
+    /// In a box: it is larger than all others, of which there are many more.
+    Call(Box<Returned>),
 }
 
 /// Something that happened on a CPU while a thread ran there.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Event {
     /// When it was over, ns of CLOCK_MONOTONIC.
     pub ts: u64,
@@ -109,6 +121,7 @@ const SAMPLE: u64 = 6;
 const COUNTERS: u64 = 7;
 const HANDOFF: u64 = 8;
 const RUNS: u64 = 9;
+const CALL: u64 = 10;
 const END: u64 = 15;
 
 /// Where in a ring a reader is, and what it has to know there.
@@ -121,7 +134,7 @@ pub(crate) struct Place {
 }
 
 /// A record as it stands at the beginning of some words.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Record {
     Event(Event),
     /// None of its own: it told who runs.
@@ -156,6 +169,8 @@ pub(crate) fn read(words: &[u64], cpu: u16, place: &mut Place) -> (Record, usize
         IO | HANDOFF => 5,
         SAMPLE | RUNS => 2,
         COUNTERS => 4,
+        CALL if has(0) => 10,
+        CALL => 7,
         _ => return (Record::Unknown, 0),
     };
     let Some(words) = words.get(..length) else {
@@ -248,6 +263,17 @@ pub(crate) fn read(words: &[u64], cpu: u16, place: &mut Place) -> (Record, usize
             object: word(),
             key: word(),
         }),
+        CALL => {
+            let mut returned = Returned {
+                number: bits(40..52) as i16 - 2,
+                duration: word(),
+                result: word() as i64,
+                stack: word() as u32,
+                ..Returned::default()
+            };
+            returned.arguments.fill_with(word);
+            Happening::Call(Box::new(returned))
+        }
         _ => {
             place.tid = word() as u32;
             return (Record::Runs, length);
@@ -353,6 +379,31 @@ mod tests {
         };
         assert_eq!(short.what, interrupt(1, 3, 900));
         assert_eq!(long.what, interrupt(2, 300, 9_000_000));
+    }
+
+    /// A call has three arguments or six; what it returned may be negative.
+    #[test]
+    fn calls_have_three_arguments_or_six() {
+        let failed = (-2i64).cast_unsigned();
+        let words = [first(CALL, 0, 257 + 2), 900, failed, 11, 1, 2, 3];
+        let (short, 7, _) = event(&words) else {
+            panic!()
+        };
+        let words = [first(CALL, 1, 2), 900, 5, 0, 1, 2, 3, 4, 5, 6];
+        let (long, 10, _) = event(&words) else {
+            panic!()
+        };
+        let returned = |number, result, stack, arguments| {
+            Happening::Call(Box::new(Returned {
+                number,
+                duration: 900,
+                result,
+                stack,
+                arguments,
+            }))
+        };
+        assert_eq!(short.what, returned(257, -2, 11, [1, 2, 3, 0, 0, 0]));
+        assert_eq!(long.what, returned(0, 5, 0, [1, 2, 3, 4, 5, 6]));
     }
 
     /// What is not whole, not written or unknown is no event, whatever the words.

@@ -14,6 +14,7 @@
 //! supports.
 
 mod bounded;
+mod call_log;
 pub mod clock;
 mod code;
 mod command;
@@ -47,4 +48,5 @@ mod unwind;
 mod waiting;
 mod world;
 
+pub use call_log::CallsOf;
 pub use session::Options;

@@ -1,6 +1,6 @@
 //! What /proc says of threads whose start was not recorded.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fs;
 use std::sync::{Mutex, PoisonError};
 
@@ -41,6 +41,27 @@ pub(crate) fn population() -> Population {
     }
     identify(&mut population);
     population
+}
+
+/// The threads of the processes and of all that descend from them, by tid.
+pub(crate) fn family(of: &HashSet<u32>) -> HashSet<u32> {
+    let parent = |pid| stat_field(pid, 1)?.parse().ok();
+    let parents: HashMap<u32, u32> = numbers("/proc")
+        .into_iter()
+        .filter_map(|pid| Some((pid, parent(pid)?)))
+        .collect();
+    let belongs = |pid: u32| {
+        let mut at = pid;
+        // No line is longer than there are processes, also where a number was given anew meanwhile.
+        (0..=parents.len()).any(|_| {
+            let is_one = of.contains(&at);
+            at = parents.get(&at).copied().unwrap_or(0);
+            is_one
+        })
+    };
+    (parents.keys().filter(|&&pid| belongs(pid)))
+        .flat_map(|pid| numbers(&format!("/proc/{pid}/task")))
+        .collect()
 }
 
 /// Finds the build-ids of all that is mapped; each file is asked once.

@@ -119,6 +119,7 @@ pub(crate) fn describe(session: &Session, options: &Options, start: u64, mode: M
             stacks: options.stacks,
             sample_hz: options.sample_hz,
             transfers: options.transfers,
+            calls: options.calls.any(),
         },
         hooks: session.hooks.clone(),
         yardstick: options.yardstick.clone(),
@@ -325,6 +326,12 @@ impl<'a> Recording<'a> {
         let cursor = session.rings.oldest();
         let found = session.look_around();
         let population = procfs::population();
+        let calls = &request.options.calls;
+        let logged = calls.pids(&population)?;
+        session.logged().set_family(&logged);
+        if let Some(command) = command.as_ref().filter(|_| calls.command) {
+            session.logged().set(command.pid);
+        }
         session.adopt(&population, TABLES_PATIENCE);
         let world = World::new(start, &population);
         let mut marks = Marks::new(start);

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::io::Read;
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, AsRawFd, IntoRawFd};
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -16,6 +16,7 @@ use libbpf_rs::skel::{OpenSkel, Skel, SkelBuilder};
 use libbpf_rs::{Iter, Link, MapCore, OpenObject, ProgramMut, RingBuffer, RingBufferBuilder};
 
 use crate::bounded::BoundedHooks;
+use crate::call_log::{Bits, CallsOf};
 use crate::counters::{self, Counters, KINDS};
 use crate::error::{Error, Result};
 use crate::event::Event;
@@ -59,6 +60,8 @@ pub struct Options {
     /// Record bytes through pipes and eventfds too, which hooks every system call, and do not stop
     /// where there are very many.
     pub transfers: bool,
+    /// Whose system calls to record, which hooks those of all.
+    pub calls: CallsOf,
     /// What operations cost on this machine, to be kept with the trace.
     pub yardstick: Option<Yardstick>,
 }
@@ -91,8 +94,9 @@ pub(crate) enum Programs {
 
 /// The tracepoints without which there is nothing to record.
 const REQUIRED: [&str; 2] = ["sched_switch", "sched_waking"];
-/// The one that costs something on every system call.
-const CALL_HOOK: &str = "sys_exit";
+/// Those that cost something on every system call.
+const CALL_ENTRY_HOOK: &str = "sys_enter";
+const CALL_EXIT_HOOK: &str = "sys_exit";
 const MOST_CPUS: usize = 512;
 /// Logarithm of the rule cache's entries for each CPU, as `bpf/unwind.h` has it.
 const RULE_CACHE_SHIFT: u32 = 12;
@@ -240,6 +244,8 @@ impl Session {
         rodata.blocks_shift = shift;
         rodata.take_stacks = options.stacks;
         rodata.prove = trial.prove;
+        rodata.all_transfers = options.transfers;
+        rodata.log_calls = options.calls.any();
         rodata.counters = counters.mask();
         open.maps
             .events
@@ -296,8 +302,10 @@ impl Session {
                 program.set_autoload(false);
                 continue;
             }
-            let reason = if name == CALL_HOOK && !options.transfers {
-                "not requested (--transfers)"
+            let reason = if name == CALL_EXIT_HOOK && !options.transfers && !options.calls.any() {
+                "not requested (--transfers, --calls, --calls-of)"
+            } else if name == CALL_ENTRY_HOOK && !options.calls.any() {
+                "not requested (--calls, --calls-of)"
             } else if !has_tracepoint(&btf, name) {
                 "this kernel does not have it"
             } else {
@@ -664,6 +672,16 @@ impl Session {
         state.socket_generation = state.socket_generation.wrapping_add(1);
         state.known_sockets.fill(0);
         state.stack_generation = state.stack_generation.wrapping_add(1);
+    }
+
+    /// Which threads' calls are logged.
+    pub(crate) fn logged(&mut self) -> Bits<'_> {
+        let words = &raw mut self.state().logged_tids;
+        let count = self.state().logged_tids.len();
+        // SAFETY: the words lie in the loaded object's memory, aligned; the kernel side uses them by
+        // atomic operations, as is done here, and the session, whose object is mapped as long as it
+        // lives, is borrowed.
+        Bits(unsafe { std::slice::from_raw_parts(words.cast::<AtomicU64>(), count) })
     }
 
     /// The programs' variables.

@@ -10,7 +10,8 @@ use hangdog_symbols::{Namer, Origin, Process};
 use hangdog_trace::Tables;
 use hangdog_trace::ids::{IDLE, KERNEL_PROCESS, NO_STACK, NONE, StackId, Upid, Utid};
 use hangdog_trace::tables::{
-    Count, Descriptor, Interrupt, Io, LifecycleEvent, Mark, Sample, Socket, Switch, Transfer, Wake,
+    Count, Descriptor, Interrupt, Io, LifecycleEvent, Mark, Sample, Socket, Switch, SystemCall,
+    Transfer, Wake,
 };
 use hangdog_trace::words::{IoOperation, Left, LifecycleKind};
 use std::collections::HashMap;
@@ -50,6 +51,9 @@ pub(crate) struct Pending {
 /// What is waited for in shared memory may be any small number. Tids below this are given only once,
 /// to what starts first.
 const LATE_TIDS: u32 = 300;
+
+/// The kernel returns an errno as a negative number down to this; what is below is a result.
+const LAST_ERROR: u16 = 4095;
 
 /// Who and what exists, and the rows made so far.
 pub(crate) struct World {
@@ -591,6 +595,29 @@ impl World {
                 cache_misses,
                 tlb_misses,
             }),
+            Happening::Call(ref call) => {
+                let [arg0, arg1, arg2, arg3, arg4, arg5] = call.arguments;
+                let error = u16::try_from(-i128::from(call.result)).ok();
+                let error = error.filter(|&error| error <= LAST_ERROR).unwrap_or(0);
+                self.tables.calls.push(SystemCall {
+                    ts: began(call.duration),
+                    duration: ts - began(call.duration),
+                    thread,
+                    call: call.number,
+                    result: match error {
+                        0 => call.result.cast_unsigned(),
+                        _ => 0,
+                    },
+                    error,
+                    stack: self.stack(call.stack),
+                    arg0,
+                    arg1,
+                    arg2,
+                    arg3,
+                    arg4,
+                    arg5,
+                });
+            }
         }
     }
 }

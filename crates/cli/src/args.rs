@@ -54,6 +54,10 @@ pub enum Command {
     Story(StoryArgs),
     /// Show the time that interrupts took, by source
     Interrupts(InterruptsArgs),
+    /// Explain why the same work is fast at one time and slow at another
+    Compare(CompareArgs),
+    /// Show the system calls that record --calls recorded: counts, times, errors
+    Calls(CallsArgs),
     /// Show how many threads were running or runnable, step by step, or which at a moment
     Load(LoadArgs),
     /// Show how long the regions took that programs marked (docs/MARKS.md), by name, or each
@@ -125,6 +129,12 @@ pub struct RecordArgs {
     /// [default: socket I/O only, at most 50,000 records per second and CPU]
     #[arg(long)]
     pub transfers: bool,
+    /// Record every system call of the command and its children; hangdog calls lists them
+    #[arg(long, requires = "command")]
+    pub calls: bool,
+    /// Record every system call of a running process (pid or name) and its children; repeatable
+    #[arg(long, value_name = "PROCESS")]
+    pub calls_of: Vec<String>,
     /// Command to run; recording stops when it exits
     #[arg(last = true, value_name = "COMMAND", value_hint = ValueHint::CommandWithArguments)]
     pub command: Vec<OsString>,
@@ -296,6 +306,74 @@ pub struct InterruptsArgs {
     /// Print JSON (docs/JSON.md)
     #[arg(long)]
     pub json: bool,
+}
+
+/// Arguments of `compare`.
+#[derive(Args, Debug)]
+pub struct CompareArgs {
+    /// The trace
+    #[arg(value_hint = ValueHint::DirPath)]
+    pub trace: PathBuf,
+    /// Compare with this trace [default: compare the fast and the slow occurrences in one trace]
+    #[arg(value_hint = ValueHint::DirPath)]
+    pub other: Option<PathBuf>,
+    /// Whose work: tid, name, process/thread, or process/ for all threads of a process
+    #[arg(long, value_name = "THREAD")]
+    pub thread: String,
+    /// Compare the turns of the thread's loop from one wait in this system call to the next
+    /// [default: the call in which it waits the longest for the next thing to do]
+    #[arg(long, value_name = "CALL", conflicts_with_all = ["requests", "calls"])]
+    pub turn_call: Option<String>,
+    /// Compare the requests that the thread made, from what it sent until what it then received
+    #[arg(long, conflicts_with = "calls")]
+    pub requests: bool,
+    /// Compare the thread's calls of this name, where record --calls recorded them
+    #[arg(long, value_name = "CALL")]
+    pub calls: Option<String>,
+    /// The time range of the trace
+    #[command(flatten)]
+    pub window: WindowArgs,
+    /// Compare this percentage, the slowest, with those no slower than the median [default: the two
+    /// groups that the durations form, if they do]
+    #[arg(long, value_name = "PERCENT", conflicts_with = "other")]
+    pub slowest: Option<f64>,
+    /// Print JSON (docs/JSON.md)
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Arguments of `calls`.
+#[derive(Args, Debug)]
+pub struct CallsArgs {
+    /// The trace
+    #[arg(value_hint = ValueHint::DirPath)]
+    pub trace: PathBuf,
+    /// The time range
+    #[command(flatten)]
+    pub window: WindowArgs,
+    /// Only calls of this process: pid or name
+    #[arg(long, value_name = "PROCESS")]
+    pub process: Option<String>,
+    /// Only calls of these threads: tid, name, process/thread, or process/ for all threads of a process
+    #[arg(long, value_name = "THREAD")]
+    pub thread: Option<String>,
+    /// Show each call of each thread, or of each calling function, on a row of its own
+    #[arg(long, value_name = "WHAT", default_value = "call")]
+    pub by: CallsBy,
+    /// Print JSON (docs/JSON.md)
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// What a row of `calls` stands for.
+#[derive(ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CallsBy {
+    /// The call
+    Call,
+    /// The call and the thread
+    Thread,
+    /// The call and the function of the program that called it
+    Function,
 }
 
 /// Arguments of `load`.

@@ -1,5 +1,7 @@
 //! The subcommands, one file each.
 
+mod calls;
+mod compare;
 mod completions;
 mod doctor;
 mod explain;
@@ -46,6 +48,8 @@ pub fn run(command: Command) -> Result<ExitCode> {
         Command::Threads(args) => threads::run(&args)?,
         Command::Story(args) => story::run(&args)?,
         Command::Interrupts(args) => interrupts::run(&args)?,
+        Command::Compare(args) => compare::run(&args)?,
+        Command::Calls(args) => calls::run(&args)?,
         Command::Load(args) => load::run(&args)?,
         Command::Regions(args) => regions::run(&args)?,
         Command::Completions { shell } => completions::run(shell)?,

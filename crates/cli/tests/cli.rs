@@ -39,6 +39,7 @@ impl Fixture {
                 stacks: true,
                 sample_hz: 1000,
                 transfers: false,
+                calls: false,
             },
             hooks: vec![
                 Hook {
@@ -242,6 +243,29 @@ fn why_of_a_region() {
     assert_eq!(threads["threads"].as_array().expect("threads").len(), 2);
     let none = fixture.run(&["why", "t.hang", "--region", "decode", "--nth", "6"]);
     assert_eq!(none.status.code(), Some(1));
+}
+
+/// Worked out by hand: reads of 10 and 60 us by one thread and 20 us by another, and a sleep of 3 ms.
+#[test]
+fn calls() {
+    let fixture = Fixture::new("calls");
+    let text = fixture.text(&["calls", "t.hang"]);
+    assert_golden("calls.calls.txt", &text);
+    let story = fixture.text(&["story", "t.hang", "--thread", "app"]);
+    assert_golden("calls.story.txt", &story);
+    let counts = |args: &[&str]| {
+        let answer = fixture.json(&[&["calls", "t.hang"], args].concat());
+        let rows = answer["calls"].as_array().expect("calls").clone();
+        let count = |row: &Value| (row["call"].clone(), row["count"].clone());
+        rows.iter().map(count).collect::<Vec<_>>()
+    };
+    let (read, sleep) = (json!("read"), json!("nanosleep"));
+    assert_eq!(counts(&["--thread", "101"]), [(read.clone(), json!(1))]);
+    let both = [(sleep, json!(1)), (read.clone(), json!(3))];
+    assert_eq!(counts(&["--process", "app"]), both);
+    assert_eq!(counts(&["--to", "2ms"]), [(read, json!(1))]);
+    let refusal = Fixture::new("load").refusal(&["calls", "t.hang"], 1);
+    assert!(refusal.contains("--calls"), "{refusal}");
 }
 
 /// Worked out by hand: four softirqs of 10, 20, 30 and 40 us on two CPUs, an interrupt of 5 us on an

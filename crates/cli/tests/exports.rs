@@ -46,6 +46,7 @@ impl Fixture {
                 stacks: true,
                 sample_hz: 1000,
                 transfers: false,
+                calls: false,
             },
             ..Meta::default()
         };

@@ -17,6 +17,7 @@ thread main app 100
 0   cpu0 switch idle -> main
 1ms fork main -> child app 101
 1ms cpu0 wake main -> child clone new
+1.5ms call 10us main read error=11 args=3 stack=a
 2ms cpu0 switch main -> child sleeping futex op=wait object=futex:0x10 holder=child stack=a kstack=b
 3ms cpu0 irq 10us hard 33 child
 4ms cpu0 wake child -> main futex op=wake object=futex:0x10 stack=a kstack=b
@@ -66,6 +67,42 @@ fn polling() -> String {
         );
     }
     text + "end 30ms"
+}
+
+/// A loop of which every fourth turn is slow, with another program beside it.
+fn turns() -> String {
+    let mut text = "process app 100
+        thread app app 100
+        process other 200
+        thread other other 200
+        0 cpu0 switch idle -> app
+        1ms cpu0 switch app -> idle sleeping read
+        2ms cpu0 lost 2 events
+        2ms cpu0 lost 2 transfers
+        2ms cpu0 lost 2 handoffs
+        "
+    .to_owned();
+    for turn in 1..=40 {
+        let (at, slow) = (10 * turn, turn % 4 == 0);
+        let end = at + if slow { 4 } else { 1 };
+        text += &format!(
+            "{at}ms cpu0 wake idle -> app in=interrupt
+            {at}ms cpu0 switch idle -> app
+            {at}.1ms cpu0 sample app stack=work
+            {at}.2ms cpu0 sample app stack=work
+            {end}ms cpu0 counters app cycles=9 instructions=9 cache-misses=9 tlb-misses=9
+            {end}ms cpu0 switch app -> idle sleeping read
+            "
+        );
+        if slow {
+            text += &format!(
+                "{at}ms cpu1 switch idle -> other
+                {end}ms cpu1 switch other -> idle preempted
+                "
+            );
+        }
+    }
+    text + "end 450ms"
 }
 
 fn answer(dir: &Path, args: &[&str]) -> Value {
@@ -162,6 +199,7 @@ fn document_and_answers_agree() {
         ("asked.hang", ASKED),
         ("page.hang", PAGE),
         ("marked.hang", MARKED),
+        ("turns.hang", &turns()),
     ] {
         text::parse(trace)
             .expect("a trace in text form")
@@ -173,6 +211,17 @@ fn document_and_answers_agree() {
         ("info", vec![vec!["info", "t.hang", "--verify"]]),
         ("threads", vec![vec!["threads", "t.hang"]]),
         ("interrupts", vec![vec!["interrupts", "t.hang"]]),
+        (
+            "compare",
+            vec![vec!["compare", "turns.hang", "--thread", "app"]],
+        ),
+        (
+            "calls",
+            vec![
+                vec!["calls", "t.hang", "--by", "thread"],
+                vec!["calls", "t.hang", "--by", "function"],
+            ],
+        ),
         (
             "load",
             vec![

@@ -11,6 +11,7 @@ mod baseline;
 mod begun;
 pub mod blame;
 mod circle;
+pub mod compare;
 mod confidence;
 pub mod explain;
 mod function;
@@ -35,6 +36,7 @@ pub mod whole;
 
 pub use answers::Answers;
 pub use judge::{Setting, diagnose, diagnose_run};
+pub use origin::nearest;
 pub use problem::Problem;
 pub use signature::signature;
 pub use verdict::{Class, Verdict};

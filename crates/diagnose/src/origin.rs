@@ -51,7 +51,7 @@ impl Origin {
 
 /// Which of a stack's functions, innermost first, speaks for it: of those that are most of all the
 /// program's own the innermost.
-pub(crate) fn nearest<'f>(frames: impl Iterator<Item = &'f ResolvedFrame<'f>>) -> Option<usize> {
+pub fn nearest<'f>(frames: impl Iterator<Item = &'f ResolvedFrame<'f>>) -> Option<usize> {
     let origins: Vec<_> = frames.map(Origin::of).collect();
     let best = origins.iter().flatten().max()?;
     origins

@@ -5,6 +5,7 @@ use hangdog_trace::calls::{Call, Calls, FutexOp};
 use hangdog_trace::object::{Object, ObjectKind};
 use hangdog_trace::stacks::StackTable;
 use hangdog_trace::words::KernelLock;
+pub use hangdog_trace::words::softirq;
 use serde::Serialize;
 use std::borrow::Cow;
 
@@ -87,15 +88,6 @@ impl CallInfo {
     }
 }
 
-/// A softirq's name, as /proc/softirqs has it.
-pub fn softirq(vector: u16) -> &'static str {
-    const NAMES: [&str; 10] = [
-        "HI", "TIMER", "NET_TX", "NET_RX", "BLOCK", "IRQ_POLL", "TASKLET", "SCHED", "HRTIMER",
-        "RCU",
-    ];
-    NAMES.get(vector as usize).copied().unwrap_or("unknown")
-}
-
 /// The frames of a stack, innermost first.
 pub fn frames(stacks: &StackTable, stack: u32) -> Vec<String> {
     stacks.stack(stack).map(|frame| frame.to_string()).collect()
@@ -158,12 +150,5 @@ mod tests {
             "futex on kernel lock 0x40 (write lock)"
         );
         assert_eq!(text("poll", lock, 99), "poll on kernel lock 0x40 (unknown)");
-    }
-
-    /// A number that no softirq has is no panic.
-    #[test]
-    fn softirqs() {
-        assert_eq!(softirq(3), "NET_RX");
-        assert_eq!(softirq(99), "unknown");
     }
 }

@@ -2,14 +2,16 @@
 //!
 //! [`Case`] holds what was read of a trace; every answer is made of it: the list of problems and
 //! the verdicts ([`answers`]), a thread's story ([`story`]), where each thread's time went
-//! ([`threads`]), weighted stacks ([`folds`]). Some bring their text form along. The command
+//! ([`threads`]), its system calls ([`calls`]), weighted stacks ([`folds`]). Some bring their text form along. The command
 //! prints them, the server sends them.
 //!
 //! It knows no terminal and no HTTP, and links nothing that records.
 
 pub mod answers;
 pub mod answers_file;
+pub mod calls;
 pub mod case;
+pub mod compare;
 pub mod describe;
 pub mod folds;
 pub mod format;

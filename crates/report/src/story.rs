@@ -1,6 +1,7 @@
 //! One thread's intervals as entries of a story: each says what the thread did and who or what
 //! put it there. Text and JSON are made from the same entries, one at a time.
 
+use crate::calls::{self, Called, ThreadCalls};
 use crate::case::Recording;
 use crate::describe::{self, CallInfo};
 use crate::format;
@@ -25,6 +26,8 @@ pub struct Story<'a> {
     pub calls: &'a Calls,
     /// What was sampled of the thread.
     pub samples: &'a ThreadSamples,
+    /// Its system calls, where they are wanted and recorded.
+    pub called: Option<&'a ThreadCalls>,
     /// Whose story it is.
     pub thread: Utid,
     /// Of which time.
@@ -43,6 +46,9 @@ pub struct Entry<'a> {
     /// Where it was seen while it ran, most often first.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub sampled: Vec<Sampled>,
+    /// The system calls that began in it, where they were recorded; they may end later.
+    #[serde(skip_serializing_if = "<[Called]>::is_empty")]
+    pub called: &'a [Called],
     /// What happened.
     #[serde(flatten)]
     pub what: What<'a>,
@@ -174,6 +180,9 @@ impl<'a> Story<'a> {
                 }
                 _ => Vec::new(),
             },
+            called: self
+                .called
+                .map_or(&[], |called| called.between(interval.start, interval.end)),
             what: self.what(intervals, i, interval),
         }
     }
@@ -346,7 +355,8 @@ impl Entry<'_> {
             _ => &[],
         };
         let sampled = samples::line(&self.sampled).map(Cow::from);
-        sampled.into_iter().chain(stacks.iter().map(Cow::from))
+        let called = calls::lines(self.called).into_iter().map(Cow::from);
+        (sampled.into_iter().chain(called)).chain(stacks.iter().map(Cow::from))
     }
 }
 

@@ -68,6 +68,7 @@ pub fn at<'a>(
         stacks: &case.stacks,
         calls: &case.calls,
         samples,
+        called: None,
         thread,
         window: Window {
             from: 0,

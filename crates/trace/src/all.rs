@@ -58,6 +58,8 @@ all_tables! {
     sockets: Sockets,
     /// What processes had open.
     descriptors: Descriptors,
+    /// System calls, where they were asked for.
+    calls: SystemCalls,
     /// What CPUs were running when sampled.
     samples: Samples,
     /// What threads ran by the hardware's counters.

@@ -3,7 +3,7 @@
 
 use std::borrow::Cow;
 
-use syscalls::{aarch64, x86_64};
+use syscalls::{Errno, aarch64, x86_64};
 
 use crate::words::word;
 
@@ -160,6 +160,14 @@ impl Calls {
             .iter()
             .position(|(n, _)| !n.is_empty() && *n == name)?;
         number.try_into().ok()
+    }
+}
+
+/// The name of an errno, as errno(3) has it: `ENOENT`; by number where it has none.
+pub fn error_name(errno: u16) -> Cow<'static, str> {
+    match Errno::new(errno.into()).name() {
+        Some(name) => name.into(),
+        None => format!("error {errno}").into(),
     }
 }
 

@@ -68,6 +68,8 @@ pub struct Options {
     pub sample_hz: u32,
     /// Whether bytes through pipes and eventfds were recorded too.
     pub transfers: bool,
+    /// Whether the system calls of some processes were recorded.
+    pub calls: bool,
 }
 
 /// What it took to unwind user stacks without frame pointers.

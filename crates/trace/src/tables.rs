@@ -418,6 +418,36 @@ tables! {
         last: u8,
     }
 
+    /// A system call of a process whose calls were asked for (record --calls), once it has returned: not exit, and not one that a thread is in before or behind the recording.
+    SystemCalls of SystemCall as "calls" {
+        /// When it began, ns since the trace's start. A part has its rows in the order in which they ended.
+        ts: u64,
+        /// Until it returned, ns.
+        duration: u64,
+        /// The thread (utid).
+        thread: u32,
+        /// By the machine's number.
+        call: i16 = -1,
+        /// What it returned, as a signed number of 64 bits has it: -1 is u64::MAX. 0 where it failed.
+        result: u64,
+        /// Where it failed, its errno; otherwise 0. From 512 on the kernel's own, which the program does not see: the call is begun again.
+        error: u16,
+        /// The caller's user stack (stack id, 0 none).
+        stack: u32,
+        /// First argument, as the register has it.
+        arg0: u64,
+        /// Second argument.
+        arg1: u64,
+        /// Third argument.
+        arg2: u64,
+        /// Fourth argument. A call that takes fewer has anything here and behind.
+        arg3: u64,
+        /// Fifth argument.
+        arg4: u64,
+        /// Sixth argument.
+        arg5: u64,
+    }
+
     /// What a CPU was running when the sampling clock fired.
     Samples of Sample as "samples" {
         /// When, ns since the trace's start; ascending.

@@ -20,6 +20,7 @@
 //! 5ms   exec main /bin/other
 //! 5ms   rename worker novice          # the text goes on calling it worker
 //! 5ms   transfer main sent 20 object=unix:5 peer=unix:6
+//! 4ms   call 30us main read result=12 args=3,0x1000,4096 stack=read;main   # duration, thread, call; error=2
 //! 5ms   cpu0 handoff main work-item submitted key=0x10 work=flush    # object= other= detail= in=
 //! 5ms   socket app object=unix:5 peer=unix:6 peer-process=app local=@/tmp/x   # namespace= remote=
 //! 5ms   open app object=unix:5 unread=2   # kind=listener access=read or write, last=sent or received

@@ -304,3 +304,24 @@ word! {
         Red = 5 "red",
     }
 }
+
+/// A softirq's name, as /proc/softirqs has it.
+pub fn softirq(vector: u16) -> &'static str {
+    const NAMES: [&str; 10] = [
+        "HI", "TIMER", "NET_TX", "NET_RX", "BLOCK", "IRQ_POLL", "TASKLET", "SCHED", "HRTIMER",
+        "RCU",
+    ];
+    NAMES.get(vector as usize).copied().unwrap_or("unknown")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A number that no softirq has is no panic.
+    #[test]
+    fn softirqs() {
+        assert_eq!(softirq(3), "NET_RX");
+        assert_eq!(softirq(99), "unknown");
+    }
+}

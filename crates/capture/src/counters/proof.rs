@@ -9,6 +9,7 @@ use hangdog_trace::Threads;
 use hangdog_trace::ids::IDLE;
 
 use super::{Counters, HARDWARE, KINDS, Kind};
+use crate::call_log::CallsOf;
 use crate::procfs;
 use crate::session::{Options, Programs, Session, Trial};
 use crate::system::monotonic_ns;
@@ -121,6 +122,7 @@ fn sums_are_what_getrusage_says() {
         unwind_memory: 0,
         sample_hz: 1000,
         transfers: false,
+        calls: CallsOf::default(),
         yardstick: None,
     };
     let trial = Trial {

@@ -15,6 +15,7 @@ use hangdog_unwind::{Rule, Table};
 use object::read::elf::ElfFile64;
 use object::{Object, ObjectSection, ObjectSegment};
 
+use crate::call_log::CallsOf;
 use crate::function::number_of;
 use crate::procfs;
 use crate::records::{RawMapping, StackCopy, What};
@@ -312,6 +313,7 @@ fn walks_are_those_of_framehop() {
         unwind_memory: 128 << 20,
         sample_hz: 500,
         transfers: false,
+        calls: CallsOf::default(),
         yardstick: None,
     };
     let folder = tempfile::tempdir().expect("a folder");

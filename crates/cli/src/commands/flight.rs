@@ -7,8 +7,8 @@ use crate::args::FlightArgs;
 use crate::status::StatusLine;
 use crate::yardstick;
 use anyhow::Result;
-use hangdog_capture::Options;
 use hangdog_capture::flight::{Status, fly, socket_path};
+use hangdog_capture::{CallsOf, Options};
 use hangdog_report::format;
 use std::time::Duration;
 
@@ -52,6 +52,7 @@ pub fn options(args: &FlightArgs) -> Options {
         stacks: !args.no_stacks,
         sample_hz: if args.no_stacks { 0 } else { args.sample },
         transfers: false,
+        calls: CallsOf::default(),
         yardstick: yardstick::of_this_machine(),
     }
 }

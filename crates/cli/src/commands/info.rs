@@ -8,8 +8,8 @@ use hangdog_report::format;
 use hangdog_report::loss::Loss;
 use hangdog_trace::meta::{Hook, Meta, Mode, RecordingState, Unread, Unwinding};
 use hangdog_trace::tables::{
-    Counters, Handoffs, Interrupts, Ios, Lifecycle, Losses, Marks, Samples, Switches, Transfers,
-    Wakes,
+    Counters, Handoffs, Interrupts, Ios, Lifecycle, Losses, Marks, Samples, Switches, SystemCalls,
+    Transfers, Wakes,
 };
 use hangdog_trace::{TableInfo, Trace};
 use serde::Serialize;
@@ -17,13 +17,14 @@ use std::io::Write;
 use std::path::Path;
 
 /// Tables whose rows are events; of the others, a row is a definition or a loss.
-const EVENTS: [&str; 10] = [
+const EVENTS: [&str; 11] = [
     Switches::NAME,
     Wakes::NAME,
     Interrupts::NAME,
     Ios::NAME,
     Transfers::NAME,
     Handoffs::NAME,
+    SystemCalls::NAME,
     Samples::NAME,
     Counters::NAME,
     Marks::NAME,
@@ -282,7 +283,8 @@ fn options(meta: &Meta) -> String {
     } else {
         "no pipe I/O"
     };
-    format!("{stacks}, {samples}, {transfers}")
+    let calls = if options.calls { ", calls" } else { "" };
+    format!("{stacks}, {samples}, {transfers}{calls}")
 }
 
 fn unwinding(taken: &Unwinding) -> String {

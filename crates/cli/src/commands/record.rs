@@ -10,9 +10,9 @@ use crate::new_trace::{self, Saved};
 use crate::status::StatusLine;
 use crate::yardstick;
 use anyhow::Result;
-use hangdog_capture::Options;
 use hangdog_capture::error::Error;
 use hangdog_capture::record::{Progress, Request, record};
+use hangdog_capture::{CallsOf, Options};
 use hangdog_report::format;
 use std::cell::RefCell;
 use std::io::ErrorKind;
@@ -34,6 +34,10 @@ pub fn run(args: &RecordArgs) -> Result<ExitCode> {
             stacks: !args.no_stacks,
             sample_hz: if args.no_stacks { 0 } else { args.sample },
             transfers: args.transfers,
+            calls: CallsOf {
+                command: args.calls,
+                processes: args.calls_of.clone(),
+            },
             yardstick: yardstick::of_this_machine(),
         },
         command: args.command.clone(),

@@ -5,6 +5,7 @@ use crate::commands::regions;
 use crate::load;
 use crate::output::{self, Colour, Paint};
 use anyhow::Result;
+use hangdog_report::calls::ThreadCalls;
 use hangdog_report::format;
 use hangdog_report::loss::Loss;
 use hangdog_report::samples::ThreadSamples;
@@ -56,11 +57,13 @@ pub fn run(args: &StoryArgs) -> Result<()> {
     let stacks = load::stacks(&recording.trace)?;
     let samples = ThreadSamples::load(&recording.trace, thread)?;
     let calls = Calls::new(&recording.trace.meta().arch);
+    let called = ThreadCalls::load(&recording.trace, thread, &calls, &stacks)?;
     let story = Story {
         recording: &recording,
         stacks: &stacks,
         calls: &calls,
         samples: &samples,
+        called: Some(&called),
         thread,
         window,
     };

@@ -3,6 +3,7 @@
 //! These tests need what `hangdog doctor` asks for, and a C compiler. Where recording is not
 //! allowed each says `NOT RUN` on standard error: such a test has not passed.
 
+mod calls;
 mod commands;
 mod facts;
 mod failures;

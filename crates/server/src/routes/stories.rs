@@ -55,6 +55,7 @@ pub(super) async fn story(
                 stacks: &desk.case.stacks,
                 calls: &desk.case.calls,
                 samples: &samples,
+                called: None,
                 thread: query.thread,
                 window: Window {
                     from: 0,

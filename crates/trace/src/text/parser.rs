@@ -12,7 +12,7 @@ use super::{ARCH, Parsed, TextTrace};
 use crate::calls::{Calls, KERNEL_THREAD, NO_CALL};
 use crate::ids::{IDLE, KERNEL_PROCESS, NO_STACK, NONE, StackId, Upid, Utid};
 use crate::tables::{
-    Count, Interrupt, Io, LifecycleEvent, Loss, Sample, Stored, Switch, Transfer, Wake,
+    Count, Interrupt, Io, LifecycleEvent, Loss, Sample, Stored, Switch, SystemCall, Transfer, Wake,
 };
 use crate::words::*;
 
@@ -219,6 +219,7 @@ impl Parser {
                 });
                 Ok(())
             }
+            "call" => self.system_call(ts, words),
             "handoff" => self.handoff(ts, on_cpu()?, words),
             "mark" => self.mark(ts, words),
             "socket" => self.socket(ts, words),
@@ -346,6 +347,36 @@ impl Parser {
         Ok(())
     }
 
+    fn system_call(&mut self, ts: u64, words: &mut Words<'_>) -> Parsed<()> {
+        let duration = time(words.next("the duration")?)?;
+        let thread = self.thread(words)?;
+        let call = self.call(words).ok_or("the name of a call is missing")?;
+        let options = words.options(&["result", "error", "args", "stack"])?;
+        let (stack, _) = self.both_stacks(&options, thread)?;
+        let mut args = [0; 6];
+        let given = options.get("args").map_or("", |args| *args);
+        let given = given.split(',').filter(|arg| !arg.is_empty());
+        for (i, arg) in given.enumerate() {
+            *args.get_mut(i).ok_or("a call has at most six arguments")? = integer(arg)?;
+        }
+        self.trace.tables.calls.push(SystemCall {
+            ts,
+            duration,
+            thread,
+            call,
+            result: options.get("result").map_or(Ok(0), |n| integer(n))?,
+            error: options.get("error").map_or(Ok(0), |n| integer(n))?,
+            stack,
+            arg0: args[0],
+            arg1: args[1],
+            arg2: args[2],
+            arg3: args[3],
+            arg4: args[4],
+            arg5: args[5],
+        });
+        Ok(())
+    }
+
     /// The number of the call that is named next, if one is.
     fn call(&self, words: &mut Words<'_>) -> Option<i16> {
         words.optional(|word| {
@@ -441,6 +472,7 @@ impl Parser {
         tables.handoffs.sort();
         tables.sockets.sort();
         tables.descriptors.sort();
+        tables.calls.sort();
         tables.samples.sort();
         tables.counters.sort();
         tables.marks.sort();

@@ -6,8 +6,8 @@ use crate::args::WhyArgs;
 use crate::load;
 use crate::output::{self, Paint};
 use anyhow::{Context, Result};
-use hangdog_capture::Options;
 use hangdog_capture::live::look;
+use hangdog_capture::{CallsOf, Options};
 use hangdog_diagnose::problem::Scope;
 use hangdog_diagnose::{Answers, Problem, Setting, Verdict, diagnose, problem, signature};
 use hangdog_graph::Evidence;
@@ -42,6 +42,7 @@ fn tell(trace: &Path, kept: Option<&Path>, process: &str, json: bool) -> Result<
         unwind_memory: UNWIND_MEMORY,
         sample_hz: SAMPLE_HZ,
         transfers: false,
+        calls: CallsOf::default(),
         yardstick: None,
     };
     look(&options, process, trace)?;
