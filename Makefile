@@ -41,6 +41,10 @@ lint: ## rustfmt, clippy, clang-format, shellcheck
 lab: build ## record every program that hangs on purpose, compare verdict and truth (SEEDS=5)
 	$(AS_ROOT) python3 lab/run.py --hangdog $(HANGDOG) --seeds $(SEEDS)
 
+lab-flags: build ## threads that hand over by memory alone: the flag told, and found
+	@$(MAKE) -s -C lab build/flag_cases build/flag_rust
+	$(AS_ROOT) python3 lab/flags/run.py --hangdog $(HANGDOG)
+
 accuracy: build ## compose hangs, record them, count right verdicts (COUNT=150 FRESH=50; 10 minutes)
 	-@$(MAKE) -s -C lab build/venv
 	$(AS_ROOT) python3 lab/accuracy.py --hangdog $(HANGDOG) --count $(COUNT) --fresh $(FRESH)
@@ -91,4 +95,4 @@ clean: ## remove what was built
 	$(MAKE) -C lab clean
 
 .DEFAULT_GOAL := help
-.PHONY: help setup bench-ui screenshots build demo test lint lab lab-real accuracy fuzz torture bench soak install clean
+.PHONY: help setup bench-ui screenshots build demo test lint lab lab-flags lab-real accuracy fuzz torture bench soak install clean

@@ -44,6 +44,19 @@ pub(crate) struct Handoff {
     pub key: u64,
 }
 
+/// What the use of a watched flag tells.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct FlagUse {
+    /// Which flag, by the order in which they were given.
+    pub flag: u8,
+    /// `words::Access`, by number.
+    pub access: u8,
+    pub value: u64,
+    /// The instruction behind the one that did it.
+    pub instruction: u64,
+    pub user_stack: u32,
+}
+
 /// What happened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Happening {
@@ -82,6 +95,8 @@ pub(crate) enum Happening {
         tlb_misses: u32,
     },
     Handoff(Handoff),
+    /// A flag that is watched was used.
+    Flag(FlagUse),
 }
 
 /// Something that happened on a CPU while a thread ran there.
@@ -109,6 +124,7 @@ const SAMPLE: u64 = 6;
 const COUNTERS: u64 = 7;
 const HANDOFF: u64 = 8;
 const RUNS: u64 = 9;
+const FLAG: u64 = 10;
 const END: u64 = 15;
 
 /// Where in a ring a reader is, and what it has to know there.
@@ -155,7 +171,7 @@ pub(crate) fn read(words: &[u64], cpu: u16, place: &mut Place) -> (Record, usize
         INTERRUPT => 1 + optional(1),
         IO | HANDOFF => 5,
         SAMPLE | RUNS => 2,
-        COUNTERS => 4,
+        COUNTERS | FLAG => 4,
         _ => return (Record::Unknown, 0),
     };
     let Some(words) = words.get(..length) else {
@@ -247,6 +263,13 @@ pub(crate) fn read(words: &[u64], cpu: u16, place: &mut Place) -> (Record, usize
             detail: word(),
             object: word(),
             key: word(),
+        }),
+        FLAG => Happening::Flag(FlagUse {
+            access: bits(40..44) as u8,
+            flag: bits(44..48) as u8,
+            user_stack: halves(word()).0,
+            value: word(),
+            instruction: word(),
         }),
         _ => {
             place.tid = word() as u32;
@@ -353,6 +376,24 @@ mod tests {
         };
         assert_eq!(short.what, interrupt(1, 3, 900));
         assert_eq!(long.what, interrupt(2, 300, 9_000_000));
+    }
+
+    /// The use of a flag is read field by field.
+    #[test]
+    fn a_use_of_a_flag_is_read() {
+        let words = [first(FLAG, 0, 1 | 2 << 4), 5, 0xffff, 0x4010];
+        let (event, length, _) = event(&words);
+        let expected = FlagUse {
+            flag: 2,
+            access: 1,
+            value: 0xffff,
+            instruction: 0x4010,
+            user_stack: 5,
+        };
+        assert_eq!(
+            (event.what, event.tid, length),
+            (Happening::Flag(expected), 7, 4)
+        );
     }
 
     /// What is not whole, not written or unknown is no event, whatever the words.

@@ -293,7 +293,8 @@ impl<'a> Recording<'a> {
         let found = session.look_around();
         let population = procfs::population();
         session.adopt(&population, TABLES_PATIENCE);
-        let world = World::new(start, &population);
+        let mut world = World::new(start, &population);
+        world.watch(&request.options.flags, start);
         let mut meta = describe(&session, &request.options, start, Mode::Record);
         meta.command = request
             .command
@@ -350,6 +351,7 @@ impl<'a> Recording<'a> {
             let took = std::mem::replace(&mut round, Instant::now()).elapsed();
             let room = took.div_f64(filled.max(1e-6) * 4.0);
             pace.again_within(room.clamp(PERIOD, LATEST));
+            self.session.rest_flags(&mut self.pending.events);
             if part.elapsed() >= PART {
                 part = Instant::now();
                 self.losses

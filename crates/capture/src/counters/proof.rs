@@ -122,6 +122,7 @@ fn sums_are_what_getrusage_says() {
         sample_hz: 1000,
         transfers: false,
         yardstick: None,
+        flags: Vec::new(),
     };
     let trial = Trial {
         counted: STAND_INS,

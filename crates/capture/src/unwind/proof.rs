@@ -313,6 +313,7 @@ fn walks_are_those_of_framehop() {
         sample_hz: 500,
         transfers: false,
         yardstick: None,
+        flags: Vec::new(),
     };
     let folder = tempfile::tempdir().expect("a folder");
     let trial = Trial {

@@ -1,5 +1,6 @@
 //! Lines become rows.
 
+mod flags;
 mod handoffs;
 
 use std::collections::HashMap;
@@ -102,6 +103,7 @@ impl Parser {
                 let utid = self.born(name, life)?;
                 self.live(0, LifecycleKind::Seen, utid, NONE, "");
             }
+            "flag" => self.flag(words)?,
             "end" => self.end = Some(time(words.next("the time")?)?),
             ts => {
                 let ts = time(ts)?;
@@ -219,6 +221,7 @@ impl Parser {
                 Ok(())
             }
             "handoff" => self.handoff(ts, on_cpu()?, words),
+            "access" => self.access(ts, words),
             "socket" => self.socket(ts, words),
             "open" => self.open(ts, words),
             "lost" => {
@@ -437,6 +440,7 @@ impl Parser {
         tables.ios.sort();
         tables.transfers.sort();
         tables.handoffs.sort();
+        tables.flag_accesses.sort();
         tables.sockets.sort();
         tables.descriptors.sort();
         tables.samples.sort();

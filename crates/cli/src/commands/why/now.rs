@@ -41,6 +41,7 @@ fn tell(trace: &Path, kept: Option<&Path>, process: &str, json: bool) -> Result<
         sample_hz: 0,
         transfers: false,
         yardstick: None,
+        flags: Vec::new(),
     };
     look(&options, process, trace)?;
     let case = load::case(trace)?;
