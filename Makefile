@@ -44,6 +44,7 @@ lab: build ## record every program that hangs on purpose, compare verdict and tr
 lab-flags: build ## threads that hand over by memory alone: the flag told, and found
 	@$(MAKE) -s -C lab build/flag_cases build/flag_rust
 	$(AS_ROOT) python3 lab/flags/run.py --hangdog $(HANGDOG)
+	$(AS_ROOT) python3 lab/flags/sanity.py --hangdog $(HANGDOG)
 
 accuracy: build ## compose hangs, record them, count right verdicts (COUNT=150 FRESH=50; 10 minutes)
 	-@$(MAKE) -s -C lab build/venv

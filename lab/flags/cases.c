@@ -201,6 +201,25 @@ NAMED static int read_seqlock(void)
 	return value;
 }
 
+/* For sanity.py: becomes another program when it is told to. */
+static void on_exec(int number)
+{
+	(void)number;
+	execl("/bin/sleep", "sleep", "20", NULL);
+}
+
+/* For sanity.py: a child writes its own copy. */
+static void fork_writer(void)
+{
+	if (fork())
+		return;
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	for (;;) {
+		plain_flag = 0;
+		sleep_ms(5);
+	}
+}
+
 static void start(void *(*thread)(void *))
 {
 	pthread_t id;
@@ -289,6 +308,11 @@ int main(int argc, char **argv)
 		set = end_sequence, symbol = "sequence", address = (volatile void *)&sequence;
 	} else if (!strcmp(name, "nobody")) {
 		poll = poll_usleep, writer = NULL;
+	} else if (!strcmp(name, "exec")) {
+		signal(SIGUSR2, on_exec);
+		poll = poll_usleep, writer = NULL;
+	} else if (!strcmp(name, "fork")) {
+		poll = poll_usleep, writer = NULL;
 	} else {
 		fprintf(stderr, "cases: there is no case %s\n", name);
 		return 2;
@@ -296,6 +320,8 @@ int main(int argc, char **argv)
 	tell(symbol, address, size, writer, writer_pid);
 	if (writer && writer_pid == getpid())
 		start(setter);
+	if (!strcmp(name, "fork"))
+		fork_writer();
 	if (!strcmp(name, "heap"))
 		poll_heap(heap_flag);
 	else if (!strcmp(name, "seqlock"))

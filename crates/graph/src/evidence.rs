@@ -110,6 +110,7 @@ impl<'a> Evidence<'a> {
                 tables.flag_accesses,
                 tables.handoffs,
                 tables.threads,
+                tables.timeline,
             ),
             tables,
             marks,

@@ -12,6 +12,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::ops::Range;
 
+use hangdog_timeline::Timeline;
 use hangdog_trace::Threads;
 use hangdog_trace::ids::{NONE, Utid};
 use hangdog_trace::tables::{FlagAccesses, Flags, Handoffs};
@@ -21,7 +22,8 @@ use hangdog_trace::words::{Access, HandoffKind, HandoffStep};
 const LOOKS: usize = 3;
 /// A series goes on over a gap that is so many times as long as is usual in it.
 const TIMES: u64 = 4;
-/// Whatever is usual, a thread may be kept from its CPU for so long between two looks, ns.
+/// Whatever is usual, a thread may do something else for so long between two looks, ns. Time in which it
+/// is kept from a CPU does not count.
 const LONGEST_GAP_NS: u64 = 100_000_000;
 /// A write may be noted so much later than a look that saw it, ns.
 const LATE_NS: u64 = 50_000;
@@ -58,6 +60,7 @@ impl FlagWaits {
         accesses: &FlagAccesses,
         handoffs: &Handoffs,
         threads: &Threads,
+        timeline: &Timeline,
     ) -> FlagWaits {
         // What processes share is one flag.
         let memory: HashMap<u32, u32> = (flags.flag.iter().copied())
@@ -71,7 +74,7 @@ impl FlagWaits {
         }
         let signals = Signals { handoffs, threads };
         let mut found: Vec<FlagWait> = (rows.values())
-            .flat_map(|rows| waits(accesses, rows, &signals))
+            .flat_map(|rows| waits(accesses, rows, &signals, timeline))
             .collect();
         found.sort_by_key(|wait| (wait.thread, wait.from, wait.writes));
         // A loop that looks at several flags goes on by one of them: by that which changed least.
@@ -123,7 +126,12 @@ impl Signals<'_> {
 }
 
 /// The waits for one flag, whose `rows` these are.
-fn waits(accesses: &FlagAccesses, rows: &[usize], signals: &Signals<'_>) -> Vec<FlagWait> {
+fn waits(
+    accesses: &FlagAccesses,
+    rows: &[usize],
+    signals: &Signals<'_>,
+    timeline: &Timeline,
+) -> Vec<FlagWait> {
     let access = |row: usize| Access::from(accesses.access[row]);
     let mut looks: BTreeMap<(Utid, u64), Vec<usize>> = BTreeMap::new();
     let (mut writes, mut pauses) = (Vec::new(), Vec::new());
@@ -148,6 +156,7 @@ fn waits(accesses: &FlagAccesses, rows: &[usize], signals: &Signals<'_>) -> Vec<
     let end = rows.last().map_or(0, |&row| accesses.ts[row]);
     let flag = OneFlag {
         accesses,
+        timeline,
         writes,
         pauses,
         end,
@@ -158,6 +167,7 @@ fn waits(accesses: &FlagAccesses, rows: &[usize], signals: &Signals<'_>) -> Vec<
 
 struct OneFlag<'a> {
     accesses: &'a FlagAccesses,
+    timeline: &'a Timeline,
     /// Rows.
     writes: Vec<usize>,
     /// When looks were not watched.
@@ -182,13 +192,25 @@ impl OneFlag<'_> {
         let mut series: Vec<Vec<usize>> = Vec::new();
         for &look in looks {
             match series.last_mut() {
-                Some(last) if self.seen(self.ts(last[last.len() - 1])..self.ts(look)) <= longest => {
-                    last.push(look);
-                }
+                Some(last) if self.goes_on(last[last.len() - 1], self.ts(look), longest) => last.push(look),
                 _ => series.push(vec![look]),
             }
         }
         series
+    }
+
+    /// Whether no more than `longest` lies between a look and what came next.
+    fn goes_on(&self, look: usize, next: u64, longest: u64) -> bool {
+        let time = self.ts(look)..next.max(self.ts(look));
+        let gap = self.seen(time.clone());
+        if gap <= longest {
+            return true;
+        }
+        let thread = self.accesses.thread[look];
+        let wanted = (self.timeline.between(thread, time.start, time.end))
+            .filter(|interval| interval.state.wants_cpu())
+            .map(|interval| interval.duration());
+        gap.saturating_sub(wanted.sum()) <= longest
     }
 
     /// How much of a time looks were watched.
@@ -209,12 +231,15 @@ impl OneFlag<'_> {
         }
         let thread = self.accesses.thread[first];
         let values = &self.accesses.value;
-        let before_last = &looks[..looks.len() - 1];
-        let changes = (before_last.iter()).fold(0, |bits, &row| bits | (values[row] ^ values[first]));
+        // What changed before, whether the thread saw it or not, does not decide.
+        let seen = looks[..looks.len() - 1].iter();
+        let earlier = self.writes.iter().take_while(|&&row| self.ts(row) < self.ts(before));
+        let changes = (seen.chain(earlier)).fold(0, |bits, &row| bits | (values[row] ^ values[first]));
         let deciding = (values[last] ^ values[first]) & !changes;
         let window = self.ts(before)..self.ts(last) + LATE_NS;
         let pause = (self.pauses.iter())
-            .find(|pause| pause.start >= self.ts(last) && pause.start - self.ts(last) < LONGEST_GAP_NS);
+            .find(|pause| pause.start >= self.ts(last))
+            .filter(|pause| self.goes_on(last, pause.start, LONGEST_GAP_NS));
         let is_look = |row: usize| looks.binary_search(&row).is_ok();
         let within = |window: Range<u64>| {
             let first = self.writes.partition_point(|&row| self.ts(row) < window.start);

@@ -283,6 +283,11 @@ struct Waiter<'a> {
     has_left: bool,
 }
 
+/// Whether a stack goes through a signal handler: its caller is what a handler returns to.
+fn is_in_handler(stack: &[String]) -> bool {
+    stack.iter().any(|function| function.contains("restore_rt"))
+}
+
 /// A look is noted up to so much earlier than the write that it saw, ns.
 const LATE_NS: u64 = 50_000;
 /// No instruction is longer, bytes.
@@ -322,6 +327,8 @@ impl<'a> Waiter<'a> {
                 {
                     self.looked[at] = used.ns;
                 }
+                // What it writes outside of a signal handler it writes after its loop.
+                Access::Write if used.tid == self.tid && !is_in_handler(&used.stack) => {}
                 Access::Write => {
                     if self.writes.len() < MOST_WRITES {
                         self.writes.push((at, used.clone()));
@@ -459,6 +466,20 @@ mod tests {
         let write = used(15, 9, Access::Write, 7);
         assert!(waiter.see(20, std::slice::from_ref(&write)).is_break());
         assert_eq!(waiter.written(), Some((0, write)));
+    }
+
+    /// What the polling thread writes itself is no answer, unless a signal handler does.
+    #[test]
+    fn its_own_writes() {
+        let (watched, flags) = ([candidate(None)], [flag()]);
+        let mut waiter = Waiter::new(7, &watched, &flags);
+        let own = used(5, 7, Access::Write, 3);
+        assert!(waiter.see(10, std::slice::from_ref(&own)).is_continue());
+        assert_eq!(waiter.writes, []);
+        let stack = ["on_signal", "__restore_rt", "poll"].map(str::to_owned).to_vec();
+        let handler = Use { stack, ..own };
+        assert!(waiter.see(20, std::slice::from_ref(&handler)).is_continue());
+        assert_eq!(waiter.writes, [(0, handler)]);
     }
 
     /// Without a known condition the loop has ended when nobody looks any more, by the write that the
