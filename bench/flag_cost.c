@@ -1,6 +1,7 @@
 /*
- * What it costs to be watched: uses a flag RATE times a second between pieces of computation, for so
- * many seconds, and prints the CPU time that a piece takes: flag_cost RATE read|write SECONDS.
+ * What it costs to be watched: uses a flag RATE times a second between pieces of computation, for
+ * so many seconds at a time, and prints when that was (CLOCK_MONOTONIC) and the CPU time that a
+ * piece took: flag_cost RATE read|write SECONDS.
  */
 #define _GNU_SOURCE
 #include <stdint.h>
@@ -45,7 +46,7 @@ int main(int argc, char **argv)
 	for (;;) {
 		uint64_t pieces = 0;
 		double cpu = seconds(CLOCK_THREAD_CPUTIME_ID);
-		double end = seconds(CLOCK_MONOTONIC) + length;
+		double start = seconds(CLOCK_MONOTONIC), now;
 
 		do {
 			compute(rounds);
@@ -54,9 +55,10 @@ int main(int argc, char **argv)
 			else
 				(void)watched_flag;
 			pieces++;
-		} while (seconds(CLOCK_MONOTONIC) < end);
+			now = seconds(CLOCK_MONOTONIC);
+		} while (now < start + length);
 		cpu = seconds(CLOCK_THREAD_CPUTIME_ID) - cpu;
-		printf("%llu %.9f\n", (unsigned long long)pieces, cpu / (double)pieces);
+		printf("%.6f %.6f %.12f\n", start, now, cpu / (double)pieces);
 		fflush(stdout);
 	}
 }

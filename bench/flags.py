@@ -14,49 +14,57 @@ HERE = pathlib.Path(__file__).resolve().parent
 RATES = (1, 1000, 100_000)
 
 
-def piece(program, lines):
-    """Median CPU time of a piece over the next `lines` lines."""
-    return statistics.median(float(program.stdout.readline().split()[1]) for _ in range(lines))
+# So long after hangdog was started its breakpoints are there.
+SET_S = 4
+
+
+def phases(hangdog, program, turns, seconds):
+    """Runs hangdog now and then; the times with it, and without."""
+    quiet, watched = [], []
+    for _ in range(turns):
+        begin = time.monotonic()
+        time.sleep(seconds)
+        quiet.append((begin, time.monotonic()))
+        watch = subprocess.Popen(
+            [hangdog, "flag", "--process", str(program.pid), "--symbol", "watched_flag"],
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
+        time.sleep(SET_S)
+        begin = time.monotonic()
+        time.sleep(seconds)
+        watched.append((begin, time.monotonic()))
+        watch.send_signal(signal.SIGINT)
+        watch.wait()
+    return quiet, watched
 
 
 def measure(hangdog, binary, rate, kind, turns, seconds):
-    # Of one use a second a piece takes a second: fewer, longer turns.
-    length = max(seconds, 3 / rate)
-    program = subprocess.Popen(
-        [binary, str(rate), kind, str(length)], stdout=subprocess.PIPE, text=True
-    )
-    ratios = []
-    try:
-        program.stdout.readline()
-        for _ in range(turns):
-            without = piece(program, 2)
-            watch = subprocess.Popen(
-                [hangdog, "flag", "--process", str(program.pid), "--symbol", "watched_flag"],
-                stdout=subprocess.DEVNULL,
-                stderr=subprocess.DEVNULL,
-            )
-            # Until the breakpoints are there, and one line more, which they may have begun in.
-            time.sleep(2)
-            while program.stdout.readline() == "":
-                pass
-            for _ in range(int(2 / length)):
-                program.stdout.readline()
-            ratios.append(piece(program, 2) / without)
-            watch.send_signal(signal.SIGINT)
-            watch.wait()
-            for _ in range(1 + int(1 / length)):
-                program.stdout.readline()
-    finally:
-        program.kill()
-        program.wait()
-    return ratios
+    """The ratio of each turn."""
+    with tempfile.TemporaryFile("w+") as out:
+        program = subprocess.Popen([binary, str(rate), kind, "0.2"], stdout=out)
+        time.sleep(1)
+        try:
+            quiet, watched = phases(hangdog, program, turns, seconds)
+        finally:
+            program.kill()
+            program.wait()
+        out.seek(0)
+        lines = [tuple(map(float, line.split())) for line in out if line.count(" ") == 2]
+
+    def piece(phase):
+        begin, end = phase
+        within = [cpu for start, stop, cpu in lines if begin <= start and stop <= end]
+        return statistics.mean(within)
+
+    return [piece(on) / piece(off) for off, on in zip(quiet, watched)]
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--hangdog", default="target/release/hangdog")
     parser.add_argument("--turns", type=int, default=3)
-    parser.add_argument("--seconds", type=float, default=2)
+    parser.add_argument("--seconds", type=float, default=5)
     args = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         binary = str(pathlib.Path(folder) / "flag_cost")

@@ -5,6 +5,7 @@
  * along. A line of JSON tells what is so by construction: who polls, what, and who ends it.
  */
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -12,7 +13,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sched.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
@@ -65,11 +65,26 @@ static void *decoy(void *unused)
 }
 
 /* The writers. */
-static void set_plain(void) { plain_flag = 1; }
-static void set_atomic(void) { atomic_store_explicit(&atomic_flag_word, 1, memory_order_release); }
-static void set_bit(void) { __atomic_or_fetch(&bits, READY_BIT, __ATOMIC_RELEASE); }
-static void set_heap(void) { *heap_flag = 1; }
-static void set_loaded(void) { loaded = 1; }
+static void set_plain(void)
+{
+	plain_flag = 1;
+}
+static void set_atomic(void)
+{
+	atomic_store_explicit(&atomic_flag_word, 1, memory_order_release);
+}
+static void set_bit(void)
+{
+	__atomic_or_fetch(&bits, READY_BIT, __ATOMIC_RELEASE);
+}
+static void set_heap(void)
+{
+	*heap_flag = 1;
+}
+static void set_loaded(void)
+{
+	loaded = 1;
+}
 static void set_head(void)
 {
 	queue[0] = 42;
@@ -80,7 +95,10 @@ static void end_sequence(void)
 	guarded = 7;
 	atomic_fetch_add(&sequence, 1);
 }
-static void send_signal(void) { kill(getpid(), SIGUSR1); }
+static void send_signal(void)
+{
+	kill(getpid(), SIGUSR1);
+}
 
 static void on_signal(int number)
 {
@@ -285,7 +303,8 @@ int main(int argc, char **argv)
 		heap_flag = cells + 100 + getpid() % 100;
 		set = set_heap, symbol = NULL, address = heap_flag;
 	} else if (!strcmp(name, "shared_memory")) {
-		shared_flag = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+		shared_flag =
+		    mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 		int pid = fork();
 
 		if (!pid) {

@@ -61,7 +61,12 @@ impl Flag {
     /// # Errors
     /// A sentence for the user.
     pub fn check(&self) -> std::result::Result<(), String> {
-        let Flag { name, size, address, .. } = self;
+        let Flag {
+            name,
+            size,
+            address,
+            ..
+        } = self;
         if !matches!(size, 1 | 2 | 4 | 8) {
             return Err(format!("a flag has 1, 2, 4 or 8 bytes; {name} has {size}"));
         }
@@ -90,7 +95,10 @@ pub fn with_sharers(mut flags: Vec<Flag>) -> std::result::Result<Vec<Flag>, Stri
                 address,
                 ..flags[at].clone()
             };
-            if !flags.iter().any(|known| (known.pid, known.address) == (pid, address)) {
+            if !flags
+                .iter()
+                .any(|known| (known.pid, known.address) == (pid, address))
+            {
                 flags.push(other);
             }
         }
@@ -101,7 +109,10 @@ pub fn with_sharers(mut flags: Vec<Flag>) -> std::result::Result<Vec<Flag>, Stri
             flags.len()
         ));
     }
-    if let Some(flag) = flags.iter().find(|flag| of_process(&flags, flag.pid) > BREAKPOINTS) {
+    if let Some(flag) = flags
+        .iter()
+        .find(|flag| of_process(&flags, flag.pid) > BREAKPOINTS)
+    {
         return Err(format!(
             "a thread has {BREAKPOINTS} breakpoints: process {} cannot have more flags",
             flag.pid

@@ -293,8 +293,8 @@ impl Session {
         let mut hooks = Vec::new();
         for mut program in open.open_object_mut().progs_mut() {
             let section = program.section().to_string_lossy().into_owned();
-            let is_of_flags = (program.name().to_str())
-                .is_some_and(|name| name.starts_with(FLAG_PROGRAMS));
+            let is_of_flags =
+                (program.name().to_str()).is_some_and(|name| name.starts_with(FLAG_PROGRAMS));
             if is_of_flags || programs == Programs::Flags {
                 program.set_autoload(is_of_flags && !options.flags.is_empty());
                 continue;
@@ -449,8 +449,8 @@ impl Session {
         for program in self.skeleton.object_mut().progs_mut() {
             let doing = "attach the BPF programs";
             let section = program.section().to_string_lossy().into_owned();
-            let is_of_flags = (program.name().to_str())
-                .is_some_and(|name| name.starts_with(FLAG_PROGRAMS));
+            let is_of_flags =
+                (program.name().to_str()).is_some_and(|name| name.starts_with(FLAG_PROGRAMS));
             if !program.autoload() || section.starts_with(PASS) || is_of_flags {
                 continue;
             }

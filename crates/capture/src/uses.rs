@@ -7,10 +7,10 @@ use std::ops::ControlFlow;
 use std::time::{Duration, Instant};
 
 use hangdog_symbols::{Namer, helper};
+use hangdog_trace::Threads;
 use hangdog_trace::stacks::StackTable;
 use hangdog_trace::tables::Frames;
 use hangdog_trace::words::Access;
-use hangdog_trace::Threads;
 
 use crate::error::{Error, Result};
 use crate::flag::Flag;

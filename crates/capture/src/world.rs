@@ -10,7 +10,8 @@ use hangdog_symbols::{Namer, Origin, Process};
 use hangdog_trace::Tables;
 use hangdog_trace::ids::{IDLE, KERNEL_PROCESS, NO_STACK, NONE, StackId, Upid, Utid};
 use hangdog_trace::tables::{
-    Count, Descriptor, Flag, FlagAccess, Frames, Interrupt, Io, LifecycleEvent, Sample, Socket, Switch, Transfer, Wake,
+    Count, Descriptor, Flag, FlagAccess, Frames, Interrupt, Io, LifecycleEvent, Sample, Socket,
+    Switch, Transfer, Wake,
 };
 use hangdog_trace::words::{IoOperation, Left, LifecycleKind};
 use std::collections::HashMap;
@@ -201,7 +202,13 @@ impl World {
             process: &process,
             mapped_from: &|module| code.mapped_from.get(&module).copied(),
         };
-        namer.name(&code.modules, frames, &origin, &mut tables.symbols, progress);
+        namer.name(
+            &code.modules,
+            frames,
+            &origin,
+            &mut tables.symbols,
+            progress,
+        );
     }
 
     fn since_start(&self, ts: u64) -> u64 {

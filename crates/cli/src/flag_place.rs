@@ -43,9 +43,7 @@ impl FromStr for FlagPlace {
             return Err(wrong());
         }
         let place = match place.strip_prefix("0x") {
-            Some(digits) => {
-                Place::Address(u64::from_str_radix(digits, 16).map_err(|_| wrong())?)
-            }
+            Some(digits) => Place::Address(u64::from_str_radix(digits, 16).map_err(|_| wrong())?),
             None => Place::Symbol(place.to_owned()),
         };
         Ok(FlagPlace {
@@ -85,7 +83,10 @@ fn flag(wanted: &FlagPlace) -> Result<Flag> {
                     let places: Vec<String> = (several.iter())
                         .map(|it| format!("{:#x} {} in {}", it.address, it.name, it.file))
                         .collect();
-                    bail!("{name} is several variables, give the address of one: {}", places.join("; "))
+                    bail!(
+                        "{name} is several variables, give the address of one: {}",
+                        places.join("; ")
+                    )
                 }
             };
             let size = match (wanted.size, variable.size) {
@@ -116,7 +117,9 @@ fn flag(wanted: &FlagPlace) -> Result<Flag> {
 pub fn process(selector: &str) -> Result<u32> {
     if let Ok(pid) = selector.parse() {
         let is_there = fs::exists(format!("/proc/{pid}")).unwrap_or(false);
-        return is_there.then_some(pid).with_context(|| format!("there is no process {pid}"));
+        return is_there
+            .then_some(pid)
+            .with_context(|| format!("there is no process {pid}"));
     }
     let entries = fs::read_dir("/proc").context("cannot read /proc")?;
     let pids = entries.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse::<u32>().ok());
@@ -130,7 +133,10 @@ pub fn process(selector: &str) -> Result<u32> {
         [] => bail!("no process is called {selector}"),
         _ => {
             let pids: Vec<String> = found.iter().map(u32::to_string).collect();
-            bail!("several processes are called {selector}, give a pid: {}", pids.join(", "))
+            bail!(
+                "several processes are called {selector}, give a pid: {}",
+                pids.join(", ")
+            )
         }
     }
 }
@@ -151,7 +157,10 @@ mod tests {
         let symbol = |name: &str| Place::Symbol(name.into());
         assert_eq!(place("7:ready"), Ok(flag("7", symbol("ready"), None)));
         assert_eq!(place("srv:a::b"), Ok(flag("srv", symbol("a::b"), None)));
-        assert_eq!(place("srv:a::b:8"), Ok(flag("srv", symbol("a::b"), Some(8))));
+        assert_eq!(
+            place("srv:a::b:8"),
+            Ok(flag("srv", symbol("a::b"), Some(8)))
+        );
         let address = Place::Address(0x7f12);
         assert_eq!(place("7:0x7f12:2"), Ok(flag("7", address, Some(2))));
         for text in ["", "ready", ":ready", "7:", "7:0xzz"] {

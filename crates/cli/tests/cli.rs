@@ -229,7 +229,11 @@ fn why_process_tells_who_waits_for_it() {
         3006ms cpu0 switch idle -> client
         end 4s";
     let answer = Fixture::of(trace).json(&["why", "t.hang", "--process", "server"]);
-    assert_eq!(answer["problem"]["process"], "client", "{}", answer["sentence"]);
+    assert_eq!(
+        answer["problem"]["process"], "client",
+        "{}",
+        answer["sentence"]
+    );
     assert_eq!(answer["root"]["process"], "server");
     assert_eq!(answer["root"]["function"], "retry_payment");
     assert_eq!(answer["number"], 1);

@@ -208,10 +208,7 @@ impl<'a, 'e> Walk<'a, 'e> {
         let mut rest = parts.to_vec();
         for flag in self.evidence.flag_waits(thread, window) {
             // Who is looked at already, or is not known, explains nothing.
-            if flag.writer == NONE
-                || self.way.contains(&flag.writer)
-                || self.way.len() >= DEEPEST
-            {
+            if flag.writer == NONE || self.way.contains(&flag.writer) || self.way.len() >= DEEPEST {
                 continue;
             }
             let inside: Vec<_> = within(&rest, flag.from..flag.to).collect();

@@ -157,7 +157,7 @@ fn polls_by_sleeping() {
 }
 
 /// The same with the flag watched: who wrote it is the root, by what it did meanwhile, and all of the
-/// time until then is laid to it; no question is left.
+/// time until then is attributed to that; no question is left.
 #[test]
 fn polls_a_flag_that_is_watched() {
     let mut events = String::from("flag ready app 0x1000\n");
@@ -182,7 +182,12 @@ fn polls_a_flag_that_is_watched() {
         {}",
         samples(1, "helper", 2..52, "crunch;compute")
     ));
-    assert_eq!(verdict.root.class, Class::LongRunning, "{}", verdict.sentence);
+    assert_eq!(
+        verdict.root.class,
+        Class::LongRunning,
+        "{}",
+        verdict.sentence
+    );
     assert_eq!(verdict.root.who.tid, 101);
     // Of 2 ms to 52 ms all but the last 50 us.
     assert_eq!(of_thread(&verdict, 101, "run"), 49_950);

@@ -67,6 +67,12 @@ pub enum NotFound {
         /// Instructions that were seen.
         steps: usize,
     },
+    /// It looks at what the kernel answers: for a file, perhaps.
+    #[error("its loop looks at what system calls return")]
+    Calls {
+        /// These, by number.
+        numbers: Vec<u64>,
+    },
     /// It looks at nothing that another thread can change.
     #[error("nothing that another thread could change decides its loop")]
     Nothing,
@@ -83,6 +89,8 @@ fn hint(cause: &io::Error) -> &'static str {
     }
 }
 
+/// sched_yield, nanosleep, futex, clock_gettime, clock_nanosleep.
+const NAPS: [u64; 5] = [24, 35, 202, 228, 230];
 /// Around where fs begins, the C library keeps a thread's descriptor, and its variables of its own.
 const OWN_BYTES: u64 = 0x1000;
 /// Programs whose code is no machine code of their own.
@@ -109,13 +117,19 @@ pub fn find(pid: u32, tid: u32, limits: Limits) -> Result<Found, NotFound> {
         .filter_map(|load| judge(load, &maps, &last, &memory))
         .collect();
     candidates.sort_by_key(|(rank, _)| *rank);
+    // That a nap ended as it should is looked at in most loops.
+    let mut calls = rounds.calls;
+    calls.retain(|call| !NAPS.contains(call));
     let Some(&(best, _)) = candidates.first() else {
-        return Err(NotFound::Nothing);
+        return Err(match calls.is_empty() {
+            true => NotFound::Nothing,
+            false => NotFound::Calls { numbers: calls },
+        });
     };
     Ok(Found {
         equals: candidates.iter().filter(|(rank, _)| *rank == best).count(),
         candidates: candidates.into_iter().map(|(_, it)| it).collect(),
-        calls: rounds.calls,
+        calls,
         naps: rounds.naps,
         rounds: rounds.count,
     })
@@ -123,7 +137,10 @@ pub fn find(pid: u32, tid: u32, limits: Limits) -> Result<Found, NotFound> {
 
 /// A load with its rank, the best 0; none if no other thread writes there.
 fn judge(load: &Load, maps: &[Map], step: &Step, memory: &Memory) -> Option<(u32, Candidate)> {
-    let at = |address: u64| maps.iter().find(|map| (map.start..map.end).contains(&address));
+    let at = |address: u64| {
+        maps.iter()
+            .find(|map| (map.start..map.end).contains(&address))
+    };
     let place = at(load.address)?;
     // Constants, the clock's page, and what a thread keeps for itself, however it is addressed.
     let is_own = load.own || load.address.abs_diff(step.fs) < OWN_BYTES;
@@ -168,7 +185,9 @@ fn judge(load: &Load, maps: &[Map], step: &Step, memory: &Memory) -> Option<(u32
 /// The mapping of the file that memory belongs to: what has no file and follows a file's, without a gap,
 /// is the file's zeroed data.
 fn owner(maps: &[Map], address: u64) -> Option<&Map> {
-    let at = maps.iter().position(|map| (map.start..map.end).contains(&address))?;
+    let at = maps
+        .iter()
+        .position(|map| (map.start..map.end).contains(&address))?;
     let mut start = maps[at].start;
     for map in maps[..=at].iter().rev() {
         if map.end != start && map.start != start {
@@ -229,9 +248,16 @@ impl Map {
 
     fn is_system_library(&self) -> bool {
         let name = self.path.rsplit('/').next().unwrap_or("");
-        ["libc.so", "libc-", "ld-linux", "libpthread", "libm.so", "[vdso]"]
-            .iter()
-            .any(|library| name.starts_with(library))
+        [
+            "libc.so",
+            "libc-",
+            "ld-linux",
+            "libpthread",
+            "libm.so",
+            "[vdso]",
+        ]
+        .iter()
+        .any(|library| name.starts_with(library))
     }
 }
 

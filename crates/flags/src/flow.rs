@@ -140,19 +140,23 @@ fn overlap(a: &Load, b: &Load) -> bool {
     a.address < b.address + u64::from(b.size) && b.address < a.address + u64::from(a.size)
 }
 
-/// The steps at which a round begins: those at one instruction of the outermost function. What an
-/// inner loop repeats is there more often, so of the instructions that come again the rarest is taken.
+/// The steps at which a round begins: those at one instruction of the outermost function that comes back
+/// to it, also late in what was seen: the thread may just have come into its loop. What an inner loop
+/// repeats is there more often, so of the instructions that come again the rarest is taken.
 fn heads(steps: &[Step]) -> Option<Vec<usize>> {
     // A function's own instructions are where its stack pointer is; a call's arguments may lie below.
-    let outermost = steps.iter().map(Step::sp).max()?;
-    let mut at: BTreeMap<u64, Vec<usize>> = BTreeMap::new();
+    let mut frames: BTreeMap<u64, BTreeMap<u64, Vec<usize>>> = BTreeMap::new();
     for (place, step) in steps.iter().enumerate() {
-        if step.sp() == outermost {
-            at.entry(step.ip).or_default().push(place);
-        }
+        let frame = frames.entry(step.sp()).or_default();
+        frame.entry(step.ip).or_default().push(place);
     }
-    let repeated = at.into_values().filter(|places| places.len() > ROUNDS);
-    repeated.min_by_key(|places| (places.len(), places[0]))
+    let comes_back = |places: &Vec<usize>| {
+        places.len() > ROUNDS && places.last().is_some_and(|&last| last >= steps.len() / 2)
+    };
+    frames.into_values().rev().find_map(|frame| {
+        let repeated = frame.into_values().filter(comes_back);
+        repeated.min_by_key(|places| (places.len(), places[0]))
+    })
 }
 
 /// The conditional branches in `first..last` that went one way only, each once, in order.
@@ -188,7 +192,11 @@ fn sources(steps: &[Step], executed: &[Executed], branch: usize) -> Vec<Source> 
     let mut wanted: HashSet<Place> = HashSet::from([Place::Flags]);
     if !executed[branch].reads_flags {
         // jrcxz and its like look at a register.
-        wanted = executed[branch].reads.iter().map(|&r| Place::Register(r)).collect();
+        wanted = executed[branch]
+            .reads
+            .iter()
+            .map(|&r| Place::Register(r))
+            .collect();
     }
     let mut found = Vec::new();
     let compare = compared(steps, executed, branch);
@@ -264,7 +272,9 @@ fn load_at(
     compare: Option<(usize, Until)>,
 ) -> Load {
     let instruction = &executed[at].instruction;
-    let until = compare.filter(|&(from, _)| from == at).map(|(_, until)| until);
+    let until = compare
+        .filter(|&(from, _)| from == at)
+        .map(|(_, until)| until);
     Load {
         address,
         size,
@@ -291,29 +301,59 @@ fn compared(steps: &[Step], executed: &[Executed], branch: usize) -> Option<(usi
     let compare = &executed[at].instruction;
     let bits = |bytes: u8| u64::MAX >> (64 - 8 * u32::from(bytes.clamp(1, 8)));
     let is_immediate = |kind: OpKind| {
-        !matches!(kind, OpKind::Register | OpKind::Memory | OpKind::NearBranch64)
+        !matches!(
+            kind,
+            OpKind::Register | OpKind::Memory | OpKind::NearBranch64
+        )
     };
     let (place, until_of): (OpKind, Box<dyn Fn(u8) -> Until>) = match compare.mnemonic() {
-        Mnemonic::Test if compare.op1_kind() == OpKind::Register
-            && compare.op0_kind() == OpKind::Register
-            && compare.op0_register() == compare.op1_register() =>
+        Mnemonic::Test
+            if compare.op1_kind() == OpKind::Register
+                && compare.op0_kind() == OpKind::Register
+                && compare.op0_register() == compare.op1_register() =>
         {
-            (compare.op0_kind(), Box::new(move |bytes| Until { mask: bits(bytes), with: 0, equal }))
+            (
+                compare.op0_kind(),
+                Box::new(move |bytes| Until {
+                    mask: bits(bytes),
+                    with: 0,
+                    equal,
+                }),
+            )
         }
         Mnemonic::Test if is_immediate(compare.op1_kind()) => {
             let mask = compare.immediate(1);
-            (compare.op0_kind(), Box::new(move |bytes| Until { mask: mask & bits(bytes), with: 0, equal }))
+            (
+                compare.op0_kind(),
+                Box::new(move |bytes| Until {
+                    mask: mask & bits(bytes),
+                    with: 0,
+                    equal,
+                }),
+            )
         }
         Mnemonic::Cmp if is_immediate(compare.op1_kind()) => {
             let with = compare.immediate(1);
-            (compare.op0_kind(), Box::new(move |bytes| {
-                Until { mask: bits(bytes), with: with & bits(bytes), equal }
-            }))
+            (
+                compare.op0_kind(),
+                Box::new(move |bytes| Until {
+                    mask: bits(bytes),
+                    with: with & bits(bytes),
+                    equal,
+                }),
+            )
         }
         // What an `and` leaves decides.
         Mnemonic::And if is_immediate(compare.op1_kind()) => {
             let mask = compare.immediate(1);
-            (compare.op0_kind(), Box::new(move |bytes| Until { mask: mask & bits(bytes), with: 0, equal }))
+            (
+                compare.op0_kind(),
+                Box::new(move |bytes| Until {
+                    mask: mask & bits(bytes),
+                    with: 0,
+                    equal,
+                }),
+            )
         }
         _ => return None,
     };
@@ -342,11 +382,16 @@ fn compared(steps: &[Step], executed: &[Executed], branch: usize) -> Option<(usi
 }
 
 fn is_atomic(instruction: &Instruction) -> bool {
-    let has_memory = (0..instruction.op_count()).any(|op| instruction.op_kind(op) == OpKind::Memory);
+    let has_memory =
+        (0..instruction.op_count()).any(|op| instruction.op_kind(op) == OpKind::Memory);
     instruction.has_lock_prefix() || has_memory && instruction.mnemonic() == Mnemonic::Xchg
 }
 
-fn execute(factory: &mut InstructionInfoFactory, instruction: Instruction, step: &Step) -> Executed {
+fn execute(
+    factory: &mut InstructionInfoFactory,
+    instruction: Instruction,
+    step: &Step,
+) -> Executed {
     let mut executed = Executed {
         instruction,
         reads: Vec::new(),
@@ -488,6 +533,35 @@ mod tests {
         assert!(!until.holds(0) && until.holds(3));
     }
 
+    /// What came before the loop, further out, is none of it.
+    #[test]
+    fn a_loop_that_was_just_entered() {
+        // mov eax,[rip+0xffa]; test eax,eax; je 0
+        let code = [0x8b, 0x05, 0xfa, 0x0f, 0, 0, 0x85, 0xc0, 0x74, 0xf6];
+        let step = |ip: u64, sp: u64| {
+            let mut general = [0; 16];
+            general[4] = sp;
+            Step {
+                ip,
+                general,
+                ..Step::default()
+            }
+        };
+        let mut steps = vec![
+            step(START + 6, 0x9000),
+            step(START, 0x9000),
+            step(START + 6, 0x9000),
+        ];
+        steps.extend(
+            [0, 6, 8]
+                .repeat(4)
+                .into_iter()
+                .map(|at| step(START + at, 0x8000)),
+        );
+        let code = |address: u64| code[(address - START) as usize..].to_vec();
+        assert_eq!(rounds(&steps, code).unwrap().loads.len(), 1);
+    }
+
     /// A loop inside, which counts in a register, decides nothing.
     #[test]
     fn an_inner_loop_is_passed_over() {
@@ -549,7 +623,11 @@ mod tests {
             0xef,
         ];
         let found = rounds_of(&code, &[0, 9, 11, 13, 15].repeat(4)).unwrap();
-        let own: Vec<_> = found.loads.iter().map(|load| (load.address, load.own)).collect();
+        let own: Vec<_> = found
+            .loads
+            .iter()
+            .map(|load| (load.address, load.own))
+            .collect();
         assert_eq!(own, [(0x9028, true)]);
         assert_eq!((found.calls, found.naps), (vec![0], vec![0]));
     }

@@ -186,7 +186,8 @@ impl Traced {
         loop {
             let mut status = 0;
             // SAFETY: waitpid writes the status into an integer that lives.
-            let found = unsafe { libc::waitpid(self.tid, &mut status, libc::__WALL | libc::WNOHANG) };
+            let found =
+                unsafe { libc::waitpid(self.tid, &mut status, libc::__WALL | libc::WNOHANG) };
             if found == self.tid && libc::WIFSTOPPED(status) {
                 self.stopped = true;
                 return match libc::WSTOPSIG(status) {

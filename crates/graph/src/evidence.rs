@@ -7,9 +7,7 @@ use hangdog_trace::ids::{StackId, Upid, Utid};
 use hangdog_trace::object::Object;
 use hangdog_trace::sockets::SocketTable;
 use hangdog_trace::stacks::StackTable;
-use hangdog_trace::tables::{
-    FlagAccesses, Flags, Handoffs, Samples, Switches, Transfers, Wakes,
-};
+use hangdog_trace::tables::{FlagAccesses, Flags, Handoffs, Samples, Switches, Transfers, Wakes};
 use hangdog_trace::words::{Context, StackEnd};
 use std::collections::HashMap;
 use std::ops::{Deref, Range};

@@ -94,7 +94,8 @@ impl FlagWaits {
 
     /// Those of a thread that lie in a window, or reach into it.
     pub(crate) fn of(&self, thread: Utid, window: Range<u64>) -> &[FlagWait] {
-        let first = (self.0).partition_point(|wait| (wait.thread, wait.to) <= (thread, window.start));
+        let first =
+            (self.0).partition_point(|wait| (wait.thread, wait.to) <= (thread, window.start));
         let rest = &self.0[first..];
         let end = rest.partition_point(|wait| (wait.thread, wait.from) < (thread, window.end));
         &rest[..end]
@@ -162,7 +163,9 @@ fn waits(
         end,
     };
     let series = looks.into_values().flat_map(|looks| flag.series(&looks));
-    series.filter_map(|series| flag.wait(&series, signals)).collect()
+    series
+        .filter_map(|series| flag.wait(&series, signals))
+        .collect()
 }
 
 struct OneFlag<'a> {
@@ -192,7 +195,9 @@ impl OneFlag<'_> {
         let mut series: Vec<Vec<usize>> = Vec::new();
         for &look in looks {
             match series.last_mut() {
-                Some(last) if self.goes_on(last[last.len() - 1], self.ts(look), longest) => last.push(look),
+                Some(last) if self.goes_on(last[last.len() - 1], self.ts(look), longest) => {
+                    last.push(look)
+                }
                 _ => series.push(vec![look]),
             }
         }
@@ -216,7 +221,10 @@ impl OneFlag<'_> {
     /// How much of a time looks were watched.
     fn seen(&self, time: Range<u64>) -> u64 {
         let unseen = |pause: &Range<u64>| {
-            pause.end.min(time.end).saturating_sub(pause.start.max(time.start))
+            pause
+                .end
+                .min(time.end)
+                .saturating_sub(pause.start.max(time.start))
         };
         (time.end - time.start).saturating_sub(self.pauses.iter().map(unseen).sum())
     }
@@ -233,8 +241,12 @@ impl OneFlag<'_> {
         let values = &self.accesses.value;
         // What changed before, whether the thread saw it or not, does not decide.
         let seen = looks[..looks.len() - 1].iter();
-        let earlier = self.writes.iter().take_while(|&&row| self.ts(row) < self.ts(before));
-        let changes = (seen.chain(earlier)).fold(0, |bits, &row| bits | (values[row] ^ values[first]));
+        let earlier = self
+            .writes
+            .iter()
+            .take_while(|&&row| self.ts(row) < self.ts(before));
+        let changes =
+            (seen.chain(earlier)).fold(0, |bits, &row| bits | (values[row] ^ values[first]));
         let deciding = (values[last] ^ values[first]) & !changes;
         let window = self.ts(before)..self.ts(last) + LATE_NS;
         let pause = (self.pauses.iter())
@@ -242,7 +254,9 @@ impl OneFlag<'_> {
             .filter(|pause| self.goes_on(last, pause.start, LONGEST_GAP_NS));
         let is_look = |row: usize| looks.binary_search(&row).is_ok();
         let within = |window: Range<u64>| {
-            let first = self.writes.partition_point(|&row| self.ts(row) < window.start);
+            let first = self
+                .writes
+                .partition_point(|&row| self.ts(row) < window.start);
             let rest = self.writes[first..].iter().copied();
             rest.take_while(move |&row| self.ts(row) < window.end)
                 .filter(move |&row| !is_look(row))

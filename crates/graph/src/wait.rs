@@ -148,7 +148,9 @@ impl Wait {
     pub fn phrase(&self, evidence: &Evidence<'_>) -> String {
         if self.kind == WaitKind::Flag {
             let waits = evidence.flag_waits(self.thread, self.start..self.end);
-            let name = waits.first().map_or("a flag", |wait| evidence.flag_name(wait.write));
+            let name = waits
+                .first()
+                .map_or("a flag", |wait| evidence.flag_name(wait.write));
             return format!("polled {name}");
         }
         let Some(row) = self.row else {

@@ -14,7 +14,8 @@ use hangdog_trace::meta::RecordingState;
 use hangdog_trace::sockets::SocketTable;
 use hangdog_trace::stacks::StackTable;
 use hangdog_trace::tables::{
-    FlagAccesses, Flags, Frames, Handoffs, Interrupts, Modules, Samples, Switches, Symbols, Transfers, Wakes,
+    FlagAccesses, Flags, Frames, Handoffs, Interrupts, Modules, Samples, Switches, Symbols,
+    Transfers, Wakes,
 };
 use hangdog_trace::{Threads, Trace};
 use std::path::Path;

@@ -85,7 +85,9 @@ fn demangled(raw: &str) -> String {
     if let Ok(name) = rustc_demangle::try_demangle(raw) {
         return format!("{name:#}");
     }
-    let name = cpp_demangle::Symbol::new(raw).ok().and_then(|name| name.demangle().ok());
+    let name = cpp_demangle::Symbol::new(raw)
+        .ok()
+        .and_then(|name| name.demangle().ok());
     name.unwrap_or_else(|| raw.to_owned())
 }
 
@@ -108,9 +110,11 @@ fn is_named(raw: &str, wanted: &str) -> bool {
 fn bias(mapping: &Mapping, code: &[Segment]) -> Option<u64> {
     let segment = code.iter().find(|segment| {
         let end = segment.file_offset.saturating_add(segment.file_size);
-        mapping.file_offset < end && segment.file_offset < mapping.file_offset + (mapping.end - mapping.start)
+        mapping.file_offset < end
+            && segment.file_offset < mapping.file_offset + (mapping.end - mapping.start)
     })?;
-    let of_start = (segment.address.wrapping_sub(segment.file_offset)).wrapping_add(mapping.file_offset);
+    let of_start =
+        (segment.address.wrapping_sub(segment.file_offset)).wrapping_add(mapping.file_offset);
     Some(mapping.start.wrapping_sub(of_start))
 }
 
@@ -160,7 +164,9 @@ pub fn named(pid: u32, name: &str) -> Vec<Variable> {
 pub fn at(pid: u32, address: u64) -> Option<Variable> {
     let mut reader = Reader::default();
     let path = path_at(pid, address)?;
-    let mapping = files(pid).into_iter().find(|mapping| mapping.path == path)?;
+    let mapping = files(pid)
+        .into_iter()
+        .find(|mapping| mapping.path == path)?;
     // Where the file's own count begins is told only with an answer.
     let place = Place::Mapped {
         pid,
@@ -175,7 +181,9 @@ pub fn at(pid: u32, address: u64) -> Option<Variable> {
         return None;
     };
     let own = address.wrapping_sub(bias(&mapping, &image.code)?);
-    ask(&mut reader, pid, &mapping, Sought::At(own)).into_iter().next()
+    ask(&mut reader, pid, &mapping, Sought::At(own))
+        .into_iter()
+        .next()
 }
 
 /// The file that lies at an address, or right before memory that belongs to it and has no file (.bss).

@@ -51,7 +51,9 @@ pub(super) fn elsewhere(pid: u32, address: u64) -> Vec<(u32, u64)> {
         .filter_map(|other| {
             let found = shared(&maps(other)).find(|it| {
                 it.what == own.what
-                    && place.checked_sub(it.offset).is_some_and(|at| at < it.end - it.start)
+                    && place
+                        .checked_sub(it.offset)
+                        .is_some_and(|at| at < it.end - it.start)
             })?;
             Some((other, place - found.offset + found.start))
         })

@@ -19,7 +19,8 @@ pub fn run(args: &DebugArgs) -> Result<()> {
     let case = load::case(&args.trace)?;
     let evidence = case.evidence();
     let problems = problem::find(&evidence, case.scope());
-    let first = (problems.first()).with_context(|| NothingFound::new("there is no problem in this trace".to_owned()))?;
+    let first = (problems.first())
+        .with_context(|| NothingFound::new("there is no problem in this trace".to_owned()))?;
     let answers = Answers::default();
     let verdict = diagnose(&evidence, first, case.setting(&answers, None));
     let lives = lives(verdict.problem.who.pid, &verdict.problem.who.process);
@@ -67,7 +68,11 @@ fn stops(verdict: &Verdict) -> Vec<Stop<'_>> {
     let root = verdict.root.function.as_deref().and_then(function);
     if let Some(function) = root {
         let why = format!("root: {} here", said(&verdict.root.who.thread));
-        stops.push(Stop { function, why, once: false });
+        stops.push(Stop {
+            function,
+            why,
+            once: false,
+        });
     }
     for step in &verdict.path {
         let own = step.own_frame.and_then(|at| step.stack.get(at));
@@ -75,7 +80,11 @@ fn stops(verdict: &Verdict) -> Vec<Stop<'_>> {
             && stops.iter().all(|known| known.function != function)
         {
             let why = format!("{} {}", said(&step.who.thread), said(&step.doing));
-            stops.push(Stop { function, why, once: false });
+            stops.push(Stop {
+                function,
+                why,
+                once: false,
+            });
         }
     }
     for question in verdict.questions.iter().filter(|it| it.answer.is_none()) {
@@ -84,7 +93,11 @@ fn stops(verdict: &Verdict) -> Vec<Stop<'_>> {
             && stops.iter().all(|known| known.function != function)
         {
             let why = format!("question {}: {}", question.number, said(&question.text));
-            stops.push(Stop { function, why, once: true });
+            stops.push(Stop {
+                function,
+                why,
+                once: true,
+            });
         }
     }
     stops
@@ -117,7 +130,10 @@ fn script(verdict: &Verdict, debugger: Debugger, lives: bool) -> String {
         .map(|(_, tid)| tid)
         .collect();
     for (of, tid) in threads(verdict).into_iter().filter(|&(of, _)| of != pid) {
-        let _ = writeln!(text, "# thread {tid} of process {of} is on the way too: attach to that in another debugger");
+        let _ = writeln!(
+            text,
+            "# thread {tid} of process {of} is on the way too: attach to that in another debugger"
+        );
     }
     match debugger {
         Debugger::Gdb => {
@@ -148,7 +164,11 @@ fn script(verdict: &Verdict, debugger: Debugger, lives: bool) -> String {
             for stop in stops(verdict) {
                 let once = if stop.once { " --one-shot true" } else { "" };
                 let _ = writeln!(text, "# {}", stop.why);
-                let _ = writeln!(text, "breakpoint set{once} --name {} --command \"thread backtrace\"", stop.function);
+                let _ = writeln!(
+                    text,
+                    "breakpoint set{once} --name {} --command \"thread backtrace\"",
+                    stop.function
+                );
             }
         }
     }
@@ -165,7 +185,15 @@ mod tests {
         for name in ["wait_for_flag", "app::Queue::~Queue", "f.constprop.0"] {
             assert_eq!(function(name), Some(name));
         }
-        for name in ["", "a\nshell rm", "f;g", "f if system(1)", "[libc]", "0x12", "a\"b"] {
+        for name in [
+            "",
+            "a\nshell rm",
+            "f;g",
+            "f if system(1)",
+            "[libc]",
+            "0x12",
+            "a\"b",
+        ] {
             assert_eq!(function(name), None, "{name}");
         }
         assert!(!said("a\nb\\n\"%n").contains(['"', '\\', '\n', '%']));

@@ -20,6 +20,7 @@ use hangdog_flags::step::Limits;
 use hangdog_flags::{NotFound, find};
 use hangdog_report::format;
 use hangdog_symbols::variables;
+use hangdog_trace::calls::Calls;
 use hangdog_trace::words::Access;
 use serde::Serialize;
 use std::fs;
@@ -111,12 +112,15 @@ fn polling_in(trace: &Path) -> Result<(u32, u32)> {
     let case = load::case(trace)?;
     let evidence = case.evidence();
     let answers = Answers::default();
-    let polling = problem::find(&evidence, case.scope()).iter().find_map(|problem| {
-        let verdict = diagnose(&evidence, problem, case.setting(&answers, None));
-        let is_polling = verdict.root.class == Class::RepeatedYield;
-        is_polling.then_some(verdict.root.who)
-    });
-    let who = polling.context("no thread polls in this trace: no problem is of class RepeatedYield")?;
+    let polling = problem::find(&evidence, case.scope())
+        .iter()
+        .find_map(|problem| {
+            let verdict = diagnose(&evidence, problem, case.setting(&answers, None));
+            let is_polling = verdict.root.class == Class::RepeatedYield;
+            is_polling.then_some(verdict.root.who)
+        });
+    let who =
+        polling.context("no thread polls in this trace: no problem is of class RepeatedYield")?;
     let name = name_of(who.pid, who.tid);
     if name != who.thread {
         bail!(
@@ -142,14 +146,18 @@ fn polling(pid: u32) -> Result<u32> {
         let stat = fs::read_to_string(format!("/proc/{pid}/task/{tid}/stat")).ok()?;
         let (_, fields) = stat.rsplit_once(") ")?;
         let mut fields = fields.split(' ').skip(11);
-        let ticks: u64 = fields.next()?.parse::<u64>().ok()? + fields.next()?.parse::<u64>().ok()?;
+        let ticks: u64 =
+            fields.next()?.parse::<u64>().ok()? + fields.next()?.parse::<u64>().ok()?;
         let status = fs::read_to_string(format!("/proc/{pid}/task/{tid}/status")).ok()?;
         let switches = status
             .lines()
             .find_map(|line| line.strip_prefix("voluntary_ctxt_switches:"))?;
         Some((ticks, switches.trim().parse().ok()?))
     };
-    let before: Vec<_> = tids()?.into_iter().filter_map(|tid| Some((tid, work(tid)?))).collect();
+    let before: Vec<_> = tids()?
+        .into_iter()
+        .filter_map(|tid| Some((tid, work(tid)?)))
+        .collect();
     std::thread::sleep(LOOK);
     let mut most: Option<((u64, u64), u32)> = None;
     for (tid, (ticks, switches)) in before {
@@ -157,7 +165,10 @@ fn polling(pid: u32) -> Result<u32> {
             continue;
         };
         // A tick is 10 ms: who spins has many, who naps has switches.
-        let done = (now_ticks.saturating_sub(ticks) / 5, now_switches.saturating_sub(switches));
+        let done = (
+            now_ticks.saturating_sub(ticks) / 5,
+            now_switches.saturating_sub(switches),
+        );
         // A person waits for the main thread, if that polls at all.
         if tid == pid && (done.0 > 0 || done.1 >= NAPS) {
             return Ok(tid);
@@ -188,6 +199,18 @@ fn look(pid: u32, tid: u32, patience: Duration) -> Result<Answer> {
     let found = match find(pid, tid, Limits::default()) {
         Ok(found) => found,
         Err(why @ NotFound::Step { .. }) => return Err(why.into()),
+        Err(NotFound::Calls { numbers }) => {
+            let calls = Calls::new(std::env::consts::ARCH);
+            let names: Vec<_> = (numbers.iter())
+                .filter_map(|&number| Some(calls.name(i16::try_from(number).ok()?)))
+                .collect();
+            answer.not_found = Some(format!(
+                "its loop looks at what {} returns, and at no memory that another thread could \
+                 change: it waits for a file or the kernel",
+                names.join(", ")
+            ));
+            return Ok(answer);
+        }
         Err(why) => {
             answer.not_found = Some(why.to_string());
             return Ok(answer);
@@ -205,7 +228,9 @@ fn look(pid: u32, tid: u32, patience: Duration) -> Result<Answer> {
     });
     let flags = with_sharers(flags.collect()).map_err(anyhow::Error::msg)?;
     let mut waiter = Waiter::new(tid, watched, &flags);
-    watch(&options(flags.clone()), Some(patience), |now, uses| waiter.see(now, uses))?;
+    watch(&options(flags.clone()), Some(patience), |now, uses| {
+        waiter.see(now, uses)
+    })?;
     answer.loop_ended = waiter.has_left;
     match waiter.written() {
         Some((candidate, used)) => {
@@ -229,7 +254,14 @@ fn look(pid: u32, tid: u32, patience: Duration) -> Result<Answer> {
 }
 
 fn described(pid: u32, candidate: &Candidate) -> CandidateAnswer {
-    let Candidate { address, size, value, until, on_stack, .. } = *candidate;
+    let Candidate {
+        address,
+        size,
+        value,
+        until,
+        on_stack,
+        ..
+    } = *candidate;
     let name = match variables::at(pid, address) {
         Some(variable) if variable.address == address => variable.name,
         Some(variable) => format!("{}+{:#x}", variable.name, address - variable.address),
@@ -258,7 +290,10 @@ fn condition(until: Until) -> String {
 /// How sure it is that the flag is the one that is named.
 fn confidence(found: &Found, written: bool, ended: bool) -> f64 {
     let among = found.equals.max(1) as f64;
-    let doubtful = found.candidates.first().is_none_or(|it| it.on_stack || it.in_library);
+    let doubtful = found
+        .candidates
+        .first()
+        .is_none_or(|it| it.on_stack || it.in_library);
     let sure = match (written, ended) {
         (true, true) if found.equals <= BREAKPOINTS => 0.95,
         // Something was written, and the loop went on: it may be another that ends it.
@@ -283,9 +318,12 @@ struct Waiter<'a> {
     has_left: bool,
 }
 
-/// Whether a stack goes through a signal handler: its caller is what a handler returns to.
+/// Whether a stack goes through a signal handler: its caller is what a handler returns to, a piece of the
+/// C library that has a name in debug information only.
 fn is_in_handler(stack: &[String]) -> bool {
-    stack.iter().any(|function| function.contains("restore_rt"))
+    let callers = stack.iter().skip(1);
+    let mut callers = callers.map(String::as_str);
+    callers.any(|it| it.contains("restore_rt") || it.starts_with("libc.so.6+0x"))
 }
 
 /// A look is noted up to so much earlier than the write that it saw, ns.
@@ -323,7 +361,8 @@ impl<'a> Waiter<'a> {
                 }
                 // One that tries to take the flag writes to look.
                 _ if used.tid == self.tid
-                    && (used.access == Access::Read || (1..=LONGEST_INSTRUCTION).contains(&behind)) =>
+                    && (used.access == Access::Read
+                        || (1..=LONGEST_INSTRUCTION).contains(&behind)) =>
                 {
                     self.looked[at] = used.ns;
                 }
@@ -375,7 +414,10 @@ fn print(paint: Paint, answer: &Answer) -> std::io::Result<()> {
         writeln!(out, "{who}: no flag found: {}", format::printable(why))?;
         return out.flush();
     }
-    match (answer.flag.and_then(|at| answer.candidates.get(at)), &answer.writer) {
+    match (
+        answer.flag.and_then(|at| answer.candidates.get(at)),
+        &answer.writer,
+    ) {
         (Some(flag), Some(writer)) => {
             let name = format::printable(&flag.name);
             let wrote = match writer.itself {
@@ -386,9 +428,16 @@ fn print(paint: Paint, answer: &Answer) -> std::io::Result<()> {
                 true => "and the loop ended",
                 false => "and the loop went on",
             };
-            let verdict = format!("{who} polls {name}: {wrote} wrote {:#x}, {then}", writer.value);
+            let verdict = format!(
+                "{who} polls {name}: {wrote} wrote {:#x}, {then}",
+                writer.value
+            );
             writeln!(out, "{}", paint.text(Colour::Heading, &verdict))?;
-            writeln!(out, "  written{}", format::printable(&within(&writer.stack)))?;
+            writeln!(
+                out,
+                "  written{}",
+                format::printable(&within(&writer.stack))
+            )?;
         }
         (Some(flag), None) => {
             let name = format::printable(&flag.name);
@@ -400,10 +449,22 @@ fn print(paint: Paint, answer: &Answer) -> std::io::Result<()> {
             writeln!(out, "{}", paint.text(Colour::Heading, &verdict))?;
         }
     }
-    writeln!(out, "  confidence {:.0} %, by {} rounds of its loop", answer.confidence * 100.0, answer.rounds)?;
+    writeln!(
+        out,
+        "  confidence {:.0} %, by {} rounds of its loop",
+        answer.confidence * 100.0,
+        answer.rounds
+    )?;
     for it in &answer.candidates {
-        let until = it.until.as_ref().map_or(String::new(), |it| format!(", until it {it}"));
-        let stack = if it.on_stack { ", on its own stack" } else { "" };
+        let until = it
+            .until
+            .as_ref()
+            .map_or(String::new(), |it| format!(", until it {it}"));
+        let stack = if it.on_stack {
+            ", on its own stack"
+        } else {
+            ""
+        };
         writeln!(
             out,
             "  {} at {}, {} bytes, holds {:#x}{until}{stack}",
@@ -458,7 +519,11 @@ mod tests {
     /// A write that fulfils the loop's condition ends it; one that does not is passed over.
     #[test]
     fn the_condition_decides() {
-        let until = Until { mask: 4, with: 0, equal: false };
+        let until = Until {
+            mask: 4,
+            with: 0,
+            equal: false,
+        };
         let (watched, flags) = ([candidate(Some(until))], [flag()]);
         let mut waiter = Waiter::new(7, &watched, &flags);
         let other = used(5, 8, Access::Write, 3);
@@ -476,7 +541,9 @@ mod tests {
         let own = used(5, 7, Access::Write, 3);
         assert!(waiter.see(10, std::slice::from_ref(&own)).is_continue());
         assert_eq!(waiter.writes, []);
-        let stack = ["on_signal", "__restore_rt", "poll"].map(str::to_owned).to_vec();
+        let stack = ["on_signal", "libc.so.6+0x3c04f", "poll"]
+            .map(str::to_owned)
+            .to_vec();
         let handler = Use { stack, ..own };
         assert!(waiter.see(20, std::slice::from_ref(&handler)).is_continue());
         assert_eq!(waiter.writes, [(0, handler)]);
@@ -491,8 +558,16 @@ mod tests {
         let seen = used(1_000_000, 8, Access::Write, 1);
         let look = used(2_000_000, 7, Access::Read, 1);
         let later = used(400_000_000, 9, Access::Write, 2);
-        assert!(waiter.see(3_000_000, &[seen.clone(), look, later]).is_continue());
-        let mut hot = Waiter { paused: vec![true], writes: waiter.writes.clone(), ..Waiter::new(7, &watched, &flags) };
+        assert!(
+            waiter
+                .see(3_000_000, &[seen.clone(), look, later])
+                .is_continue()
+        );
+        let mut hot = Waiter {
+            paused: vec![true],
+            writes: waiter.writes.clone(),
+            ..Waiter::new(7, &watched, &flags)
+        };
         assert!(hot.see(9_000_000_000, &[]).is_continue());
         assert!(waiter.see(1_000_000_000, &[]).is_break());
         assert_eq!(waiter.written(), Some((0, seen)));

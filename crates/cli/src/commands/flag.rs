@@ -84,7 +84,10 @@ pub fn run(args: &FlagArgs) -> Result<()> {
     let places: Vec<FlagPlace> = symbols.chain(addresses).map(place).collect();
     let options = options(flags(&places)?);
     for flag in &options.flags {
-        say!("hangdog: watching {} (Ctrl-C stops)", described(flag, &options.flags));
+        say!(
+            "hangdog: watching {} (Ctrl-C stops)",
+            described(flag, &options.flags)
+        );
     }
     let mut sums: BTreeMap<(usize, u32, &'static str, u64), Uses> = BTreeMap::new();
     let mut pauses = vec![0; options.flags.len()];
@@ -99,8 +102,13 @@ pub fn run(args: &FlagArgs) -> Result<()> {
             }
             // So many in a second that nobody reads them are only counted.
             let second = used.ns / 1_000_000_000;
-            shown = if shown.0 == second { (second, shown.1 + 1) } else { (second, 0) };
-            if !args.json && (shown.1 < SHOWN || used.access == Access::Write && shown.1 < 10 * SHOWN)
+            shown = if shown.0 == second {
+                (second, shown.1 + 1)
+            } else {
+                (second, 0)
+            };
+            if !args.json
+                && (shown.1 < SHOWN || used.access == Access::Write && shown.1 < 10 * SHOWN)
                 && show(paint, flag, used, args.stacks).is_err()
             {
                 return ControlFlow::Break(());
@@ -147,7 +155,13 @@ pub fn run(args: &FlagArgs) -> Result<()> {
 }
 
 fn described(flag: &Flag, flags: &[Flag]) -> String {
-    let Flag { name, pid, address, size, .. } = flag;
+    let Flag {
+        name,
+        pid,
+        address,
+        size,
+        ..
+    } = flag;
     let what = match watches_reads(flags, flag) {
         true => "reads and writes",
         false => "writes only: a thread has four breakpoints",
@@ -183,7 +197,11 @@ fn show(paint: Paint, flag: &Flag, used: &Use, stacks: bool) -> std::io::Result<
             writeln!(out, "{at}  {}", paint.text(Colour::Warning, &what))?;
         }
         _ => {
-            let callers = if stacks { String::new() } else { within(&used.stack) };
+            let callers = if stacks {
+                String::new()
+            } else {
+                within(&used.stack)
+            };
             writeln!(
                 out,
                 "{at}  {} ({})  {} {name} = {:#x}{}",
@@ -203,7 +221,11 @@ fn show(paint: Paint, flag: &Flag, used: &Use, stacks: bool) -> std::io::Result<
 
 fn total(paint: Paint, answer: &Answer) -> std::io::Result<()> {
     let mut out = output::stdout();
-    writeln!(out, "{}", paint.text(Colour::Heading, "uses by thread and place"))?;
+    writeln!(
+        out,
+        "{}",
+        paint.text(Colour::Heading, "uses by thread and place")
+    )?;
     for uses in &answer.uses {
         writeln!(
             out,

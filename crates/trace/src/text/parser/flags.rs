@@ -21,7 +21,8 @@ impl Parser {
         let number = flags.len() as u32;
         let memory = match options.get("memory") {
             Some(first) => (flags.name.iter().position(|known| known == first))
-                .ok_or_else(|| format!("there is no flag '{first}'"))? as u32,
+                .ok_or_else(|| format!("there is no flag '{first}'"))?
+                as u32,
             None => number,
         };
         flags.push(Flag {
