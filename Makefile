@@ -42,7 +42,7 @@ lab: build ## record every program that hangs on purpose, compare verdict and tr
 	$(AS_ROOT) python3 lab/run.py --hangdog $(HANGDOG) --seeds $(SEEDS)
 
 lab-flags: build ## threads that hand over by memory alone: the flag told, and found
-	@$(MAKE) -s -C lab build/flag_cases build/flag_rust
+	@$(MAKE) -s -C lab build/flag_cases build/flag_fixed build/flag_rust
 	$(AS_ROOT) python3 lab/flags/run.py --hangdog $(HANGDOG)
 	$(AS_ROOT) python3 lab/flags/sanity.py --hangdog $(HANGDOG)
 

@@ -219,11 +219,11 @@ NAMED static int read_seqlock(void)
 	return value;
 }
 
-/* For sanity.py: becomes another program when it is told to. */
+/* For sanity.py: begins anew, with its variables at the same addresses where it is linked so. */
 static void on_exec(int number)
 {
 	(void)number;
-	execl("/bin/sleep", "sleep", "20", NULL);
+	execl("/proc/self/exe", "again", "nobody", "0", NULL);
 }
 
 /* For sanity.py: a child writes its own copy. */

@@ -18,8 +18,8 @@ START_S = 60
 class Target:
     """A program that polls plain_flag for good."""
 
-    def __init__(self, case):
-        command = [str(BUILD / "flag_cases"), case, "100000"]
+    def __init__(self, case, program="flag_cases"):
+        command = [str(BUILD / program), case, "100000"]
         self.process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
         self.pid = json.loads(self.process.stdout.readline())["pid"]
 
@@ -109,22 +109,24 @@ def killed_process(hangdog):
 
 
 def another_program(hangdog):
-    target = Target("exec")
+    """The program that is executed polls at the same address, and is not seen to."""
+    target = Target("exec", "flag_fixed")
     try:
+        begin = time.monotonic()
         watching = Watching(hangdog, target.pid, "--symbol", "plain_flag")
-        os.kill(target.pid, signal.SIGUSR2)
+        set_after = time.monotonic() - begin
         time.sleep(1)
+        executed_after = time.monotonic() - begin
+        os.kill(target.pid, signal.SIGUSR2)
+        time.sleep(set_after + 3)
         if not target.lives():
             return "the program that was executed has ended"
-        is_free = subprocess.run(
-            [hangdog, "flag", "--process", str(target.pid), "--address", "0x1000", "--address",
-             "0x1008", "--for", "1s"],
-            capture_output=True, text=True, timeout=START_S, check=False,
-        )  # fmt: skip
-        watching.stop()
-        if is_free.returncode:
-            return f"the other program has a breakpoint: {is_free.stderr.strip()}"
-        return None
+        reads = [use for use in watching.stop()["uses"] if use["access"] == "read"]
+        if not reads:
+            return "the first program was not seen to read"
+        last = max(use["last_ns"] for use in reads) / 1e9
+        # Watching began after `begin`.
+        return f"it was seen to read {last} s after" if last > executed_after + 0.5 else None
     finally:
         target.end()
 
