@@ -40,7 +40,8 @@ def phases(hangdog, program, turns, seconds):
 
 
 def measure(hangdog, binary, rate, kind, turns, seconds):
-    """The ratio of each turn."""
+    """The ratio of each turn. A piece of a second needs longer turns."""
+    seconds = max(seconds, 20 / rate)
     with tempfile.TemporaryFile("w+") as out:
         program = subprocess.Popen([binary, str(rate), kind, "0.2"], stdout=out)
         time.sleep(1)

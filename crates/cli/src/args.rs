@@ -205,6 +205,9 @@ pub struct DebugArgs {
     /// The trace
     #[arg(value_hint = ValueHint::DirPath)]
     pub trace: PathBuf,
+    /// Which problem
+    #[command(flatten)]
+    pub which: Which,
     /// Which debugger
     #[arg(long, value_name = "DEBUGGER", default_value = "gdb")]
     pub debugger: Debugger,

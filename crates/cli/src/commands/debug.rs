@@ -7,9 +7,10 @@ use crate::args::{DebugArgs, Debugger};
 use crate::load;
 use anyhow::{Context, Result};
 use hangdog_diagnose::verdict::Verdict;
-use hangdog_diagnose::{Answers, diagnose, problem};
+use hangdog_diagnose::{diagnose, problem};
+use hangdog_report::answers_file;
 use hangdog_report::format;
-use hangdog_report::select::NothingFound;
+use hangdog_report::which::choose;
 use std::fmt::Write as _;
 use std::fs;
 use std::io::Write as _;
@@ -19,10 +20,11 @@ pub fn run(args: &DebugArgs) -> Result<()> {
     let case = load::case(&args.trace)?;
     let evidence = case.evidence();
     let problems = problem::find(&evidence, case.scope());
-    let first = (problems.first())
-        .with_context(|| NothingFound::new("there is no problem in this trace".to_owned()))?;
-    let answers = Answers::default();
-    let verdict = diagnose(&evidence, first, case.setting(&answers, None));
+    let (chosen, _) = choose(&args.which.wanted(), &evidence, &case.recording, &problems)?;
+    let answers = answers_file::read(&args.trace)?;
+    let good = args.which.baseline.as_deref().map(load::case).transpose()?;
+    let baseline = good.as_ref().map(|good| good.evidence());
+    let verdict = diagnose(&evidence, &chosen, case.setting(&answers, baseline.as_ref()));
     let lives = lives(verdict.problem.who.pid, &verdict.problem.who.process);
     let script = script(&verdict, args.debugger, lives);
     match &args.output {
@@ -50,7 +52,7 @@ fn function(name: &str) -> Option<&str> {
 /// What is said in a comment or a message.
 fn said(text: &str) -> String {
     let text = format::printable(text);
-    text.replace(['"', '\\', '\n', '%'], "'")
+    text.replace(['"', '\\', '\n'], "'")
 }
 
 /// A place to stop at.
@@ -196,6 +198,6 @@ mod tests {
         ] {
             assert_eq!(function(name), None, "{name}");
         }
-        assert!(!said("a\nb\\n\"%n").contains(['"', '\\', '\n', '%']));
+        assert!(!said("a\nb\\n\"%n").contains(['"', '\\', '\n']));
     }
 }
