@@ -31,6 +31,7 @@ struct watched_flag {
 	u32 size;
 	u64 reads; // since the beginning; read by user space
 	u64 writes;
+	u64 reads_left; // that may be recorded until user space allows more
 };
 
 struct watched_flag watched_flags[MAX_FLAGS];
@@ -70,6 +71,10 @@ static __always_inline int note_access(struct event_data *ctx, const u32 access)
 		return 0;
 	} else {
 		__sync_fetch_and_add(&watched_flags[flag].reads, 1);
+		// They will rest soon: until then each costs as little as may be.
+		if (!watched_flags[flag].reads_left)
+			return 0;
+		watched_flags[flag].reads_left--;
 	}
 	size = watched_flags[flag].size;
 	if (size == 1)

@@ -170,6 +170,12 @@ NAMED static void poll_usleep(void)
 	while (!plain_flag)
 		usleep(1500);
 }
+/* For sanity.py: a nap under way when stepping ends. */
+NAMED static void poll_slowly(void)
+{
+	while (!plain_flag)
+		usleep(400000);
+}
 NAMED static void poll_atomic(void)
 {
 	while (atomic_load_explicit(&atomic_flag_word, memory_order_acquire) != 1)
@@ -330,6 +336,8 @@ int main(int argc, char **argv)
 	} else if (!strcmp(name, "exec")) {
 		signal(SIGUSR2, on_exec);
 		poll = poll_usleep, writer = NULL;
+	} else if (!strcmp(name, "slow")) {
+		poll = poll_slowly, writer = NULL;
 	} else if (!strcmp(name, "fork")) {
 		poll = poll_usleep, writer = NULL;
 	} else {

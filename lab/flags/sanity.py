@@ -161,6 +161,23 @@ def nothing_written(hangdog):
         target.end()
 
 
+def slow_naps(hangdog):
+    """Stepping ends in the middle of a nap, several times; the process must not notice."""
+    target = Target("slow")
+    try:
+        for _ in range(4):
+            words = [hangdog, "find-flag", "--pid", str(target.pid), "--tid", str(target.pid)]
+            subprocess.run(
+                [*words, "--for", "1s"], capture_output=True, timeout=START_S, check=False
+            )
+            time.sleep(1)
+            if not target.lives():
+                return f"it has ended: {target.process.returncode}"
+        return None
+    finally:
+        target.end()
+
+
 def killed_finder(hangdog):
     target = Target("usleep")
     try:
@@ -207,7 +224,7 @@ def other_user(hangdog):
 
 CHECKS = (
     killed_recorder, killed_process, another_program, child_process, nothing_written,
-    killed_finder, other_user,
+    slow_naps, killed_finder, other_user,
 )  # fmt: skip
 
 

@@ -121,6 +121,8 @@ const DESCRIPTORS_PASS: &str = "iter/task_file";
 const DESCRIPTORS_PASS_NEEDS: &str = "bpf_iter_task_file";
 /// What all passes have.
 const PASS: &str = "iter";
+/// So many reads of a flag are recorded between two looks; where there are more they rest.
+const READS_AT_ONCE: u64 = 1000;
 /// The programs of flags that are watched begin like this.
 const FLAG_PROGRAMS: &str = "on_flag_";
 
@@ -414,6 +416,7 @@ impl Session {
             place.address = flag.address;
             place.pid = flag.pid;
             place.size = flag.size.into();
+            place.reads_left = READS_AT_ONCE;
         }
         let programs = &self.skeleton.progs;
         self.watch = Watch::set(flags, [&programs.on_flag_write, &programs.on_flag_use])?;
@@ -428,6 +431,9 @@ impl Session {
                 Some(flag) => [flag.reads, flag.writes],
                 None => [0, 0],
             });
+        for flag in &mut self.state().watched_flags {
+            flag.reads_left = READS_AT_ONCE;
+        }
         let changes = self.watch.look(&counts);
         let ts = monotonic_ns();
         into.extend(changes.into_iter().map(|(flag, kind, change)| Event {

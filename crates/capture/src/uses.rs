@@ -44,6 +44,8 @@ pub struct Use {
 
 /// How often what has happened is told.
 const PERIOD: Duration = Duration::from_millis(100);
+/// How often in that time it is looked whether a flag is used too often.
+const LOOKS: u32 = 5;
 /// A record may be this late.
 const LATENESS_NS: u64 = 2_000_000;
 /// How long unwind tables are waited for.
@@ -80,7 +82,11 @@ pub fn watch(
     let began = Instant::now();
     let lives = |flag: &Flag| std::path::Path::new(&format!("/proc/{}", flag.pid)).exists();
     loop {
-        std::thread::sleep(PERIOD);
+        // A flag that is used too often must rest soon.
+        for _ in 0..LOOKS {
+            std::thread::sleep(PERIOD / LOOKS);
+            session.rest_flags(&mut pending.events);
+        }
         let is_last = stop_asked()
             || duration.is_some_and(|duration| began.elapsed() >= duration)
             || !options.flags.iter().any(lives);
@@ -89,7 +95,6 @@ pub fn watch(
         }
         let now = monotonic_ns();
         lost += (session.rings.read(&mut cursor, &mut pending.events).iter()).sum::<u64>();
-        session.rest_flags(&mut pending.events);
         session.drain_definitions(&mut pending.definitions, is_last)?;
         let cutoff = match is_last {
             true => u64::MAX,

@@ -162,7 +162,7 @@ fn request(kind: libc::c_uint, tid: i32, data: usize) -> io::Result<()> {
     }
 }
 
-/// A thread that is traced and stopped; let go when dropped.
+/// A thread that is traced; see [`let_go`](Traced::let_go).
 struct Traced {
     tid: i32,
     stopped: bool,
@@ -170,8 +170,10 @@ struct Traced {
 
 /// How the thread stopped.
 enum Stop {
-    /// After a step, or because it was asked to.
+    /// After a step.
     Trap,
+    /// Because it was asked to, or with its whole process.
+    Asked,
     /// For a signal, which is to be passed on.
     Signal(i32),
     /// It has ended.
@@ -190,6 +192,9 @@ impl Traced {
                 unsafe { libc::waitpid(self.tid, &mut status, libc::__WALL | libc::WNOHANG) };
             if found == self.tid && libc::WIFSTOPPED(status) {
                 self.stopped = true;
+                if status >> 16 == libc::PTRACE_EVENT_STOP {
+                    return Stop::Asked;
+                }
                 return match libc::WSTOPSIG(status) {
                     libc::SIGTRAP => Stop::Trap,
                     signal => Stop::Signal(signal),
@@ -227,13 +232,36 @@ impl Traced {
     }
 }
 
-impl Drop for Traced {
-    fn drop(&mut self) {
+/// How long a thread that sleeps for good in the kernel is waited for.
+const STUCK: Duration = Duration::from_secs(600);
+
+impl Traced {
+    /// Lets the thread run on as if nothing had been. A step that was under way leaves a trap behind,
+    /// which would kill a thread without a tracer: so it runs on without steps first, whatever comes of
+    /// that is taken from it, and only where it then stops as asked is it let go. `pass` is a signal that
+    /// it is to get still.
+    fn let_go(&mut self, mut pass: i32) {
+        let end = Instant::now() + STUCK;
         if !self.stopped {
             let _ = request(libc::PTRACE_INTERRUPT, self.tid, 0);
-            self.stop(Instant::now() + Duration::from_secs(1));
+            match self.stop(end) {
+                Stop::Gone | Stop::Late => return,
+                Stop::Signal(signal) => pass = signal,
+                Stop::Trap | Stop::Asked => {}
+            }
         }
-        // It takes back that the next instruction is to be trapped.
+        loop {
+            if request(libc::PTRACE_CONT, self.tid, pass as usize).is_err() {
+                return;
+            }
+            let _ = request(libc::PTRACE_INTERRUPT, self.tid, 0);
+            pass = match self.stop(end) {
+                Stop::Asked => break,
+                Stop::Trap => 0,
+                Stop::Signal(signal) => signal,
+                Stop::Gone | Stop::Late => return,
+            };
+        }
         let _ = request(libc::PTRACE_DETACH, self.tid, 0);
     }
 }
@@ -247,25 +275,42 @@ fn trace(tid: i32, limits: Limits) -> io::Result<Vec<Step>> {
     };
     request(libc::PTRACE_INTERRUPT, tid, 0)?;
     let mut steps = Vec::new();
-    let mut pass = match traced.stop(end) {
-        Stop::Trap => 0,
-        // A signal that came first; the interrupt comes after it.
+    let pass = match traced.stop(end) {
+        Stop::Gone => return Ok(steps),
         Stop::Signal(signal) => signal,
-        Stop::Gone | Stop::Late => return Ok(steps),
+        Stop::Trap | Stop::Asked => 0,
+        Stop::Late => {
+            traced.let_go(0);
+            return Ok(steps);
+        }
     };
+    let pass = walk(&mut traced, limits, end, pass, &mut steps);
+    traced.let_go(pass);
+    Ok(steps)
+}
+
+/// Steps it, and returns the signal that it is to get next.
+fn walk(
+    traced: &mut Traced,
+    limits: Limits,
+    end: Instant,
+    mut pass: i32,
+    steps: &mut Vec<Step>,
+) -> i32 {
     while steps.len() < limits.steps && Instant::now() < end {
-        steps.push(traced.registers()?);
-        request(libc::PTRACE_SINGLESTEP, tid, pass as usize)?;
+        let Ok(step) = traced.registers() else {
+            return pass;
+        };
+        steps.push(step);
+        if request(libc::PTRACE_SINGLESTEP, traced.tid, pass as usize).is_err() {
+            return 0;
+        }
         traced.stopped = false;
         pass = match traced.stop(end) {
             Stop::Trap => 0,
             Stop::Signal(signal) => signal,
-            Stop::Gone | Stop::Late => break,
+            Stop::Asked | Stop::Gone | Stop::Late => return 0,
         };
     }
-    if pass != 0 {
-        // One more signal is on its way: it is given back with the thread.
-        let _ = request(libc::PTRACE_DETACH, tid, pass as usize);
-    }
-    Ok(steps)
+    pass
 }

@@ -24,7 +24,11 @@ pub fn run(args: &DebugArgs) -> Result<()> {
     let answers = answers_file::read(&args.trace)?;
     let good = args.which.baseline.as_deref().map(load::case).transpose()?;
     let baseline = good.as_ref().map(|good| good.evidence());
-    let verdict = diagnose(&evidence, &chosen, case.setting(&answers, baseline.as_ref()));
+    let verdict = diagnose(
+        &evidence,
+        &chosen,
+        case.setting(&answers, baseline.as_ref()),
+    );
     let lives = lives(verdict.problem.who.pid, &verdict.problem.who.process);
     let script = script(&verdict, args.debugger, lives);
     match &args.output {
