@@ -236,10 +236,10 @@ impl Traced {
 const STUCK: Duration = Duration::from_secs(600);
 
 impl Traced {
-    /// Lets the thread run on as if nothing had been. A step that was under way leaves a trap behind,
-    /// which would kill a thread without a tracer: so it runs on without steps first, whatever comes of
-    /// that is taken from it, and only where it then stops as asked is it let go. `pass` is a signal that
-    /// it is to get still.
+    /// Lets the thread run on as if nothing had been. A step that was under way leaves a trap behind, which
+    /// would kill a thread without a tracer, and which comes only after the stop that was asked for: so
+    /// it is looked for among the signals that wait, and taken. `pass` is a signal that the thread is to get
+    /// still.
     fn let_go(&mut self, mut pass: i32) {
         let end = Instant::now() + STUCK;
         if !self.stopped {
@@ -250,19 +250,27 @@ impl Traced {
                 Stop::Trap | Stop::Asked => {}
             }
         }
-        loop {
+        while self.has_trap_waiting() {
             if request(libc::PTRACE_CONT, self.tid, pass as usize).is_err() {
                 return;
             }
-            let _ = request(libc::PTRACE_INTERRUPT, self.tid, 0);
             pass = match self.stop(end) {
-                Stop::Asked => break,
-                Stop::Trap => 0,
+                Stop::Trap | Stop::Asked => 0,
                 Stop::Signal(signal) => signal,
                 Stop::Gone | Stop::Late => return,
             };
         }
-        let _ = request(libc::PTRACE_DETACH, self.tid, 0);
+        // This also takes back that its next instruction is to be trapped.
+        let _ = request(libc::PTRACE_DETACH, self.tid, pass as usize);
+    }
+
+    /// Whether a SIGTRAP waits for the thread.
+    fn has_trap_waiting(&self) -> bool {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.tid));
+        let status = status.unwrap_or_default();
+        let waiting = status.lines().find_map(|line| line.strip_prefix("SigPnd:"));
+        let waiting = waiting.and_then(|text| u64::from_str_radix(text.trim(), 16).ok());
+        waiting.is_some_and(|signals| signals & 1 << (libc::SIGTRAP - 1) != 0)
     }
 }
 
