@@ -46,6 +46,11 @@ lab-compare: build ## record work that is slow for planted reasons, count what c
 	@$(MAKE) -s -C lab build/turns
 	$(AS_ROOT) python3 lab/compare/run.py --hangdog $(HANGDOG) --nulls $(NULLS)
 
+lab-flags: build ## threads that hand over by memory alone: the flag told, and found
+	@$(MAKE) -s -C lab build/flag_cases build/flag_fixed build/flag_rust
+	$(AS_ROOT) python3 lab/flags/run.py --hangdog $(HANGDOG)
+	$(AS_ROOT) python3 lab/flags/sanity.py --hangdog $(HANGDOG)
+
 accuracy: build ## compose hangs, record them, count right verdicts (COUNT=150 FRESH=50; 10 minutes)
 	-@$(MAKE) -s -C lab build/venv
 	$(AS_ROOT) python3 lab/accuracy.py --hangdog $(HANGDOG) --count $(COUNT) --fresh $(FRESH)
@@ -97,4 +102,4 @@ clean: ## remove what was built
 	$(MAKE) -C lab clean
 
 .DEFAULT_GOAL := help
-.PHONY: help setup bench-ui screenshots build demo test lint lab lab-real accuracy fuzz torture bench soak install clean
+.PHONY: help setup bench-ui screenshots build demo test lint lab lab-flags lab-real accuracy fuzz torture bench soak install clean

@@ -8,6 +8,7 @@
 #include "descriptors.h"
 #include "fault.h"
 #include "file_lock.h"
+#include "flag.h"
 #include "interrupt.h"
 #include "io_uring.h"
 #include "life.h"

@@ -19,6 +19,7 @@ enum event_kind {
 	EVENT_HANDOFF = 8,
 	EVENT_RUNS = 9,
 	EVENT_CALL = 10,
+	EVENT_FLAG = 11,
 	EVENT_END = 15, // nothing more in this block
 };
 
@@ -44,6 +45,7 @@ enum event_kind {
 //     io         operation 8; issuer tid, device; sector; bytes; duration
 //     runs       nothing; tid
 //     call       call + 2 12; duration; result; user stack; arguments 1 to 3; [arguments 4 to 6]
+//     flag       access 4, which flag 4; user stack; value; instruction behind
 //
 // Two numbers of 32 bits in one word have the first in the lower half. A time is the end of what
 // has a duration, so that times ascend. Who ran is not in a record: it is `next` of the last
@@ -351,6 +353,11 @@ enum handoff_step {
 	STEP_WAITING = 5,
 	STEP_REFUSED = 6,
 	STEP_RELEASED = 7,
+};
+
+enum flag_access {
+	ACCESS_READ = 0,
+	ACCESS_WRITE = 1,
 };
 
 #define CALL_NONE -1

@@ -54,6 +54,19 @@ pub(crate) struct Returned {
     pub arguments: [u64; 6],
 }
 
+/// What the use of a watched flag tells.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct FlagUse {
+    /// Which flag, by the order in which they were given.
+    pub flag: u8,
+    /// `words::Access`, by number.
+    pub access: u8,
+    pub value: u64,
+    /// The instruction behind the one that did it.
+    pub instruction: u64,
+    pub user_stack: u32,
+}
+
 /// What happened.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Happening {
@@ -94,6 +107,8 @@ pub(crate) enum Happening {
     Handoff(Handoff),
     /// In a box: it is larger than all others, of which there are many more.
     Call(Box<Returned>),
+    /// A flag that is watched was used.
+    Flag(FlagUse),
 }
 
 /// Something that happened on a CPU while a thread ran there.
@@ -122,6 +137,7 @@ const COUNTERS: u64 = 7;
 const HANDOFF: u64 = 8;
 const RUNS: u64 = 9;
 const CALL: u64 = 10;
+const FLAG: u64 = 11;
 const END: u64 = 15;
 
 /// Where in a ring a reader is, and what it has to know there.
@@ -168,7 +184,7 @@ pub(crate) fn read(words: &[u64], cpu: u16, place: &mut Place) -> (Record, usize
         INTERRUPT => 1 + optional(1),
         IO | HANDOFF => 5,
         SAMPLE | RUNS => 2,
-        COUNTERS => 4,
+        COUNTERS | FLAG => 4,
         CALL if has(0) => 10,
         CALL => 7,
         _ => return (Record::Unknown, 0),
@@ -274,6 +290,13 @@ pub(crate) fn read(words: &[u64], cpu: u16, place: &mut Place) -> (Record, usize
             returned.arguments.fill_with(word);
             Happening::Call(Box::new(returned))
         }
+        FLAG => Happening::Flag(FlagUse {
+            access: bits(40..44) as u8,
+            flag: bits(44..48) as u8,
+            user_stack: halves(word()).0,
+            value: word(),
+            instruction: word(),
+        }),
         _ => {
             place.tid = word() as u32;
             return (Record::Runs, length);
@@ -404,6 +427,24 @@ mod tests {
         };
         assert_eq!(short.what, returned(257, -2, 11, [1, 2, 3, 0, 0, 0]));
         assert_eq!(long.what, returned(0, 5, 0, [1, 2, 3, 4, 5, 6]));
+    }
+
+    /// The use of a flag is read field by field.
+    #[test]
+    fn a_use_of_a_flag_is_read() {
+        let words = [first(FLAG, 0, 1 | 2 << 4), 5, 0xffff, 0x4010];
+        let (event, length, _) = event(&words);
+        let expected = FlagUse {
+            flag: 2,
+            access: 1,
+            value: 0xffff,
+            instruction: 0x4010,
+            user_stack: 5,
+        };
+        assert_eq!(
+            (event.what, event.tid, length),
+            (Happening::Flag(expected), 7, 4)
+        );
     }
 
     /// What is not whole, not written or unknown is no event, whatever the words.

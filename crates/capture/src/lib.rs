@@ -10,7 +10,8 @@
 //!
 //! [`record`](record::record) makes a trace of everything from start to end;
 //! [`fly`](flight::fly) keeps the last seconds in memory and [`snap`](flight::snap) has them
-//! saved; [`look`](live::look) makes one of a single moment. [`doctor`] checks what this machine
+//! saved; [`look`](live::look) makes one of a single moment; [`watch`](uses::watch) tells the uses of
+//! flags while they happen. [`doctor`] checks what this machine
 //! supports.
 
 mod bounded;
@@ -22,6 +23,7 @@ mod counters;
 pub mod doctor;
 pub mod error;
 mod event;
+pub mod flag;
 pub mod flight;
 mod function;
 pub mod live;
@@ -45,6 +47,7 @@ mod sockets;
 pub mod system;
 mod sysv;
 mod unwind;
+pub mod uses;
 mod waiting;
 mod world;
 

@@ -1,4 +1,4 @@
-//! perf events: the sampling clock, counters, and mapping events.
+//! perf events: the sampling clock, counters, breakpoints, and mapping events.
 //!
 //! A mapping cannot be had from a typed tracepoint, and polling /proc misses programs that live
 //! for milliseconds. A dummy event per CPU with `mmap2` and `comm_exec` tells of every executable
@@ -41,6 +41,7 @@ struct Attributes {
 }
 
 const TYPE_SOFTWARE: u32 = 1;
+const TYPE_BREAKPOINT: u32 = 5;
 const CPU_CLOCK: u64 = 0;
 const DUMMY: u64 = 9;
 const SAMPLE_TIME: u64 = 1 << 2;
@@ -49,6 +50,9 @@ const SAMPLE_TIME: u64 = 1 << 2;
 const FLAG_FD_CLOEXEC: libc::c_ulong = 8;
 
 const FLAG_DISABLED: u64 = 1;
+const FLAG_INHERIT: u64 = 1 << 1;
+const FLAG_EXCLUDE_KERNEL: u64 = 1 << 5;
+const FLAG_EXCLUDE_HV: u64 = 1 << 6;
 const FLAG_MMAP: u64 = 1 << 8;
 const FLAG_COMM: u64 = 1 << 9;
 const FLAG_FREQUENCY: u64 = 1 << 10;
@@ -57,16 +61,27 @@ const FLAG_MMAP2: u64 = 1 << 23;
 const FLAG_COMM_EXEC: u64 = 1 << 24;
 const FLAG_USE_CLOCKID: u64 = 1 << 25;
 const FLAG_BUILD_ID: u64 = 1 << 34;
+const FLAG_INHERIT_THREAD: u64 = 1 << 35;
+const FLAG_REMOVE_ON_EXEC: u64 = 1 << 36;
 
 fn open(attributes: &Attributes, cpu: usize) -> std::io::Result<OwnedFd> {
+    open_for(attributes, ALL_THREADS, cpu as i32)
+}
+
+/// Of all threads that a CPU runs.
+const ALL_THREADS: i32 = -1;
+/// On whichever CPU a thread runs.
+const ALL_CPUS: i32 = -1;
+
+fn open_for(attributes: &Attributes, tid: i32, cpu: i32) -> std::io::Result<OwnedFd> {
     // SAFETY: `attributes` is a live perf_event_attr whose `size` field is its true size, and the
     // call keeps no pointer to it.
     let fd = unsafe {
         libc::syscall(
             libc::SYS_perf_event_open,
             attributes as *const Attributes,
-            -1,
-            cpu as i32,
+            tid,
+            cpu,
             -1,
             FLAG_FD_CLOEXEC,
         )
@@ -89,6 +104,52 @@ pub(crate) fn sampling_clock(cpu: usize, hz: u32) -> Result<OwnedFd> {
         ..Attributes::default()
     };
     open(&attributes, cpu).map_err(|cause| Error::system("open the sampling clock", cause))
+}
+
+/// What a breakpoint reports.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Watched {
+    /// `HW_BREAKPOINT_W`.
+    Writes = 2,
+    /// `HW_BREAKPOINT_RW`.
+    ReadsAndWrites = 3,
+}
+
+/// A hardware breakpoint of one thread and of the threads that it will make, not yet enabled. What
+/// the kernel does on the thread's behalf is not reported. A child process does not have it, nor
+/// another program that the process executes; and it is gone with its descriptor.
+pub(crate) fn breakpoint(
+    tid: u32,
+    address: u64,
+    size: u8,
+    watched: Watched,
+) -> std::io::Result<OwnedFd> {
+    let attributes = Attributes {
+        kind: TYPE_BREAKPOINT,
+        size: size_of::<Attributes>() as u32,
+        sample_period_or_frequency: 1,
+        flags: FLAG_DISABLED
+            | FLAG_INHERIT
+            | FLAG_EXCLUDE_KERNEL
+            | FLAG_EXCLUDE_HV
+            | FLAG_INHERIT_THREAD
+            | FLAG_REMOVE_ON_EXEC,
+        bp_type: watched as u32,
+        config1: address,
+        config2: size.into(),
+        ..Attributes::default()
+    };
+    open_for(&attributes, tid as i32, ALL_CPUS)
+}
+
+/// Has an event, and those that were inherited from it, report or not.
+pub(crate) fn enable(event: &OwnedFd, on: bool) {
+    const ENABLE: libc::c_ulong = 0x2400;
+    const DISABLE: libc::c_ulong = 0x2401;
+    let request = if on { ENABLE } else { DISABLE };
+    // SAFETY: both requests take a plain number, and the descriptor is ours. They fail only where
+    // the event's thread is gone.
+    unsafe { libc::ioctl(event.as_raw_fd(), request, 0) };
 }
 
 /// An event that counts all that one CPU does; `class` and `config` say what.

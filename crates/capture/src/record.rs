@@ -333,7 +333,8 @@ impl<'a> Recording<'a> {
             session.logged().set(command.pid);
         }
         session.adopt(&population, TABLES_PATIENCE);
-        let world = World::new(start, &population);
+        let mut world = World::new(start, &population);
+        world.watch(&request.options.flags, start);
         let mut marks = Marks::new(start);
         marks.adopt(population.processes.keys());
         let mut meta = describe(&session, &request.options, start, Mode::Record);
@@ -406,6 +407,7 @@ impl<'a> Recording<'a> {
                     PERIOD
                 }
             };
+            self.session.rest_flags(&mut self.pending.events);
             if part.elapsed() >= PART || self.world.tables.marks.len() >= PART_MARKS {
                 part = Instant::now();
                 let ts = now - self.start;

@@ -56,7 +56,7 @@ pub(crate) fn settle(
             let share = length.as_nanos() as u64 * (2 * at as u64 + 1) / (2 * last.len() as u64);
             new.push(Event {
                 ts: start + share,
-                ..*event
+                ..event.clone()
             });
             kept.insert(user_stack, thread);
         }

@@ -19,7 +19,8 @@ use crate::bounded::BoundedHooks;
 use crate::call_log::{Bits, CallsOf};
 use crate::counters::{self, Counters, KINDS};
 use crate::error::{Error, Result};
-use crate::event::Event;
+use crate::event::{Event, FlagUse, Happening};
+use crate::flag::{Flag, MOST_FLAGS, Watch};
 use crate::marks::{Finder, Found, Ticks};
 use crate::perf::{MAPPINGS, MappingEvents, sampling_clock};
 use crate::population::Population;
@@ -64,6 +65,8 @@ pub struct Options {
     pub calls: CallsOf,
     /// What operations cost on this machine, to be kept with the trace.
     pub yardstick: Option<Yardstick>,
+    /// Flags in memory to watch, in processes that are there; at most [`MOST_FLAGS`].
+    pub flags: Vec<Flag>,
 }
 
 /// What only tests want otherwise.
@@ -90,6 +93,8 @@ pub(crate) enum Programs {
     All,
     /// Those that look at what is there, and attach to nothing.
     Passes,
+    /// Those of flags that are watched.
+    Flags,
 }
 
 /// The tracepoints without which there is nothing to record.
@@ -124,6 +129,10 @@ const DESCRIPTORS_PASS: &str = "iter/task_file";
 const DESCRIPTORS_PASS_NEEDS: &str = "bpf_iter_task_file";
 /// What all passes have.
 const PASS: &str = "iter";
+/// So many reads of a flag are recorded between two looks; where there are more they rest.
+const READS_AT_ONCE: u64 = 1000;
+/// The programs of flags that are watched begin like this.
+const FLAG_PROGRAMS: &str = "on_flag_";
 
 /// Whether the running kernel has the tracepoint with type information.
 fn has_tracepoint(btf: &Btf<'_>, name: &str) -> bool {
@@ -203,6 +212,8 @@ pub(crate) struct Session {
     ticks: Ticks,
     transfers: BoundedHooks,
     handoffs: BoundedHooks,
+    /// The breakpoints on flags.
+    watch: Watch,
     /// Whether stacks are taken.
     stacks: bool,
     /// Where stacks are taken and need rules.
@@ -221,6 +232,11 @@ impl Session {
     /// Loads what looks around, and attaches to nothing.
     pub(crate) fn for_a_look(options: &Options) -> Result<Session> {
         Session::load(options, Programs::Passes, &Trial::default())
+    }
+
+    /// Watches flags, and nothing else.
+    pub(crate) fn for_flags(options: &Options) -> Result<Session> {
+        Session::load(options, Programs::Flags, &Trial::default())
     }
 
     /// The same as a test wants it.
@@ -290,6 +306,12 @@ impl Session {
         let mut hooks = Vec::new();
         for mut program in open.open_object_mut().progs_mut() {
             let section = program.section().to_string_lossy().into_owned();
+            let is_of_flags =
+                (program.name().to_str()).is_some_and(|name| name.starts_with(FLAG_PROGRAMS));
+            if is_of_flags || programs == Programs::Flags {
+                program.set_autoload(is_of_flags && !options.flags.is_empty());
+                continue;
+            }
             let Some(name) = section.strip_prefix(SECTION) else {
                 program.set_autoload(match section.as_str() {
                     WAITING_PASS => has_function(&btf, WAITING_PASS_NEEDS),
@@ -352,7 +374,9 @@ impl Session {
             states,
         )?;
         let mappings = match programs {
-            Programs::All => online().map(MappingEvents::open).collect::<Result<_>>()?,
+            Programs::All | Programs::Flags => {
+                online().map(MappingEvents::open).collect::<Result<_>>()?
+            }
             Programs::Passes => Vec::new(),
         };
         let mappings = Finder::new(mappings);
@@ -386,6 +410,7 @@ impl Session {
             ticks: Ticks::new(),
             transfers: BoundedHooks::transfers(options.transfers),
             handoffs: BoundedHooks::handoffs(),
+            watch: Watch::default(),
             stacks: options.stacks,
             unwinder,
             links: Vec::new(),
@@ -393,7 +418,50 @@ impl Session {
         };
         session.allow_more();
         session.attach(options)?;
+        session.watch(&options.flags)?;
         Ok(session)
+    }
+
+    /// Sets the breakpoints of flags.
+    fn watch(&mut self, flags: &[Flag]) -> Result<()> {
+        if flags.is_empty() {
+            return Ok(());
+        }
+        for (place, flag) in self.state().watched_flags.iter_mut().zip(flags) {
+            place.address = flag.address;
+            place.pid = flag.pid;
+            place.size = flag.size.into();
+            place.reads_left = READS_AT_ONCE;
+        }
+        let programs = &self.skeleton.progs;
+        self.watch = Watch::set(flags, [&programs.on_flag_write, &programs.on_flag_use])?;
+        Ok(())
+    }
+
+    /// Has the uses of flags rest where they come too often. What becomes of that comes as events.
+    pub(crate) fn rest_flags(&mut self, into: &mut Vec<Event>) {
+        let flags = self.state().watched_flags.iter();
+        let counts: [[u64; 2]; MOST_FLAGS] =
+            std::array::from_fn(|at| match flags.clone().nth(at) {
+                Some(flag) => [flag.reads, flag.writes],
+                None => [0, 0],
+            });
+        for flag in &mut self.state().watched_flags {
+            flag.reads_left = READS_AT_ONCE;
+        }
+        let changes = self.watch.look(&counts);
+        let ts = monotonic_ns();
+        into.extend(changes.into_iter().map(|(flag, kind, change)| Event {
+            ts,
+            tid: 0,
+            cpu: 0,
+            what: Happening::Flag(FlagUse {
+                flag: flag as u8,
+                access: change.into(),
+                value: u8::from(kind).into(),
+                ..FlagUse::default()
+            }),
+        }));
     }
 
     fn attach(&mut self, options: &Options) -> Result<()> {
@@ -402,7 +470,9 @@ impl Session {
         for program in self.skeleton.object_mut().progs_mut() {
             let doing = "attach the BPF programs";
             let section = program.section().to_string_lossy().into_owned();
-            if !program.autoload() || section.starts_with(PASS) {
+            let is_of_flags =
+                (program.name().to_str()).is_some_and(|name| name.starts_with(FLAG_PROGRAMS));
+            if !program.autoload() || section.starts_with(PASS) || is_of_flags {
                 continue;
             }
             if let Some(name) = section.strip_prefix(SECTION) {
@@ -450,6 +520,7 @@ impl Session {
         self.links.clear();
         self.transfers.detach();
         self.handoffs.detach();
+        self.watch.end();
     }
 
     /// Takes over who is alive: what they run can be unwound from then on. Waits up to `patience`

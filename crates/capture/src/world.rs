@@ -10,14 +10,15 @@ use hangdog_symbols::{Namer, Origin, Process};
 use hangdog_trace::Tables;
 use hangdog_trace::ids::{IDLE, KERNEL_PROCESS, NO_STACK, NONE, StackId, Upid, Utid};
 use hangdog_trace::tables::{
-    Count, Descriptor, Interrupt, Io, LifecycleEvent, Mark, Sample, Socket, Switch, SystemCall,
-    Transfer, Wake,
+    Count, Descriptor, Flag, FlagAccess, Frames, Interrupt, Io, LifecycleEvent, Mark, Sample,
+    Socket, Switch, SystemCall, Transfer, Wake,
 };
 use hangdog_trace::words::{IoOperation, Left, LifecycleKind};
 use std::collections::HashMap;
 
 use crate::code::{AddressSpace, Code};
 use crate::event::{self, Event, Happening};
+use crate::flag;
 use crate::marks::RawMark;
 use crate::polled::polls;
 use crate::population::Population;
@@ -189,17 +190,47 @@ impl World {
         });
     }
 
+    /// Says which flags are watched from `ts` on.
+    pub(crate) fn watch(&mut self, flags: &[flag::Flag], ts: u64) {
+        let ts = self.since_start(ts);
+        for (number, it) in flags.iter().enumerate() {
+            let process = self.process(it.pid, false);
+            self.tables.flags.push(Flag {
+                flag: number as u32,
+                ts,
+                process,
+                address: it.address,
+                size: it.size,
+                memory: it.memory as u32,
+                reads: flag::watches_reads(flags, it),
+                name: it.name.clone(),
+            });
+        }
+    }
+
     /// The rows made so far, with the names of all frames. `progress` is told how many frames of
     /// how many are done.
     pub(crate) fn into_named(
-        self,
+        mut self,
         namer: &mut Namer,
         progress: impl FnMut(usize, usize),
     ) -> Tables {
+        let frames = std::mem::take(&mut self.code.frames);
+        self.name(namer, &frames, progress);
+        self.tables
+    }
+
+    /// Names these frames.
+    pub(crate) fn name(
+        &mut self,
+        namer: &mut Namer,
+        frames: &Frames,
+        progress: impl FnMut(usize, usize),
+    ) {
         let World {
             code,
             processes,
-            mut tables,
+            tables,
             ..
         } = self;
         let process = |upid: Upid| {
@@ -214,9 +245,13 @@ impl World {
             process: &process,
             mapped_from: &|module| code.mapped_from.get(&module).copied(),
         };
-        let (modules, frames) = (&code.modules, &code.frames);
-        namer.name(modules, frames, &origin, &mut tables.symbols, progress);
-        tables
+        namer.name(
+            &code.modules,
+            frames,
+            &origin,
+            &mut tables.symbols,
+            progress,
+        );
     }
 
     fn since_start(&self, ts: u64) -> u64 {
@@ -527,6 +562,18 @@ impl World {
                 });
             }
             Happening::Handoff(ref handoff) => self.hand_over(event, thread, handoff),
+            Happening::Flag(used) => {
+                let used = FlagAccess {
+                    ts,
+                    thread,
+                    flag: used.flag.into(),
+                    access: used.access,
+                    value: used.value,
+                    instruction: used.instruction,
+                    user_stack: self.stack(used.user_stack),
+                };
+                self.tables.flag_accesses.push(used);
+            }
             Happening::Interrupt {
                 kind,
                 vector,

@@ -1,5 +1,6 @@
 //! The command line as definitions alone: help, completions and man pages are made from them.
 
+use crate::flag_place::FlagPlace;
 use crate::stall::Stall;
 use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
 use hangdog_export::View;
@@ -68,6 +69,12 @@ pub enum Command {
     Problems(ProblemsArgs),
     /// Show the evidence for an edge of a verdict, and the other candidates
     Explain(ExplainArgs),
+    /// Watch a flag in the memory of a running process: who reads and writes it
+    Flag(FlagArgs),
+    /// Find the flag in memory that a thread polls, and who writes it
+    FindFlag(FindFlagArgs),
+    /// Write a debugger script that stops where the verdict says
+    Debug(DebugArgs),
     /// Build the graph of causes: count it, or draw a part
     Graph(GraphArgs),
     /// Show a trace in the browser: the verdict and a timeline of all threads
@@ -135,9 +142,92 @@ pub struct RecordArgs {
     /// Record every system call of a running process (pid or name) and its children; repeatable
     #[arg(long, value_name = "PROCESS")]
     pub calls_of: Vec<String>,
+    /// Watch a flag in the memory of a running process: PROCESS:SYMBOL, or PROCESS:0xADDRESS:SIZE,
+    /// where the process is a pid or a name; repeatable, at most 4 a process, and reads of at most 2.
+    /// Each use of the flag costs its thread some 4 us
+    #[arg(long, value_name = "PROCESS:FLAG")]
+    pub watch: Vec<FlagPlace>,
     /// Command to run; recording stops when it exits
     #[arg(last = true, value_name = "COMMAND", value_hint = ValueHint::CommandWithArguments)]
     pub command: Vec<OsString>,
+}
+
+/// Arguments of `flag`.
+#[derive(Args, Debug)]
+pub struct FlagArgs {
+    /// The process: pid or name
+    #[arg(long, value_name = "PROCESS")]
+    pub process: String,
+    /// A variable, by its name in the symbol table; repeatable
+    #[arg(long, value_name = "NAME", required_unless_present = "address")]
+    pub symbol: Vec<String>,
+    /// An address, as 0x7f12; repeatable
+    #[arg(long, value_name = "ADDRESS", value_parser = address)]
+    pub address: Vec<u64>,
+    /// Size of the flag in bytes: 1, 2, 4 or 8 [default: the symbol's, 4 for an address]
+    #[arg(long, value_name = "BYTES")]
+    pub size: Option<u8>,
+    /// Stop watching after this time
+    #[arg(long = "for", value_name = "DURATION")]
+    pub duration: Option<Span>,
+    /// Show the whole stack of each use
+    #[arg(long)]
+    pub stacks: bool,
+    /// Print JSON (docs/JSON.md), when the watch ends
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Reads an address in hexadecimal.
+fn address(text: &str) -> Result<u64, String> {
+    let digits = text.strip_prefix("0x").unwrap_or(text);
+    u64::from_str_radix(digits, 16).map_err(|_| format!("'{text}' is no address, as 0x7f12"))
+}
+
+/// Arguments of `find-flag`.
+#[derive(Args, Debug)]
+pub struct FindFlagArgs {
+    /// The trace, of a thread that polls, in a process that still runs
+    #[arg(required_unless_present = "pid", conflicts_with = "pid", value_hint = ValueHint::DirPath)]
+    pub trace: Option<PathBuf>,
+    /// The process: pid or name
+    #[arg(long, value_name = "PROCESS")]
+    pub pid: Option<String>,
+    /// The thread that polls [default: the one that spins, yields or naps most]
+    #[arg(long, value_name = "TID", requires = "pid")]
+    pub tid: Option<u32>,
+    /// Wait this long for somebody to write the flag
+    #[arg(long = "for", value_name = "DURATION", default_value = "10s")]
+    pub duration: Span,
+    /// Print JSON (docs/JSON.md)
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// The debuggers that scripts are written for.
+#[derive(ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Debugger {
+    /// GDB
+    Gdb,
+    /// LLDB
+    Lldb,
+}
+
+/// Arguments of `debug`.
+#[derive(Args, Debug)]
+pub struct DebugArgs {
+    /// The trace
+    #[arg(value_hint = ValueHint::DirPath)]
+    pub trace: PathBuf,
+    /// Which problem
+    #[command(flatten)]
+    pub which: Which,
+    /// Which debugger
+    #[arg(long, value_name = "DEBUGGER", default_value = "gdb")]
+    pub debugger: Debugger,
+    /// Write the script to this file [default: standard output]
+    #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub output: Option<PathBuf>,
 }
 
 /// Arguments of `flight`.

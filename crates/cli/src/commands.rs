@@ -3,9 +3,12 @@
 mod calls;
 mod compare;
 mod completions;
+mod debug;
 mod doctor;
 mod explain;
 mod export;
+mod find_flag;
+mod flag;
 mod flame;
 mod flight;
 mod graph;
@@ -44,6 +47,9 @@ pub fn run(command: Command) -> Result<ExitCode> {
         Command::Watch(args) => watch::run(&args)?,
         Command::Hangs(args) => hangs::run(&args)?,
         Command::Doctor(args) => return doctor::run(&args),
+        Command::Flag(args) => flag::run(&args)?,
+        Command::FindFlag(args) => return find_flag::run(&args),
+        Command::Debug(args) => debug::run(&args)?,
         Command::Info(args) => info::run(&args)?,
         Command::Threads(args) => threads::run(&args)?,
         Command::Story(args) => story::run(&args)?,

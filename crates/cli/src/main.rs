@@ -11,6 +11,7 @@ macro_rules! say {
 
 mod args;
 mod commands;
+mod flag_place;
 mod load;
 mod new_trace;
 mod output;
@@ -25,6 +26,7 @@ use std::process::ExitCode;
 
 fn main() -> ExitCode {
     hangdog_symbols::helper::run_if_asked();
+    hangdog_flags::run_if_asked();
     let cli = args::Cli::parse();
     match commands::run(cli.command) {
         Ok(code) => code,

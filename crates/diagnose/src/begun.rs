@@ -77,6 +77,7 @@ fn begins_work(evidence: &Evidence<'_>, wait: &Wait, is_within: impl Fn(StackId)
         | WaitKind::Poll
         | WaitKind::Idle
         | WaitKind::Child
+        | WaitKind::Flag
         | WaitKind::Signal
         | WaitKind::Timer
         | WaitKind::Device => true,

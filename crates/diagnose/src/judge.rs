@@ -419,6 +419,7 @@ impl Judge<'_, '_> {
             return hints;
         }
         let name = self.evidence.name(suspect.thread);
+        let thread = self.evidence.threads.thread(suspect.thread);
         let at = suspect
             .function
             .as_ref()
@@ -426,9 +427,11 @@ impl Judge<'_, '_> {
             .unwrap_or_default();
         hints.push(Hint {
             text: format!("{name} polls{at}: which variable does it check, and who should set it?"),
-            how: "find the condition of the loop in the source, then watch the variable: \
-                  gdb -p PID -ex 'watch VARIABLE' -ex continue"
-                .to_owned(),
+            how: format!(
+                "while it still polls: sudo hangdog find-flag --pid {} --tid {}; if you know the \
+                 variable, record again with --watch {}:VARIABLE",
+                thread.pid, thread.tid, thread.pid
+            ),
         });
         hints
     }

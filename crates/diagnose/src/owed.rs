@@ -26,7 +26,7 @@ pub(crate) fn owed(evidence: &Evidence<'_>, wait: &Wait, often: bool) -> f64 {
     let object = wait.object(evidence);
     let process = evidence.threads.thread(wait.thread).upid;
     match wait.kind {
-        WaitKind::Lock | WaitKind::Disk | WaitKind::Paging => 1.0,
+        WaitKind::Lock | WaitKind::Disk | WaitKind::Paging | WaitKind::Flag => 1.0,
         WaitKind::Condition if is_main && wait.is_for_own_lock(evidence) => 1.0,
         WaitKind::Poll | WaitKind::Message if wait.is_for_own_lock(evidence) => 1.0,
         WaitKind::Device if wait.writes(evidence) => 1.0,

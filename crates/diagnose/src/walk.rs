@@ -19,7 +19,7 @@ use hangdog_graph::edge::ended_by;
 use hangdog_graph::owed::asked_again;
 use hangdog_graph::{Edge, EdgeKind, Evidence, Source, Strength, Wait, WaitKind};
 use hangdog_timeline::{Cause, Interval, State};
-use hangdog_trace::ids::Utid;
+use hangdog_trace::ids::{NONE, Utid};
 use hangdog_trace::sockets::Role;
 use hangdog_trace::words::{Context, Left};
 use std::collections::HashMap;
@@ -165,6 +165,12 @@ impl<'a, 'e> Walk<'a, 'e> {
         };
         let timeline = self.evidence.timeline;
         self.way.push(thread);
+        let rest = self.explain_flags(step, thread, parts, first.start..last.end);
+        let (Some(first), Some(last)) = (rest.first(), rest.last()) else {
+            self.way.pop();
+            return;
+        };
+        let parts = &rest[..];
         each_stretch(
             self.evidence,
             thread,
@@ -189,6 +195,45 @@ impl<'a, 'e> Walk<'a, 'e> {
             },
         );
         self.way.pop();
+    }
+
+    /// Lays the time in which a thread waited for a flag, spinning or napping, to whoever wrote it.
+    /// Returns the other parts.
+    fn explain_flags(
+        &mut self,
+        step: usize,
+        thread: Utid,
+        parts: &[Range<u64>],
+        window: Range<u64>,
+    ) -> Vec<Range<u64>> {
+        let mut rest = parts.to_vec();
+        for flag in self.evidence.flag_waits(thread, window) {
+            // Who is looked at already, or is not known, explains nothing.
+            if flag.writer == NONE || self.way.contains(&flag.writer) || self.way.len() >= DEEPEST {
+                continue;
+            }
+            let inside: Vec<_> = within(&rest, flag.from..flag.to).collect();
+            if inside.is_empty() {
+                continue;
+            }
+            let before = within(&rest, 0..flag.from);
+            rest = before.chain(within(&rest, flag.to..u64::MAX)).collect();
+            let waiting = Waiting {
+                from: flag.from,
+                to: flag.to,
+                wait: Wait::of_flag(flag),
+                wake: None,
+                parts: 1,
+                cried_wolf: 0,
+                timed_out: 0,
+            };
+            let belief = Belief {
+                edge: Edge::of_flag(self.evidence, flag),
+                probability: 1.0,
+            };
+            self.follow(flag.writer, &inside, (step, waiting, belief));
+        }
+        rest
     }
 
     /// The step that a wait leads to. Waits that are too short to be told apart share one, if they
@@ -662,6 +707,7 @@ fn kind_of(kind: WaitKind) -> BlameKind {
             BlameKind::Message
         }
         WaitKind::Sleep | WaitKind::Timer => BlameKind::Timer,
+        WaitKind::Flag => BlameKind::Unknown,
         WaitKind::Disk => BlameKind::Disk,
         WaitKind::Paging => BlameKind::Paging,
         WaitKind::Stopped => BlameKind::Stopped,

@@ -156,6 +156,47 @@ fn polls_by_sleeping() {
     assert!(question.text.contains("until_ready"), "{}", question.text);
 }
 
+/// The same with the flag watched: who wrote it is the root, by what it did meanwhile, and all of the
+/// time until then is attributed to that; no question is left.
+#[test]
+fn polls_a_flag_that_is_watched() {
+    let mut events = String::from("flag ready app 0x1000\n");
+    for turn in 0..50 {
+        let at = 2000 + turn * 1000;
+        events += &format!(
+            "{at}us access main ready read 0 stack=until_ready;load
+            {}us cpu0 switch main -> idle sleeping nanosleep arg=900us stack=nanosleep;until_ready;load
+            {}us cpu0 wake idle -> main in=timer
+            {}us cpu0 switch idle -> main\n",
+            at + 10,
+            at + 900,
+            at + 950
+        );
+    }
+    let verdict = starved(&format!(
+        "0 cpu0 switch idle -> main
+        0 cpu1 switch idle -> helper
+        {events}
+        51.5ms access helper ready write 1 stack=publish;compute
+        51.95ms access main ready read 1 stack=until_ready;load
+        {}",
+        samples(1, "helper", 2..52, "crunch;compute")
+    ));
+    assert_eq!(
+        verdict.root.class,
+        Class::LongRunning,
+        "{}",
+        verdict.sentence
+    );
+    assert_eq!(verdict.root.who.tid, 101);
+    // Of 2 ms to 52 ms all but the last 50 us.
+    assert_eq!(of_thread(&verdict, 101, "run"), 49_950);
+    let edge = verdict.path[0].edge.as_ref().expect("an edge");
+    assert_eq!((edge.kind, edge.strength), ("flag", "strong"));
+    assert_eq!(verdict.path[0].doing, "polled ready");
+    assert_eq!(verdict.hints, []);
+}
+
 /// One long sleep is a sleep, not polling, and asks no question.
 #[test]
 fn a_sleep_is_no_polling() {

@@ -8,12 +8,13 @@
 
 use hangdog_trace::Thread;
 use hangdog_trace::calls::Call;
-use hangdog_trace::ids::Utid;
+use hangdog_trace::ids::{NONE, Utid};
 use hangdog_trace::object::ObjectKind;
 use hangdog_trace::words::Context;
 
 use crate::classify::classify;
 use crate::evidence::Evidence;
+use crate::flags::FlagWait;
 use crate::marks::Mark;
 use crate::owed;
 use crate::wait::{Gate, Wait, WaitKind};
@@ -35,6 +36,8 @@ pub enum EdgeKind {
     Work,
     /// A thread was made.
     Fork,
+    /// A flag in memory was written, which had been looked at again and again.
+    Flag,
     /// A timer fired, as it was asked to.
     Timer,
     /// A block device finished.
@@ -77,6 +80,7 @@ impl EdgeKind {
             EdgeKind::Kill => "kill",
             EdgeKind::Work => "work item",
             EdgeKind::Fork => "fork",
+            EdgeKind::Flag => "flag",
             EdgeKind::Timer => "timer",
             EdgeKind::Disk => "disk",
             EdgeKind::Network => "network",
@@ -170,6 +174,32 @@ impl Edge {
 }
 
 impl Edge {
+    /// The write that a wait for a flag ended by.
+    pub fn of_flag(evidence: &Evidence<'_>, wait: &FlagWait) -> Edge {
+        let name = evidence.flag_name(wait.write);
+        let value = evidence.flag_accesses.value[wait.write];
+        let looks = wait.looks;
+        let reason = match (wait.by_handler, wait.writer) {
+            (false, writer) => {
+                let writer = evidence.name(writer);
+                format!("{writer} wrote {value:#x} to {name}, which it had looked at {looks} times")
+            }
+            (true, NONE) => format!("its own signal handler wrote {value:#x} to {name}"),
+            (true, sender) => {
+                let sender = evidence.name(sender);
+                format!(
+                    "{sender} sent it a signal, whose handler wrote {value:#x} to {name}, which it \
+                     had looked at {looks} times"
+                )
+            }
+        };
+        let source = match wait.writer {
+            NONE => Source::Nobody,
+            writer => Source::Thread(writer),
+        };
+        Edge::new(Kind::Flag, Strong, source, reason)
+    }
+
     /// The end of a sleep.
     pub fn of_sleep(reason: impl Into<String>) -> Edge {
         Edge::new(Kind::Timer, Strong, Source::Timer, reason)

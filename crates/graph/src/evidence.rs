@@ -7,13 +7,14 @@ use hangdog_trace::ids::{StackId, Upid, Utid};
 use hangdog_trace::object::Object;
 use hangdog_trace::sockets::SocketTable;
 use hangdog_trace::stacks::StackTable;
-use hangdog_trace::tables::{Handoffs, Samples, Switches, Transfers, Wakes};
+use hangdog_trace::tables::{FlagAccesses, Flags, Handoffs, Samples, Switches, Transfers, Wakes};
 use hangdog_trace::words::{Context, StackEnd};
 use std::collections::HashMap;
 use std::ops::{Deref, Range};
 use std::sync::OnceLock;
 
 use crate::file_locks::{File, FileLocks};
+use crate::flags::{FlagWait, FlagWaits};
 use crate::history::Histories;
 use crate::marks::{Mark, Marks};
 use crate::owed::stopped;
@@ -33,6 +34,10 @@ pub struct Tables<'a> {
     pub transfers: &'a Transfers,
     /// What one context handed to another.
     pub handoffs: &'a Handoffs,
+    /// Flags in memory that were watched.
+    pub flags: &'a Flags,
+    /// Who used them.
+    pub flag_accesses: &'a FlagAccesses,
     /// Which sockets belong together, and to whom.
     pub sockets: &'a SocketTable,
     /// Names and kinship.
@@ -54,6 +59,7 @@ pub struct Evidence<'a> {
     wakers: Wakers,
     sampling: Sampling,
     file_locks: FileLocks,
+    flag_waits: FlagWaits,
     /// Rows of `transfers` by object, in order.
     uses: HashMap<u64, Vec<u32>>,
     /// Rows of `transfers` by thread, in order.
@@ -97,6 +103,13 @@ impl<'a> Evidence<'a> {
             used,
             sampling: Sampling::new(tables.samples),
             file_locks: FileLocks::new(tables.handoffs, tables.threads, threads),
+            flag_waits: FlagWaits::new(
+                tables.flags,
+                tables.flag_accesses,
+                tables.handoffs,
+                tables.threads,
+                tables.timeline,
+            ),
             tables,
             marks,
             wakers,
@@ -108,6 +121,19 @@ impl<'a> Evidence<'a> {
         evidence.stopped = stopped::stopped(&evidence);
         evidence.joined = fore::joined(&evidence);
         evidence
+    }
+
+    /// The waits of a thread for flags that were watched, which lie in a window or reach into it, in
+    /// order.
+    pub fn flag_waits(&self, thread: Utid, window: Range<u64>) -> &[FlagWait] {
+        self.flag_waits.of(thread, window)
+    }
+
+    /// What a flag is called, of which this is a row of `flag_accesses`.
+    pub fn flag_name(&self, access: usize) -> &str {
+        let flag = self.flag_accesses.flag[access];
+        let row = self.flags.flag.iter().position(|&known| known == flag);
+        row.map_or("a flag", |row| &self.flags.name[row])
     }
 
     /// Where the thread waits that leaves its CPU by a row of `switches`.

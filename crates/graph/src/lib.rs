@@ -9,6 +9,7 @@
 //! - [`evidence`]: the tables that everything is read from.
 //! - [`wait`]: what a blocked thread waits for.
 //! - [`edge`]: what ended a wait, or who could have ended it.
+//! - [`flags`]: waits for flags in memory that were watched.
 //! - [`belief`]: what else it may have been, and how likely each is.
 //! - [`history`]: how such waits ended before.
 //! - [`role`]: what a thread is for; [`fore`]: which stands for its program.
@@ -23,6 +24,7 @@ pub mod dot;
 pub mod edge;
 pub mod evidence;
 mod file_locks;
+pub mod flags;
 pub mod fore;
 pub mod graph;
 mod groups;
@@ -44,6 +46,7 @@ mod wakers;
 pub use belief::{Belief, InVain, beliefs};
 pub use edge::{Edge, EdgeKind, Source, Strength};
 pub use evidence::{Evidence, Tables};
+pub use flags::FlagWait;
 pub use graph::{Arrow, Graph, Origin, Sources};
 pub use marks::Mark;
 pub use message::Messages;

@@ -7,6 +7,7 @@ use hangdog_trace::object::{Object, ObjectKind};
 use hangdog_trace::words::Left;
 
 use crate::evidence::Evidence;
+use crate::flags::FlagWait;
 use crate::marks::Mark;
 
 /// The kinds of waits.
@@ -23,6 +24,8 @@ pub enum WaitKind {
     Idle,
     /// For one of several descriptors.
     Poll,
+    /// For a flag in memory to be written, looking at it again and again.
+    Flag,
     /// For a child's end.
     Child,
     /// For a signal.
@@ -87,6 +90,18 @@ pub struct Wait {
 }
 
 impl Wait {
+    /// The wait that a series of looks at a flag is.
+    pub fn of_flag(wait: &FlagWait) -> Wait {
+        Wait {
+            thread: wait.thread,
+            start: wait.from,
+            end: wait.to,
+            kind: WaitKind::Flag,
+            row: None,
+            holder: None,
+        }
+    }
+
     /// The meaning of a blocked interval.
     pub fn new(evidence: &Evidence<'_>, thread: Utid, interval: &Interval) -> Wait {
         let row = match interval.cause {
@@ -131,6 +146,13 @@ impl Wait {
 
     /// What it does, as a phrase that follows a thread's name: "waited for a lock".
     pub fn phrase(&self, evidence: &Evidence<'_>) -> String {
+        if self.kind == WaitKind::Flag {
+            let waits = evidence.flag_waits(self.thread, self.start..self.end);
+            let name = waits
+                .first()
+                .map_or("a flag", |wait| evidence.flag_name(wait.write));
+            return format!("polled {name}");
+        }
         let Some(row) = self.row else {
             return "was off the CPU; the trace does not show why".to_owned();
         };
@@ -169,6 +191,7 @@ impl Wait {
             WaitKind::Message => format!("waited in {call} of {object}"),
             WaitKind::Poll if object.is_none() => format!("waited in {call}"),
             WaitKind::Poll => format!("waited in {call} of {object}"),
+            WaitKind::Flag => "polled a flag".to_owned(),
             WaitKind::Child => "waited for a child process to end".to_owned(),
             WaitKind::Signal => format!("waited for a signal in {call}"),
             WaitKind::Sleep => match evidence.switches.arg[row] {

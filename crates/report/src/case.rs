@@ -14,7 +14,8 @@ use hangdog_trace::meta::RecordingState;
 use hangdog_trace::sockets::SocketTable;
 use hangdog_trace::stacks::StackTable;
 use hangdog_trace::tables::{
-    Frames, Handoffs, Interrupts, Modules, Samples, Switches, Symbols, Transfers, Wakes,
+    FlagAccesses, Flags, Frames, Handoffs, Interrupts, Modules, Samples, Switches, Symbols,
+    Transfers, Wakes,
 };
 use hangdog_trace::{Threads, Trace};
 use std::path::Path;
@@ -125,6 +126,8 @@ pub struct Case {
     pub calls: Calls,
     transfers: Transfers,
     handoffs: Handoffs,
+    flags: Flags,
+    flag_accesses: FlagAccesses,
     sockets: SocketTable,
 }
 
@@ -149,6 +152,8 @@ impl Case {
             calls: Calls::new(&trace.meta().arch),
             transfers: trace.read()?,
             handoffs: trace.read()?,
+            flags: trace.read()?,
+            flag_accesses: trace.read()?,
             sockets: SocketTable::new(trace.read()?, &trace.read()?),
             recording,
         })
@@ -163,6 +168,8 @@ impl Case {
             samples: &self.samples,
             transfers: &self.transfers,
             handoffs: &self.handoffs,
+            flags: &self.flags,
+            flag_accesses: &self.flag_accesses,
             sockets: &self.sockets,
             threads: &recording.threads,
             timeline: &recording.timeline,

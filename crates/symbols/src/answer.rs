@@ -16,6 +16,7 @@ use crate::perf_map;
 use crate::request::{Bytes, Places, Request, Response, TableOf};
 use crate::spans::Sought;
 use crate::stripped;
+use crate::variables;
 
 /// So much of a compiler's file is read, bytes.
 const MOST_BYTES: u64 = 256 << 20;
@@ -31,6 +32,10 @@ pub(crate) fn answer(request: &Request, files: Vec<Option<File>>) -> Response {
         }
         Request::Table { build_id } => table(build_id, &files),
         Request::Name(places) => file(0).and_then(|names| name(places, names, file(1))),
+        Request::Variables(sought) => file(0).and_then(|file| {
+            let (found, code) = variables::answer(file, sought)?;
+            Some(Response::Variables { found, code })
+        }),
         Request::Compiled { pid, addresses } => Some(compiled(*pid, addresses, &files)),
     };
     answer.unwrap_or(Response::Nothing)

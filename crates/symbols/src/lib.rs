@@ -32,6 +32,7 @@ pub mod tables;
 pub mod text;
 mod unread;
 pub mod v8;
+pub mod variables;
 mod wire;
 
 use std::collections::HashMap;

@@ -6,9 +6,10 @@ use std::fmt;
 use serde::de::{Error, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use crate::image::Image;
+use crate::image::{Image, Segment};
 use crate::interpreter::Interpreter;
 use crate::name::Names;
+use crate::variables::{Sought, Symbol};
 
 /// A question about the files that come with it.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -20,6 +21,8 @@ pub(crate) enum Request {
     /// The unwind rules of the first file with this build-id (empty: the first), and which
     /// interpreter it is.
     Table { build_id: String },
+    /// Variables of the first file.
+    Variables(Sought),
     /// What compilers say of their code in files: a perf map, then jitdumps.
     Compiled {
         /// As the process calls itself.
@@ -53,6 +56,10 @@ pub(crate) enum Response {
         cut: bool,
     },
     Table(TableOf),
+    Variables {
+        found: Vec<Symbol>,
+        code: Vec<Segment>,
+    },
 }
 
 /// The unwind rules of a file.

@@ -54,6 +54,10 @@ all_tables! {
     transfers: Transfers,
     /// Work and locks from one context to another.
     handoffs: Handoffs,
+    /// Flags that were watched.
+    flags: Flags,
+    /// Reads and writes of these.
+    flag_accesses: FlagAccesses,
     /// Sockets and their other ends.
     sockets: Sockets,
     /// What processes had open.

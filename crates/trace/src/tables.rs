@@ -380,6 +380,44 @@ tables! {
         detail: u64,
     }
 
+    /// A flag in memory that was watched: where threads hand over by memory alone.
+    Flags of Flag as "flags" {
+        /// Flag id; from 0.
+        flag: u32,
+        /// When watching began, ns since the trace's start.
+        ts: u64,
+        /// The process in which it was watched (upid).
+        process: u32,
+        /// Its address there.
+        address: u64,
+        /// Its size in bytes: 1, 2, 4 or 8.
+        size: u8,
+        /// The first flag that is the same memory, which processes share; otherwise its own id.
+        memory: u32,
+        /// Whether reads were watched too. Otherwise there are writes alone.
+        reads: bool,
+        /// What the user called it: a symbol, or the address.
+        name: String,
+    }
+
+    /// A thread used a flag that was watched.
+    FlagAccesses of FlagAccess as "flag_accesses" {
+        /// When, ns since the trace's start; ascending. A write is noted some microseconds after it was made, so that a read of the new value may stand shortly before.
+        ts: u64,
+        /// The thread (utid); 0 where `access` is paused or resumed.
+        thread: u32,
+        /// Flag id.
+        flag: u32,
+        /// words::Access.
+        access: u8,
+        /// What the flag held right after the access, in the machine's byte order and without sign. Where `access` is paused or resumed, of which: words::Access.
+        value: u64,
+        /// Address of the instruction behind the one that did it.
+        instruction: u64,
+        /// User stack (stack id, 0 none); its innermost frame is `instruction`.
+        user_stack: u32,
+    }
+
     /// A socket, with what is known of its other end, when it was first waited on or used; again when more is known.
     Sockets of Socket as "sockets" {
         /// When, ns since the trace's start; ascending.

@@ -144,6 +144,20 @@ word! {
 }
 
 word! {
+    /// What was done with a flag that is watched.
+    Access {
+        /// It was read.
+        Read = 0 "read",
+        /// It was written, perhaps with the value that it had.
+        Write = 1 "write",
+        /// Reads, or writes, are not watched from here on: there were too many.
+        Paused = 2 "paused",
+        /// They are watched again.
+        Resumed = 3 "resumed",
+    }
+}
+
+word! {
     /// What kind of kernel lock a thread waits for.
     KernelLock {
         /// A mutex.

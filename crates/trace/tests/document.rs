@@ -44,6 +44,7 @@ fn words() -> Vec<(&'static str, Vec<(u8, &'static str)>)> {
         ("IoOperation", set(IoOperation::ALL)),
         ("HandoffKind", set(HandoffKind::ALL)),
         ("HandoffStep", set(HandoffStep::ALL)),
+        ("Access", set(Access::ALL)),
         ("KernelLock", set(KernelLock::ALL)),
         ("DescriptorKind", set(DescriptorKind::ALL)),
         ("LastTransfer", set(LastTransfer::ALL)),

@@ -124,6 +124,7 @@ fn sums_are_what_getrusage_says() {
         transfers: false,
         calls: CallsOf::default(),
         yardstick: None,
+        flags: Vec::new(),
     };
     let trial = Trial {
         counted: STAND_INS,

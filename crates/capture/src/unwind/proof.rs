@@ -315,6 +315,7 @@ fn walks_are_those_of_framehop() {
         transfers: false,
         calls: CallsOf::default(),
         yardstick: None,
+        flags: Vec::new(),
     };
     let folder = tempfile::tempdir().expect("a folder");
     let trial = Trial {

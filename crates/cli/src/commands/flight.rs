@@ -54,6 +54,7 @@ pub fn options(args: &FlightArgs) -> Options {
         transfers: false,
         calls: CallsOf::default(),
         yardstick: yardstick::of_this_machine(),
+        flags: Vec::new(),
     }
 }
 

@@ -6,6 +6,7 @@
 
 use super::why::now;
 use crate::args::RecordArgs;
+use crate::flag_place;
 use crate::new_trace::{self, Saved};
 use crate::status::StatusLine;
 use crate::yardstick;
@@ -39,6 +40,7 @@ pub fn run(args: &RecordArgs) -> Result<ExitCode> {
                 processes: args.calls_of.clone(),
             },
             yardstick: yardstick::of_this_machine(),
+            flags: flag_place::flags(&args.watch)?,
         },
         command: args.command.clone(),
         duration: args.duration.map(|span| Duration::from_nanos(span.ns())),

@@ -173,6 +173,7 @@ fn what(kind: WaitKind) -> &'static str {
         WaitKind::Device => "for a device",
         WaitKind::Stopped => "while it was stopped",
         WaitKind::Kernel => "inside the kernel",
+        WaitKind::Flag => "for a flag in memory to be written",
         WaitKind::Unknown => "for something that the trace does not show",
     }
 }

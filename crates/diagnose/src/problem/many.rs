@@ -140,6 +140,7 @@ impl Many {
                 Part::Pause
             }
             WaitKind::Condition
+            | WaitKind::Flag
             | WaitKind::Sleep
             | WaitKind::Timer
             | WaitKind::Signal

@@ -61,6 +61,8 @@ impl Recording {
             samples: &self.trace.tables.samples,
             transfers: &self.trace.tables.transfers,
             handoffs: &self.trace.tables.handoffs,
+            flags: &self.trace.tables.flags,
+            flag_accesses: &self.trace.tables.flag_accesses,
             sockets: &self.sockets,
             threads: &self.threads,
             timeline: &self.timeline,

@@ -1,5 +1,6 @@
 //! Lines become rows.
 
+mod flags;
 mod handoffs;
 mod marks;
 
@@ -103,6 +104,7 @@ impl Parser {
                 let utid = self.born(name, life)?;
                 self.live(0, LifecycleKind::Seen, utid, NONE, "");
             }
+            "flag" => self.flag(words)?,
             "end" => self.end = Some(time(words.next("the time")?)?),
             ts => {
                 let ts = time(ts)?;
@@ -222,6 +224,7 @@ impl Parser {
             "call" => self.system_call(ts, words),
             "handoff" => self.handoff(ts, on_cpu()?, words),
             "mark" => self.mark(ts, words),
+            "access" => self.access(ts, words),
             "socket" => self.socket(ts, words),
             "open" => self.open(ts, words),
             "lost" => {
@@ -470,6 +473,7 @@ impl Parser {
         tables.ios.sort();
         tables.transfers.sort();
         tables.handoffs.sort();
+        tables.flag_accesses.sort();
         tables.sockets.sort();
         tables.descriptors.sort();
         tables.calls.sort();

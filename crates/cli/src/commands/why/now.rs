@@ -44,6 +44,7 @@ fn tell(trace: &Path, kept: Option<&Path>, process: &str, json: bool) -> Result<
         transfers: false,
         calls: CallsOf::default(),
         yardstick: None,
+        flags: Vec::new(),
     };
     look(&options, process, trace)?;
     let case = load::case(trace)?;
