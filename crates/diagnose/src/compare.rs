@@ -91,6 +91,9 @@ pub struct Difference {
     pub factors: Vec<FactorRow>,
     /// Whether the first factor explains enough, and surely enough, to be called the cause.
     pub explained: bool,
+    /// How often fast and slow ones take turns in the order of time, and how often they would by chance; none
+    /// between two traces.
+    pub runs: Option<Runs>,
     /// What else differs, which takes no time of its own.
     pub others: Vec<Other>,
     /// What the hardware counted; none where it did not.
@@ -152,6 +155,45 @@ pub struct Other {
     pub fast: f64,
     /// Of a slow one.
     pub slow: f64,
+}
+
+/// Runs of fast or of slow occurrences, one after the other in time (Wald and Wolfowitz).
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Runs {
+    /// How many there are.
+    pub count: usize,
+    /// How many there would be if it were chance which are slow.
+    pub by_chance: f64,
+    /// There are far fewer: the slow ones come in a row, and when they came explains more than what they did.
+    pub in_a_row: bool,
+}
+
+impl Runs {
+    fn of(items: &[Item], two: &Two) -> Runs {
+        // So many deviations fewer than by chance.
+        const FAR: f64 = 5.0;
+        let of = |group: &[usize], is_slow| {
+            let from = |&i: &usize| (items[i].occurrence.from, is_slow);
+            group.iter().map(from).collect::<Vec<(u64, bool)>>()
+        };
+        let mut order = of(&two.fast, false);
+        order.extend(of(&two.slow, true));
+        order.sort_unstable();
+        let count = 1 + order
+            .windows(2)
+            .filter(|pair| pair[0].1 != pair[1].1)
+            .count();
+        let (fast, slow) = (two.fast.len() as f64, two.slow.len() as f64);
+        let (all, both) = (fast + slow, 2.0 * fast * slow);
+        let by_chance = 1.0 + both / all;
+        let variance = both * (both - all) / (all * all * (all - 1.0)).max(1.0);
+        Runs {
+            count,
+            by_chance,
+            in_a_row: (by_chance - count as f64) >= FAR * variance.max(0.0).sqrt()
+                && variance > 0.0,
+        }
+    }
 }
 
 /// An occurrence with what it consists of.
@@ -340,6 +382,7 @@ fn explain(sides: &[Side<'_, '_>], items: &[Item], two: &Two) -> Difference {
         fast: durations(&two.fast),
         slow: durations(&two.slow),
         explained,
+        runs: (sides.len() == 1).then(|| Runs::of(items, two)),
         others: detail::others(sides, items, two),
         ruled_out: sentence::ruled_out(&factors),
         next: sentence::next(&factors, explained, ran && hardware.is_none()),

@@ -228,6 +228,19 @@ fn turns_of_one_kind_are_alike() {
     assert_eq!(first(&difference).kind, "running");
 }
 
+/// Where the slow turns follow each other, that is told: the last 20 of 40 are slow, which makes two runs.
+#[test]
+fn slow_turns_in_a_row_are_told() {
+    let late = |at: u64| (String::new(), if at > 200_000 { 4000 } else { 1000 });
+    let in_a_row = difference(&recording(late, late));
+    let found = in_a_row.runs.expect("one trace");
+    assert_eq!((found.count, found.in_a_row), (2, true));
+    // 20 fast and 20 slow ones: 1 + 2 * 20 * 20 / 40.
+    near(found.by_chance, 21.0);
+    let mixed = difference(&recording(runs(1000), runs(4000)));
+    assert!(!mixed.runs.expect("one trace").in_a_row);
+}
+
 /// Two traces: alike where their turns are, and explained where one's turns wait for the disk.
 #[test]
 fn two_traces_are_compared() {

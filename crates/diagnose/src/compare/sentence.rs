@@ -104,6 +104,14 @@ fn cause(difference: &Difference) -> String {
             text = format!("{text}; {}", hardware.conclusion);
         }
     }
+    if let Some(runs) = difference.runs.filter(|runs| runs.in_a_row) {
+        let by_chance = runs.by_chance.round();
+        let (count, slower) = (runs.count, "something that lasted then made them slow");
+        text = format!(
+            "{text}. They come in a row ({count} runs of fast and slow ones, where chance gives {by_chance}): \
+             {slower}"
+        );
+    }
     format!("{text}.")
 }
 
