@@ -139,6 +139,25 @@ struct Side {
     rests_until: Option<Instant>,
 }
 
+impl Side {
+    /// Whether they are to rest from now on, or to come back, by how many there were so far. While they
+    /// are `held` they rest in any case.
+    fn decide(&mut self, count: u64, most: u64, now: Instant, is_held: bool) -> Option<Access> {
+        let new = count - std::mem::replace(&mut self.seen, count);
+        match self.rests_until {
+            None if is_held || new > most => {
+                self.rests_until = Some(now + REST);
+                Some(Access::Paused)
+            }
+            Some(end) if now >= end && !is_held => {
+                self.rests_until = None;
+                Some(Access::Resumed)
+            }
+            _ => None,
+        }
+    }
+}
+
 /// Breakpoints that are set.
 #[derive(Default)]
 pub(crate) struct Watch {
@@ -192,25 +211,28 @@ impl Watch {
         let since = self.looked.replace(now).map_or(REST, |last| now - last);
         let most = (MOST_A_SECOND as f64 * since.as_secs_f64()) as u64;
         let mut changes = Vec::new();
-        for (flag, (sides, counts)) in self.sides.iter_mut().zip(counts).enumerate() {
-            let kinds = [Access::Read, Access::Write];
-            for ((side, &count), kind) in sides.iter_mut().zip(counts).zip(kinds) {
-                let new = count - std::mem::replace(&mut side.seen, count);
-                let change = match side.rests_until {
-                    None if new > most => {
-                        side.rests_until = Some(now + REST);
-                        Access::Paused
+        for (flag, ([reads, writes], counts)) in self.sides.iter_mut().zip(counts).enumerate() {
+            let of_writes = writes.decide(counts[1], most, now, false);
+            // Without the breakpoint for writes a write looks like a read.
+            let is_held = writes.rests_until.is_some();
+            let of_reads = reads.decide(counts[0], most, now, is_held);
+            let (reads, writes) = (
+                (&*reads, Access::Read, of_reads),
+                (&*writes, Access::Write, of_writes),
+            );
+            let in_order = [
+                (reads, Access::Paused),
+                (writes, Access::Paused),
+                (writes, Access::Resumed),
+                (reads, Access::Resumed),
+            ];
+            for ((side, kind, decided), change) in in_order {
+                if decided == Some(change) {
+                    for event in &side.events {
+                        enable(event, change == Access::Resumed);
                     }
-                    Some(end) if now >= end => {
-                        side.rests_until = None;
-                        Access::Resumed
-                    }
-                    _ => continue,
-                };
-                for event in &side.events {
-                    enable(event, change == Access::Resumed);
+                    changes.push((flag, kind, change));
                 }
-                changes.push((flag, kind, change));
             }
         }
         changes
@@ -318,6 +340,23 @@ mod tests {
         let flags = [flag(1, 0, 4), flag(1, 8, 4), flag(1, 16, 4), flag(2, 0, 4)];
         let reads: Vec<bool> = flags.iter().map(|it| watches_reads(&flags, it)).collect();
         assert_eq!(reads, [false, false, false, true]);
+    }
+
+    /// Where writes rest, reads do: a write would be taken for one.
+    #[test]
+    fn hot_writes_rest_with_reads() {
+        let mut watch = Watch {
+            sides: vec![Default::default()],
+            ..Watch::default()
+        };
+        let [read, write] = [Access::Read, Access::Write];
+        let both = [(0, read, Access::Paused), (0, write, Access::Paused)];
+        assert_eq!(watch.look(&[[0, 1_000_000]]), both);
+        for side in &mut watch.sides[0] {
+            side.rests_until = Some(Instant::now());
+        }
+        let back = [(0, write, Access::Resumed), (0, read, Access::Resumed)];
+        assert_eq!(watch.look(&[[0, 1_000_000]]), back);
     }
 
     /// Reads that come too often rest and come back; writes of the same flag are watched on.

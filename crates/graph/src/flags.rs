@@ -23,8 +23,9 @@ const LOOKS: usize = 3;
 /// A series goes on over a gap that is so many times as long as is usual in it.
 const TIMES: u64 = 4;
 /// Whatever is usual, a thread may do something else for so long between two looks, ns. Time in which it
-/// is kept from a CPU does not count.
-const LONGEST_GAP_NS: u64 = 100_000_000;
+/// is kept from a CPU does not count, as far as the kernel knows of it: a virtual machine may be held up
+/// as a whole.
+const LONGEST_GAP_NS: u64 = 500_000_000;
 /// A write may be noted so much later than a look that saw it, ns.
 const LATE_NS: u64 = 50_000;
 

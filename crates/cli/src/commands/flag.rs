@@ -98,7 +98,12 @@ pub fn run(args: &FlagArgs) -> Result<()> {
     let lost = watch(&options, duration, |_, uses| {
         for used in uses {
             let flag = &options.flags[used.flag];
-            if used.access == Access::Paused {
+            // Where writes rest, reads do.
+            let all = match watches_reads(&options.flags, flag) {
+                true => Access::Read,
+                false => Access::Write,
+            };
+            if used.access == Access::Paused && used.value == u64::from(u8::from(all)) {
                 pauses[used.flag] += 1;
             }
             // So many in a second that nobody reads them are only counted.
