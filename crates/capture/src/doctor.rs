@@ -98,7 +98,7 @@ const WANTED: [(u32, &str, &str); 4] = [
     (
         40,
         "CAP_CHECKPOINT_RESTORE",
-        "to read programs whose file was replaced",
+        "to read programs whose file was replaced, and the marks of programs",
     ),
     (
         2,

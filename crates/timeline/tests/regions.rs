@@ -121,7 +121,7 @@ proptest! {
         let rule = rule.map(Pairing::from);
         let regions = Regions::pair(&marks, &threads, rule, 100);
         let of_kind = |kind: MarkKind| -> HashSet<u32> {
-            (0..marks.len() as u32).filter(|&row| marks.kind[row as usize] == u8::from(kind)).collect()
+            (0..marks.len() as u32).filter(|&row| MarkKind::from(marks.kind[row as usize]) == kind).collect()
         };
         let begins: HashSet<u32> = regions.all.iter().map(|region| region.begin).collect();
         prop_assert_eq!(begins.len(), regions.all.len());
