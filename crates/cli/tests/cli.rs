@@ -320,11 +320,14 @@ fn why_process_tells_who_waits_for_it() {
         0 cpu1 switch idle -> server
         5us transfer client sent 10 object=inet:1
         1ms cpu0 switch client -> idle sleeping recvfrom object=inet:1 stack=recv;ask
-        2ms cpu1 switch server -> idle sleeping nanosleep arg=3s stack=nanosleep;retry_payment;serve
+        2ms cpu1 switch server -> idle sleeping nanosleep arg=3s stack=retry_payment;serve
         3002ms cpu1 wake idle -> server in=timer
         3003ms cpu1 switch idle -> server
         3005ms cpu1 wake server -> client sendto object=inet:2
         3006ms cpu0 switch idle -> client
+        3007ms cpu1 switch server -> idle sleeping recvfrom object=inet:2 stack=recv;serve
+        3008ms cpu0 switch client -> idle dead
+        3008ms exit client 0
         end 4s";
     let answer = Fixture::of(trace).json(&["why", "t.hang", "--process", "server"]);
     assert_eq!(

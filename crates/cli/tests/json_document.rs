@@ -80,6 +80,7 @@ fn turns() -> String {
         2ms cpu0 lost 2 events
         2ms cpu0 lost 2 transfers
         2ms cpu0 lost 2 handoffs
+        2ms lost 2 overwritten-marks
         "
     .to_owned();
     for turn in 1..=40 {

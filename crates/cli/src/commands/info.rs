@@ -8,8 +8,8 @@ use hangdog_report::format;
 use hangdog_report::loss::Loss;
 use hangdog_trace::meta::{Hook, Meta, Mode, RecordingState, Unread, Unwinding};
 use hangdog_trace::tables::{
-    Counters, Handoffs, Interrupts, Ios, Lifecycle, Losses, Marks, Samples, Switches, SystemCalls,
-    Transfers, Wakes,
+    Counters, FlagAccesses, Handoffs, Interrupts, Ios, Lifecycle, Losses, Marks, Samples, Switches,
+    SystemCalls, Transfers, Wakes,
 };
 use hangdog_trace::{TableInfo, Trace};
 use serde::Serialize;
@@ -17,7 +17,7 @@ use std::io::Write;
 use std::path::Path;
 
 /// Tables whose rows are events; of the others, a row is a definition or a loss.
-const EVENTS: [&str; 11] = [
+const EVENTS: [&str; 12] = [
     Switches::NAME,
     Wakes::NAME,
     Interrupts::NAME,
@@ -28,6 +28,7 @@ const EVENTS: [&str; 11] = [
     Samples::NAME,
     Counters::NAME,
     Marks::NAME,
+    FlagAccesses::NAME,
     Lifecycle::NAME,
 ];
 
