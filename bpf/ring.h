@@ -36,8 +36,8 @@ static __always_inline struct cpu_state *this_cpu(u32 cpu)
 	return &cpus[cpu & (MAX_CPUS - 1)];
 }
 
-// Transfers and handoffs that a CPU may record in each time of ALLOWANCE_NS. User space sets them; they
-// are counted here, since it may not run for long on a busy machine.
+// Transfers and handoffs that a CPU may record in each time of ALLOWANCE_NS. User space sets them;
+// they are counted here, since it may not run for long on a busy machine.
 u64 transfers_allowed;
 u64 handoffs_allowed;
 

@@ -148,7 +148,7 @@ fn judge(load: &Load, maps: &[Map], step: &Step, memory: &Memory) -> Option<(u32
         return None;
     }
     let size = load.size.next_power_of_two();
-    if load.address % u64::from(size) != 0 || size != load.size {
+    if !load.address.is_multiple_of(u64::from(size)) || size != load.size {
         return None;
     }
     let on_stack = at(step.sp()).is_some_and(|stack| stack == place);

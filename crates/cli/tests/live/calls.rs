@@ -66,11 +66,11 @@ fn calls_are_those_that_the_program_makes() {
     let log: hangdog_trace::tables::SystemCalls = trace.read().expect("calls");
     let calls = hangdog_trace::Calls::new(&trace.meta().arch);
     let fcntl = calls.number("fcntl").expect("a call");
-    let arguments = (0..log.len())
+    let mut arguments = (0..log.len())
         .filter(|&row| log.call[row] == fcntl)
         .map(|row| log.row(row));
     let own = |it: &hangdog_trace::tables::SystemCall| it.arg2 == 0x12;
-    let it = arguments.filter(own).next().expect("the program's fcntl");
+    let it = arguments.find(own).expect("the program's fcntl");
     assert_eq!((it.arg0, it.arg3, it.arg4, it.arg5), (1, 0x34, 0x56, 0x78));
 }
 

@@ -99,10 +99,10 @@ fn cause(difference: &Difference) -> String {
     if !parts.is_empty() {
         text = format!("{text}; {}", parts.join(", "));
     }
-    if first.kind == FactorKind::Running.text() {
-        if let Some(hardware) = &difference.hardware {
-            text = format!("{text}; {}", hardware.conclusion);
-        }
+    if first.kind == FactorKind::Running.text()
+        && let Some(hardware) = &difference.hardware
+    {
+        text = format!("{text}; {}", hardware.conclusion);
     }
     if let Some(runs) = difference.runs.filter(|runs| runs.in_a_row) {
         let by_chance = runs.by_chance.round();
