@@ -408,8 +408,12 @@ pub struct CompareArgs {
     #[arg(value_hint = ValueHint::DirPath)]
     pub other: Option<PathBuf>,
     /// Whose work: tid, name, process/thread, or process/ for all threads of a process
-    #[arg(long, value_name = "THREAD")]
-    pub thread: String,
+    #[arg(long, value_name = "THREAD", required_unless_present = "region")]
+    pub thread: Option<String>,
+    /// Compare the regions of this name or code that programs marked (docs/MARKS.md), of any thread
+    /// unless one is named
+    #[arg(long, value_name = "NAME", conflicts_with_all = ["turn_call", "requests", "calls"])]
+    pub region: Option<String>,
     /// Compare the turns of the thread's loop from one wait in this system call to the next
     /// [default: the call in which it waits the longest for the next thing to do]
     #[arg(long, value_name = "CALL", conflicts_with_all = ["requests", "calls"])]

@@ -206,6 +206,54 @@ fn regions() {
     );
 }
 
+/// Four decodes of 70 us run; five of 300 us wait for the worker for 230 us more: all of the difference
+/// between the two groups is that wait.
+#[test]
+fn compare_regions() {
+    let mut trace = String::from(
+        "process app 100
+        thread app app 100
+        thread worker app 101
+        0 cpu0 switch idle -> app
+        0 cpu1 switch idle -> worker
+        0 cpu1 switch worker -> idle sleeping read
+        ",
+    );
+    for turn in 1..=24 {
+        let at = 1000 * turn;
+        trace += &format!("{at}us mark app begin decode\n");
+        if turn % 3 == 0 {
+            trace += &format!(
+                "{}us cpu0 switch app -> idle sleeping futex op=wait object=futex:0x10 stack=wait;decode
+                {}us cpu1 switch idle -> worker
+                {}us cpu1 wake worker -> app futex op=wake object=futex:0x10
+                {}us cpu0 switch idle -> app
+                {}us cpu1 switch worker -> idle sleeping read
+                {}us mark app end decode\n",
+                at + 10,
+                at + 20,
+                at + 240,
+                at + 240,
+                at + 250,
+                at + 300
+            );
+        } else {
+            trace += &format!("{}us mark app end decode\n", at + 70);
+        }
+    }
+    let fixture = Fixture::of(&(trace + "end 30ms"));
+    let answer = fixture.json(&["compare", "t.hang", "--region", "decode"]);
+    assert_eq!(answer["occurrences"], 24);
+    let difference = &answer["difference"];
+    assert_eq!(difference["slow"]["count"], 8);
+    assert_eq!(difference["fast"]["count"], 16);
+    let first = &difference["factors"][0];
+    assert_eq!(first["difference_ns"], 230_000.0, "{first}");
+    let none = fixture.run(&["compare", "t.hang", "--region", "nothing"]);
+    assert_eq!(none.status.code(), Some(1));
+    assert_eq!(fixture.run(&["compare", "t.hang"]).status.code(), Some(2));
+}
+
 /// The longest decode waited 230 us for the worker, and the others not at all: `why` is about it and says
 /// so; `--nth` takes another one; story and threads take its time.
 #[test]

@@ -2,6 +2,7 @@
 //! and the comparison of them.
 
 use crate::case::Case;
+use crate::regions::{Chosen, Marked};
 use crate::select::{self, NothingFound, Window};
 use anyhow::{Result, anyhow, bail};
 use hangdog_diagnose::Answers;
@@ -23,6 +24,9 @@ pub enum Wanted<'a> {
     Requests,
     /// The calls of this name, where calls were recorded.
     Calls(&'a str),
+    /// The regions of this name or code that programs marked and that ended; of any thread where none is
+    /// named.
+    Region(&'a str),
 }
 
 /// A trace with the occurrences in it that are wanted.
@@ -36,18 +40,35 @@ pub struct Found<'a> {
 }
 
 impl<'a> Found<'a> {
-    /// The occurrences of the threads that `selector` means that lie within the window.
+    /// The occurrences of the threads that `selector` means that lie within the window. Without a selector,
+    /// only regions can be found.
     ///
     /// # Errors
     /// [`NothingFound`] if there is no such thread, call, or occurrence.
     pub fn new(
         case: &'a Case,
         evidence: &Evidence<'_>,
-        selector: &str,
+        selector: Option<&str>,
         window: Window,
         wanted: Wanted<'_>,
     ) -> Result<Found<'a>> {
         let recording = &*case.recording;
+        let found = |occurrences, what| -> Result<Found<'a>> {
+            Ok(Found {
+                case,
+                counters: recording.trace.read()?,
+                answers: Answers::default(),
+                occurrences,
+                what,
+            })
+        };
+        if let Wanted::Region(name) = wanted {
+            let occurrences = regions(case, name, selector, window)?;
+            return found(occurrences, format!("regions {name}"));
+        }
+        let Some(selector) = selector else {
+            bail!("--thread says whose work is compared");
+        };
         let threads = select::threads(&recording.threads, &recording.timeline, window, selector)?;
         let call = |name: &str| {
             let number = case.calls.number(name);
@@ -80,6 +101,7 @@ impl<'a> Found<'a> {
                     let calls = compare::calls(&log, thread, call(name)?);
                     (calls, format!("calls of {name} by {selector}"))
                 }
+                Wanted::Region(_) => continue,
             };
             // Of several threads the words of the one that has the most.
             if found.len() > occurrences.len() || what.is_empty() {
@@ -100,16 +122,11 @@ impl<'a> Found<'a> {
                 Wanted::Calls(_) => {
                     "the trace has no such calls; record them with --calls or --calls-of"
                 }
+                Wanted::Region(_) => "it marked no such regions",
             };
             return Err(NothingFound::new(format!("'{selector}': {none}")).into());
         }
-        Ok(Found {
-            case,
-            counters: recording.trace.read()?,
-            answers: Answers::default(),
-            occurrences,
-            what,
-        })
+        found(occurrences, what)
     }
 
     fn side<'s, 'e>(&'s self, evidence: &'s Evidence<'e>) -> Side<'s, 'e> {
@@ -143,6 +160,39 @@ impl<'a> Found<'a> {
     ) -> Result<Comparison> {
         let sides = [self.side(evidence), other.side(others)];
         compare::between(&sides, &self.what).map_err(too_few)
+    }
+}
+
+/// The regions of a name that began and ended within the window.
+fn regions(
+    case: &Case,
+    name: &str,
+    thread: Option<&str>,
+    window: Window,
+) -> Result<Vec<Occurrence>> {
+    let recording = &*case.recording;
+    let marked = Marked::load(recording, None)?;
+    let chosen = Chosen {
+        name: Some(name),
+        thread,
+        ..Chosen::default()
+    };
+    let ended = marked.chosen(recording, &chosen)?.into_iter();
+    let ended = ended.filter(|region| {
+        region.end.is_some() && window.from <= region.from && region.to <= window.to
+    });
+    // One in which nothing was recorded of its thread tells nothing.
+    let places = ended.filter_map(|region| marked.place(recording, &region).ok());
+    let occurrences: Vec<Occurrence> = places
+        .map(|(thread, part)| Occurrence {
+            thread,
+            from: part.start,
+            to: part.end,
+        })
+        .collect();
+    match occurrences.is_empty() {
+        true => Err(NothingFound::new(format!("no region '{name}' ended in that time")).into()),
+        false => Ok(occurrences),
     }
 }
 

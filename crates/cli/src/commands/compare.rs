@@ -31,13 +31,15 @@ struct Answer<'a> {
 
 /// Compares.
 pub fn run(args: &CompareArgs) -> Result<()> {
-    let wanted = match (&args.calls, args.requests) {
-        (Some(call), _) => Wanted::Calls(call),
-        (None, true) => Wanted::Requests,
-        (None, false) => Wanted::Turns {
+    let wanted = match (&args.region, &args.calls, args.requests) {
+        (Some(name), ..) => Wanted::Region(name),
+        (None, Some(call), _) => Wanted::Calls(call),
+        (None, None, true) => Wanted::Requests,
+        (None, None, false) => Wanted::Turns {
             call: args.turn_call.as_deref(),
         },
     };
+    let thread = args.thread.as_deref();
     let split = match args.slowest {
         Some(percent) => slowest(percent)?,
         None => Split::Apart,
@@ -45,7 +47,7 @@ pub fn run(args: &CompareArgs) -> Result<()> {
     let case = load::case(&args.trace)?;
     let window = Window::new(args.window, case.recording.timeline.end())?;
     let evidence = case.evidence();
-    let found = Found::new(&case, &evidence, &args.thread, window, wanted)?;
+    let found = Found::new(&case, &evidence, thread, window, wanted)?;
     let comparison = match &args.other {
         None => found.compare(&evidence, split)?,
         Some(path) => {
@@ -55,7 +57,7 @@ pub fn run(args: &CompareArgs) -> Result<()> {
                 from: 0,
                 to: other.recording.timeline.end(),
             };
-            let others = Found::new(&other, &evidence_of_other, &args.thread, whole, wanted)?;
+            let others = Found::new(&other, &evidence_of_other, thread, whole, wanted)?;
             found.compare_with(&evidence, &others, &evidence_of_other)?
         }
     };
