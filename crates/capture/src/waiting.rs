@@ -281,18 +281,10 @@ impl Found {
                 continue;
             }
             let numbers = numbers.entry(pid).or_default();
-            let memory = ProcessMemory(pid);
-            let number = |function| {
-                let number = stacks.next_function();
-                let what = What::Function {
-                    number,
-                    pid,
-                    function,
-                };
-                functions.push(Definition { ts, what });
-                number
-            };
-            copy.python = chain::read(&memory, runtime, copied.thread_pointer, numbers, number);
+            let thread = (pid, copied.thread_pointer);
+            let (python, new) = python_functions(&mut stacks, runtime, thread, ts, numbers);
+            copy.python = python;
+            functions.extend(new);
         }
         self.definitions.append(&mut functions);
     }
@@ -327,9 +319,22 @@ pub(crate) fn read_python_of_running(
     let Some(runtime) = stacks.python(running.pid) else {
         return Vec::new();
     };
-    let mut functions = Vec::new();
-    let memory = ProcessMemory(running.pid);
-    let pid = running.pid;
+    let thread = (running.pid, running.thread_pointer);
+    let (python, functions) = python_functions(stacks, runtime, thread, ts, numbers);
+    copy.python = python;
+    functions
+}
+
+/// The Python functions that a thread, by its process and thread pointer, is in, and what says what those
+/// are called that were not met before.
+fn python_functions(
+    stacks: &mut impl Stacks,
+    runtime: Runtime,
+    (pid, thread_pointer): (u32, u64),
+    ts: u64,
+    numbers: &mut Numbers,
+) -> (Vec<u64>, Vec<Definition>) {
+    let mut new = Vec::new();
     let number = |function| {
         let number = stacks.next_function();
         let what = What::Function {
@@ -337,11 +342,17 @@ pub(crate) fn read_python_of_running(
             pid,
             function,
         };
-        functions.push(Definition { ts, what });
+        new.push(Definition { ts, what });
         number
     };
-    copy.python = chain::read(&memory, runtime, running.thread_pointer, numbers, number);
-    functions
+    let python = chain::read(
+        &ProcessMemory(pid),
+        runtime,
+        thread_pointer,
+        numbers,
+        number,
+    );
+    (python, new)
 }
 
 /// Whether a thread is off its CPU with its stack pointer at `sp`.
