@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 // Threads that are off the CPU already when somebody looks: one pass over all, which stops none of
 // them. Each gets the record that its switch would have left, had it been seen, and the registers
-// from which user space walks its stack. Of those that are on a CPU it is said that they are.
+// from which user space walks its stack. A thread that is on a CPU gets a record that says only
+// that.
 #pragma once
 
 #include <bpf/bpf_tracing.h>
