@@ -129,6 +129,7 @@ impl Unwinder {
                 self.layouts.map(pid, mapping, code);
             }
         }
+        self.library.begin();
         self.publish();
         let start = Instant::now();
         while self.library.is_busy() {

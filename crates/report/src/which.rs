@@ -190,6 +190,8 @@ const ALTERNATIVES: usize = 5;
 const COMPARABLE: f64 = 0.25;
 /// Nor is what is shorter than this share of the worst's time.
 const AS_LONG: f64 = 0.33;
+/// The same of both where the worst was surely felt.
+const AS_BAD: f64 = 0.8;
 
 /// Whether a verdict names a root with some confidence: of two problems a person first reads the one
 /// that they can act on.
@@ -199,8 +201,8 @@ fn is_convincing(verdict: &Verdict) -> bool {
 }
 
 /// Of the `problems` that score nearly as high as the worst and last nearly as long, whose `verdict` does not convince, the
-/// first with a verdict that does: its index, and that verdict. None if the worst's convinces, or was
-/// surely felt, or no other's does. That many programs share the CPUs explains nothing of it.
+/// first with a verdict that does: its index, and that verdict. None if the worst's convinces, or no
+/// other's does. That many programs share the CPUs explains nothing of it.
 pub fn more_convincing(
     verdict: &Verdict,
     problems: &[Problem],
@@ -210,11 +212,12 @@ pub fn more_convincing(
         return None;
     }
     let worst = problems.first()?;
-    if worst.severity() == Severity::High {
-        return None;
-    }
-    let least = worst.score * COMPARABLE;
-    let shortest = worst.duration() as f64 * AS_LONG;
+    let (comparable, as_long) = match worst.severity() {
+        Severity::High => (AS_BAD, AS_BAD),
+        _ => (COMPARABLE, AS_LONG),
+    };
+    let least = worst.score * comparable;
+    let shortest = worst.duration() as f64 * as_long;
     let others = problems.iter().enumerate().skip(1).take(ALTERNATIVES);
     others
         .take_while(|(_, problem)| problem.score >= least)

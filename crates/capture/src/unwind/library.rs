@@ -70,6 +70,8 @@ struct Request {
     is_interpreter: bool,
     /// Of the mapping, bytes: what building its table takes goes with it.
     size: u64,
+    /// It was mapped while the recording went on.
+    is_new: bool,
 }
 
 struct Built {
@@ -96,6 +98,8 @@ pub(super) struct Library {
     building: usize,
     /// How many of them are interpreters by their names.
     building_interpreters: usize,
+    /// What was there at the start is known: what is mapped from now on is new.
+    has_begun: bool,
     /// What is to be built only when somebody walks through it; none if everything is built at once.
     unwanted: Option<HashMap<u32, Request>>,
     /// Tables that wait for room.
@@ -134,6 +138,7 @@ impl Library {
             built,
             building: 0,
             building_interpreters: 0,
+            has_begun: false,
             unwanted: None,
             homeless: Vec::new(),
             vdso: None,
@@ -210,6 +215,7 @@ impl Library {
                 build_id: mapping.build_id.clone(),
                 is_interpreter: names_interpreter(&mapping.path),
                 size: mapping.end.saturating_sub(mapping.start),
+                is_new: self.has_begun,
             };
             // What interpreters there are must be known before stacks are copied.
             match &mut self.unwanted {
@@ -239,6 +245,11 @@ impl Library {
         {
             self.request(request);
         }
+    }
+
+    /// What was there at the start has been mapped.
+    pub(super) fn begin(&mut self) {
+        self.has_begun = true;
     }
 
     /// Whether tables are being built or wait for room.
@@ -457,12 +468,19 @@ fn names_interpreter(path: &str) -> bool {
         || name == "node"
 }
 
+/// Files with more code than this are large, bytes: their tables take up to a second on a busy machine.
+const LARGE: u64 = 16 << 20;
+
 /// What is built next. Interpreters come first: their functions can only be read while the threads that
-/// wait in them still do. Then the smallest: most stacks lie in small files, and the tables of a
-/// compiler's libraries take a second each on a busy machine. Of two that are alike the one that was
-/// mapped last, which runs now.
+/// wait in them still do. Large files, as a compiler's libraries, come last, since most stacks lie in
+/// small ones. What was mapped last runs now, and may be gone soon; of what was there at the start the
+/// smallest come first.
 fn next_of(wanted: &mut Vec<Request>) -> Option<Request> {
-    let key = |request: &Request| (request.is_interpreter, std::cmp::Reverse(request.size));
+    let key = |request: &Request| {
+        let size = if request.is_new { 0 } else { request.size };
+        let is_small = request.size < LARGE;
+        (request.is_interpreter, is_small, std::cmp::Reverse(size))
+    };
     let (at, _) = (wanted.iter().enumerate()).max_by_key(|(_, request)| key(request))?;
     Some(wanted.remove(at))
 }
@@ -527,30 +545,38 @@ mod tests {
         }
     }
 
-    /// Interpreters come first, then small files; of files of one size the one that was mapped last.
+    /// Interpreters come first, then what is new and not large, the last of it first, then what was
+    /// there by its size.
     #[test]
     fn small_files_do_not_wait_for_large_ones() {
-        let request = |path: &str, size| Request {
+        let request = |path: &str, size, is_new| Request {
             file: 0,
             path: path.into(),
             places: Vec::new(),
             build_id: String::new(),
             is_interpreter: names_interpreter(path),
             size,
+            is_new,
         };
         let mut wanted = vec![
-            request("/lib/libLLVM.so", 100 << 20),
-            request("/lib/libc.so.6", 1 << 20),
-            request("/lib/libm.so.6", 1 << 20),
-            request("/usr/bin/python3.11", 3 << 20),
+            request("/usr/bin/large", 20 << 20, false),
+            request("/lib/libc.so.6", 2 << 20, false),
+            request("/lib/libm.so.6", 1 << 20, false),
+            request("/usr/bin/python3.11", 3 << 20, false),
+            request("/bin/first", 4 << 20, true),
+            request("/bin/second", 8 << 20, true),
+            request("/lib/libLLVM.so", 100 << 20, true),
         ];
         let order: Vec<String> =
             std::iter::from_fn(|| next_of(&mut wanted).map(|request| request.path)).collect();
         let expected = [
             "/usr/bin/python3.11",
+            "/bin/second",
+            "/bin/first",
             "/lib/libm.so.6",
             "/lib/libc.so.6",
             "/lib/libLLVM.so",
+            "/usr/bin/large",
         ];
         assert_eq!(order, expected);
     }
