@@ -30,14 +30,23 @@ fn an_alternative_is_nearly_as_bad() {
         score,
         ..Problem::picked(recording.t(thread), 20_000..until_ms * 1_000_000)
     };
-    let worst = problem("app", 2_000, 100.0);
-    let shown = |until_ms, score| {
-        let problems = [worst.clone(), problem("tool", until_ms, score)];
-        more_convincing(&explain(&worst), &problems, explain).map(|(at, _)| at)
+    let felt = problem("app", 2_000, 100.0);
+    let hardly_felt = Problem {
+        felt: 0.1,
+        ..felt.clone()
     };
-    assert_eq!(shown(2_000, 90.0), Some(1));
-    assert_eq!(shown(2_000, 10.0), None);
-    assert_eq!(shown(300, 90.0), None);
+    let shown = |worst: &Problem, until_ms, score| {
+        let problems = [worst.clone(), problem("tool", until_ms, score)];
+        more_convincing(&explain(worst), &problems, explain).map(|(at, _)| at)
+    };
+    for worst in [&felt, &hardly_felt] {
+        assert_eq!(shown(worst, 2_000, 90.0), Some(1));
+        assert_eq!(shown(worst, 2_000, 10.0), None);
+        assert_eq!(shown(worst, 300, 90.0), None);
+    }
+    // One that was surely felt gives way to hardly any other.
+    assert_eq!(shown(&felt, 2_000, 50.0), None);
+    assert_eq!(shown(&hardly_felt, 2_000, 50.0), Some(1));
 }
 
 /// The alternative names the thread that the worst names too: then it speaks for the worst, which stays.

@@ -101,9 +101,10 @@ fn is_named(raw: &str, wanted: &str) -> bool {
     let without_number = raw.split_once('.').filter(|(_, number)| {
         !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit())
     });
+    let last = wanted.rsplit("::").next().unwrap_or(wanted);
     raw == wanted
         || without_number.is_some_and(|(name, _)| name == wanted)
-        || raw.contains(wanted) && ends(&demangled(raw))
+        || raw.contains(last) && ends(&demangled(raw))
 }
 
 /// Where in memory the file's own count begins, for a file that is mapped so.
