@@ -1,5 +1,5 @@
-//! The unwind tables of files, each built once, on a thread of its own, and shared by all
-//! processes that map the file.
+//! The unwind tables of files, each built once, on threads of its own, and shared by all processes
+//! that map the file. Large files have a thread to themselves: the others do not wait for them.
 //!
 //! The rows live in the kernel side's array alone, which is what bounds them: where a new table
 //! finds no room, neighbours that were used longest ago make it.
@@ -90,10 +90,11 @@ pub(super) struct Library {
     last_used: Vec<u64>,
     /// The interpreters whose functions can be told.
     interpreters: HashMap<u32, Interpreter>,
-    /// What the builder will work with, until there is something to build: threads that start before
+    /// What the builders will work with, until there is something to build: threads that start before
     /// the recorder has given its privileges up would keep them.
-    unstarted: Option<(Receiver<Request>, Sender<Built>)>,
-    requests: Sender<Request>,
+    unstarted: Vec<(Receiver<Request>, Sender<Built>)>,
+    /// Requests of small files and of large ones.
+    requests: [Sender<Request>; 2],
     built: Receiver<Built>,
     building: usize,
     /// How many of them are interpreters by their names.
@@ -111,17 +112,22 @@ pub(super) struct Library {
 impl Library {
     /// A library of all files that are mapped or, if `lazy`, of those that walks go through.
     pub(super) fn new(rows: Shared<Row>, lazy: bool) -> Library {
-        let (requests, incoming) = channel();
+        let (small, of_small) = channel();
+        let (large, of_large) = channel();
         let (outgoing, built) = channel();
         Library {
-            unstarted: Some((incoming, outgoing)),
+            unstarted: vec![(of_small, outgoing.clone()), (of_large, outgoing)],
             unwanted: lazy.then(HashMap::new),
-            ..Library::served_by(requests, built, rows)
+            ..Library::served_by([small, large], built, rows)
         }
     }
 
     /// A library whose tables somebody else builds.
-    fn served_by(requests: Sender<Request>, built: Receiver<Built>, rows: Shared<Row>) -> Library {
+    fn served_by(
+        requests: [Sender<Request>; 2],
+        built: Receiver<Built>,
+        rows: Shared<Row>,
+    ) -> Library {
         let mut library = Library {
             runs: Runs::new(rows.count()),
             figures: Unwinding {
@@ -133,7 +139,7 @@ impl Library {
             files: Vec::new(),
             last_used: Vec::new(),
             interpreters: HashMap::new(),
-            unstarted: None,
+            unstarted: Vec::new(),
             requests,
             built,
             building: 0,
@@ -229,12 +235,13 @@ impl Library {
     }
 
     fn request(&mut self, request: Request) {
-        if let Some((requests, results)) = self.unstarted.take() {
+        for (requests, results) in self.unstarted.drain(..) {
             std::thread::spawn(move || build_all(requests, results));
         }
         self.building_interpreters += usize::from(request.is_interpreter);
+        let is_large = request.size >= LARGE && !request.is_interpreter;
         // Even if nobody takes it: what comes of it tells then that nobody builds.
-        let _ = self.requests.send(request);
+        let _ = self.requests[usize::from(is_large)].send(request);
         self.building += 1;
     }
 
@@ -472,14 +479,12 @@ fn names_interpreter(path: &str) -> bool {
 const LARGE: u64 = 16 << 20;
 
 /// What is built next. Interpreters come first: their functions can only be read while the threads that
-/// wait in them still do. Large files, as a compiler's libraries, come last, since most stacks lie in
-/// small ones. What was mapped last runs now, and may be gone soon; of what was there at the start the
-/// smallest come first.
+/// wait in them still do. What was mapped last runs now, and may be gone soon; of what was there at the
+/// start the smallest come first, since most stacks lie in small files.
 fn next_of(wanted: &mut Vec<Request>) -> Option<Request> {
     let key = |request: &Request| {
         let size = if request.is_new { 0 } else { request.size };
-        let is_small = request.size < LARGE;
-        (request.is_interpreter, is_small, std::cmp::Reverse(size))
+        (request.is_interpreter, std::cmp::Reverse(size))
     };
     let (at, _) = (wanted.iter().enumerate()).max_by_key(|(_, request)| key(request))?;
     Some(wanted.remove(at))
@@ -545,10 +550,9 @@ mod tests {
         }
     }
 
-    /// Interpreters come first, then what is new and not large, the last of it first, then what was
-    /// there by its size.
+    /// Interpreters come first, then what is new, the last of it first, then what was there by its size.
     #[test]
-    fn small_files_do_not_wait_for_large_ones() {
+    fn what_runs_now_is_built_first() {
         let request = |path: &str, size, is_new| Request {
             file: 0,
             path: path.into(),
@@ -565,7 +569,6 @@ mod tests {
             request("/usr/bin/python3.11", 3 << 20, false),
             request("/bin/first", 4 << 20, true),
             request("/bin/second", 8 << 20, true),
-            request("/lib/libLLVM.so", 100 << 20, true),
         ];
         let order: Vec<String> =
             std::iter::from_fn(|| next_of(&mut wanted).map(|request| request.path)).collect();
@@ -575,7 +578,6 @@ mod tests {
             "/bin/first",
             "/lib/libm.so.6",
             "/lib/libc.so.6",
-            "/lib/libLLVM.so",
             "/usr/bin/large",
         ];
         assert_eq!(order, expected);
@@ -585,7 +587,7 @@ mod tests {
     /// is waited for.
     #[test]
     fn a_builder_that_died_keeps_nobody_waiting() {
-        let (requests, _) = channel();
+        let requests = [channel().0, channel().0];
         let (_, built) = channel();
         let mut library = Library::served_by(requests, built, shared(1 << 16));
         let layouts = Layouts::new(shared(16));
