@@ -32,9 +32,9 @@ pub(crate) use ticks::Ticks;
 
 /// The path of an area's mapping, as the kernel has it.
 pub(crate) const PATH: &str = "/memfd:hangdog-marks (deleted)";
-/// For so long a program is told that it is recorded, each time.
+/// How long one notice to a program that it is recorded holds.
 const LEASE_NS: u64 = 10_000_000_000;
-/// How often it is told.
+/// How often the notice is renewed.
 const RENEWAL_NS: u64 = 1_000_000_000;
 /// How often it is looked how far rings are that nobody reads.
 const GLANCE_NS: u64 = 100_000_000;

@@ -166,6 +166,9 @@ impl Pace {
         // The guard may have ended, and given back the usual priority, right before.
         if is_over() {
             normal(self.worker.tid);
+        } else if self.worker.hurries.load(Ordering::Acquire) {
+            // Nor may it stay at idle priority if it is late already.
+            hurry(self.worker.tid);
         }
     }
 }

@@ -1,7 +1,7 @@
 //! The uses of flags, told while they happen.
 //!
 //! Nothing but the breakpoints is attached. What they report goes the same way as in a recording
-//! (ring, world, rows), and each row is told once its stack is known and named.
+//! (ring, world, rows), and each row is reported once its stack is known and named.
 
 use std::ops::ControlFlow;
 use std::time::{Duration, Instant};
@@ -42,7 +42,7 @@ pub struct Use {
     pub stack: Vec<String>,
 }
 
-/// How often what has happened is told.
+/// How often what has happened is reported.
 const PERIOD: Duration = Duration::from_millis(100);
 /// How often in that time it is looked whether a flag is used too often.
 const LOOKS: u32 = 5;

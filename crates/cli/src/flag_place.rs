@@ -145,7 +145,7 @@ pub fn process(selector: &str) -> Result<u32> {
 mod tests {
     use super::*;
 
-    /// Symbols may hold colons; sizes are numbers behind the last one; what is missing is said.
+    /// Symbols may hold colons; sizes are numbers behind the last one; an error names what is missing.
     #[test]
     fn forms() {
         let place = |text: &str| text.parse::<FlagPlace>();

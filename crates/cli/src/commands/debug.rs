@@ -53,7 +53,7 @@ fn function(name: &str) -> Option<&str> {
     (is_name && name.chars().all(is_plain)).then_some(name)
 }
 
-/// What is said in a comment or a message.
+/// Text of a comment or a message in the script.
 fn said(text: &str) -> String {
     let text = format::printable(text);
     text.replace(['"', '\\', '\n'], "'")

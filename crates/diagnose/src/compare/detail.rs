@@ -17,9 +17,9 @@ use crate::origin::nearest;
 
 /// So many occurrences of a group stand for it.
 const LOOKED_AT: usize = 200;
-/// With fewer samples of the slow ones nothing is said of functions.
+/// With fewer samples of the slow ones no functions are reported.
 const ENOUGH_SAMPLES: u64 = 10;
-/// A share of the time that is so much more or less is told.
+/// A share of the time that differs by so much is reported.
 const MUCH: f64 = 0.2;
 /// So many details of a factor are told, and so many other figures.
 const MOST: usize = 8;
