@@ -253,12 +253,23 @@ struct thread_struct {
 };
 #endif
 
+struct sched_info {
+	unsigned long long last_arrival;
+};
+
+struct sched_entity {
+	u64 sum_exec_runtime;
+	u64 prev_sum_exec_runtime;
+};
+
 struct task_struct {
 	unsigned int __state;
 	int on_cpu;
 	unsigned int flags;
 	int prio;
 	int exit_code;
+	struct sched_entity se;
+	struct sched_info sched_info;
 	int pid;
 	int tgid;
 	char comm[16];

@@ -13,6 +13,19 @@
 // One reader at a time has it.
 struct waiting_thread waiting_thread;
 
+// Since when the task has been off its CPU: when it got that last, and what it ran until it left.
+static __always_inline void tell_since(struct waiting_thread *waiting, struct task_struct *task)
+{
+	waiting->left_at = 0;
+	waiting->reader_came = 0;
+	if (!bpf_core_field_exists(task->sched_info.last_arrival) ||
+	    !task->sched_info.last_arrival)
+		return;
+	waiting->left_at = task->sched_info.last_arrival + task->se.sum_exec_runtime -
+			   task->se.prev_sum_exec_runtime;
+	waiting->reader_came = bpf_get_current_task_btf()->sched_info.last_arrival;
+}
+
 SEC("iter.s/task")
 int look_at_waiting(struct bpf_iter__task *ctx)
 {
@@ -45,6 +58,7 @@ int look_at_waiting(struct bpf_iter__task *ctx)
 	left = how_it_left(blocks, true, task, state, call.number);
 
 	waiting->ts = bpf_ktime_get_ns();
+	tell_since(waiting, task);
 	waiting->object = call.object;
 	waiting->arg = call.arg;
 	waiting->tid = task->pid;

@@ -5,6 +5,7 @@ A case's truth comes from how the freeze is made. What hangdog says is never loo
 """
 
 import dataclasses
+import os
 import zlib
 
 # Of five cases so many are held back: nobody looks at their traces while the diagnosis is worked
@@ -70,6 +71,8 @@ class Truth:
     # What the root waits for would come from a person or from the world outside, whose part the lab
     # plays: to name the lab, which stands behind the root, is as right.
     outside: bool = False
+    # The lab's own process.
+    lab: int = dataclasses.field(default_factory=os.getpid)
 
 
 @dataclasses.dataclass(frozen=True)

@@ -1,7 +1,6 @@
 """Whether a verdict of `hangdog why --json` agrees with the truth of a case."""
 
 import dataclasses
-import os
 import re
 
 from case import Root
@@ -101,7 +100,7 @@ def _details(truth, verdict):
         any(root["class"] in one.classes for one in roots),
         f"the root is a {' or '.join(roots[0].classes)}, not {root['class']}",
     )
-    if truth.function and root["pid"] != os.getpid():
+    if truth.function and root["pid"] != truth.lab:
         names = [root["function"] or "", root.get("inlined_into") or ""]
         demand(
             "function",
@@ -152,7 +151,7 @@ def roots_of(truth, problem):
     """All that are right as the root of a problem. The lab, which plays a person, is so for those
     whom the person keeps waiting, not for itself."""
     if truth.outside and is_victim(truth, problem):
-        return (*truth.roots, Root(os.getpid(), ("LongWait",)))
+        return (*truth.roots, Root(truth.lab, ("LongWait",)))
     return truth.roots
 
 

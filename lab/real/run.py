@@ -19,6 +19,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 # What the lab knows of the machine and of traces.
 sys.path.append(str(HERE.parent))
 
+import again  # noqa: E402
 import alone  # noqa: E402
 import calibration  # noqa: E402
 import commands  # noqa: E402
@@ -89,6 +90,25 @@ def run_freezes(args, results, traces):
                 results.add(row)
                 say_row(row)
             beside.close()
+
+
+def run_again(args, results):
+    """Every chosen freeze of an earlier run whose trace is there still; tells of each whose first
+    answer changed."""
+    cases = {case.name for case in chosen_cases(args)}
+    settings = args.setting or corpus.SETTINGS
+    rows = [
+        row
+        for row in Results(args.again, True).rows
+        if row["name"] in cases and row.get("setting") in settings
+    ]
+    before = {Results.key(row): row for row in rows}
+    for row in again.run(args.hangdog, rows, args.again / "traces"):
+        results.add(row)
+        results_of = [table.summary(one)[0] for one in (before[Results.key(row)], row)]
+        if row["state"] != "told" or results_of[0] != results_of[1]:
+            say(f"was {results_of[0]}:")
+            say_row(row)
 
 
 def run_part(results, kind, names, run):
@@ -163,6 +183,11 @@ def parse_arguments():
     parser.add_argument("--anyway", action="store_true", help="do not wait for a quiet machine")
     parser.add_argument("--resume", action="store_true", help="go on where the last run ended")
     parser.add_argument("--keep", action="store_true", help="keep the traces of right verdicts too")
+    parser.add_argument(
+        "--again", type=pathlib.Path, metavar="DIR",
+        help="record nothing: judge the traces that an earlier run with --keep left in its folder of "
+        "results, and print which answers changed",
+    )
     parser.add_argument("--list", action="store_true", help="print the freezes and what they are")
     parser.add_argument("--table", action="store_true", help="print the table of the last run")
     parser.add_argument(
@@ -198,6 +223,8 @@ def main():
     if args.alone:
         return 0 if alone.run(chosen_cases(args), args.alone, args.jobs) else 1
     args.results = args.results.resolve()
+    if args.again and args.again.resolve() == args.results:
+        sys.exit("lab-real: --again would overwrite the results that it reads: give other --results")
     results = Results(args.results, args.resume or args.table)
     if not args.table:
         hangdog = shutil.which(args.hangdog)
@@ -206,7 +233,7 @@ def main():
         args.hangdog = str(pathlib.Path(hangdog).resolve())
         traces = args.results / "traces"
         traces.mkdir(parents=True, exist_ok=True)
-        run_all(args, results, traces)
+        run_again(args, results) if args.again else run_all(args, results, traces)
     calibration.write(args.results / "verdicts.jsonl", calibration.verdicts(results.rows))
     say(table.of(results.rows))
     return exit_code(args, results.rows)

@@ -72,8 +72,12 @@ pub(crate) struct FlagUse {
 pub(crate) enum Happening {
     /// A CPU went from the event's thread to another.
     Switch(Switch),
-    /// The event's thread was found off its CPU (`waiting.rs`).
-    Waiting(Switch),
+    /// The event's thread was found off its CPU (`waiting.rs`), and had been so `since` then, by
+    /// CLOCK_MONOTONIC.
+    Waiting {
+        switch: Switch,
+        since: u64,
+    },
     Wake(Wake),
     Interrupt {
         kind: u8,

@@ -56,7 +56,7 @@ impl Opened {
                 ObjectKind::Pipe if open.access & WRITE != 0 => {
                     opened.writers.entry(object.0).or_default().push(open.pid);
                 }
-                ObjectKind::Pipe | ObjectKind::Inet => {}
+                ObjectKind::Pipe | ObjectKind::Inet | ObjectKind::Unix => {}
                 _ => continue,
             }
             if open.kind != LISTENER {
@@ -69,7 +69,8 @@ impl Opened {
 
     /// Which of the descriptors that a thread of a process waits for at once has somebody at its other
     /// end, if that is one: a connection, or pipes to which the same process writes. 0 if it cannot be
-    /// told. Unix sockets do not count: a program with a window waits for its display all the time.
+    /// told. A unix socket counts where it is the only thing with another end: a program with a window
+    /// waits for its display all the time.
     pub(crate) fn awaited(&self, pid: u32, descriptors: &[u32]) -> u64 {
         let objects: Vec<Object> = (descriptors.iter())
             .filter_map(|descriptor| {
@@ -97,9 +98,16 @@ impl Opened {
             _ => None,
         };
         let all: Vec<(u64, u64)> = connections.chain(pipes).collect();
-        only(&all).unwrap_or(0)
+        let local: Vec<u64> = of_kind(ObjectKind::Unix).collect();
+        match local[..] {
+            [local] if all.is_empty() && descriptors.len() <= FEW => local,
+            _ => only(&all).unwrap_or(0),
+        }
     }
 }
+
+/// An event loop waits for more than so many descriptors.
+const FEW: usize = 2;
 
 /// The descriptors that a thread waits for in a call that [`polls`], if they are a few.
 pub(crate) fn polled(tid: u32, pid: u32, call: i16) -> Vec<u32> {

@@ -121,6 +121,8 @@ const SECTION: &str = "tp_btf/";
 const PYTHON_OLDEST: u64 = 11;
 /// The pass over all threads, which is run when it is asked for.
 const WAITING_PASS: &str = "iter.s/task";
+/// A sleep that ends with the thread's coming to its CPU.
+const COMING: Duration = Duration::from_micros(50);
 /// What it reads other threads' memory by, since Linux 5.18.
 const WAITING_PASS_NEEDS: &str = "bpf_copy_from_user_task";
 /// The same over all open files.
@@ -536,6 +538,8 @@ impl Session {
     /// nobody. What this kernel does not offer is listed among the hooks.
     pub(crate) fn look_around(&mut self) -> Waiting {
         let open = parse_descriptors(&self.pass(DESCRIPTORS_PASS));
+        // Who looks must just have come to its CPU: `waiting.rs` compares two clocks by that.
+        std::thread::sleep(COMING);
         let bytes = self.pass(WAITING_PASS);
         let found = Waiting::parse(&bytes, &open, self.stacks.then(|| StackNumbers::of(self)));
         self.define(open);

@@ -52,6 +52,8 @@ pub(crate) struct RawWaiting {
     sp: u64,
     fp: u64,
     link: u64,
+    left_at: u64,
+    reader_came: u64,
     thread_pointer: u64,
     kernel: [u64; KERNEL_FRAMES],
 }
@@ -149,6 +151,27 @@ pub(crate) struct Running {
     pub thread_pointer: u64,
 }
 
+/// How far the scheduler's clock is behind CLOCK_MONOTONIC, in ns, wrapping around.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct SchedulerClock(u64);
+
+impl SchedulerClock {
+    /// From the looks of one pass. Who looks got its CPU by the scheduler's clock before it looked by
+    /// the other: the shortest time between the two is closest to none.
+    fn of(raws: impl Iterator<Item = RawWaiting>) -> Option<SchedulerClock> {
+        let told = raws.filter(|raw| raw.left != ON_CPU && raw.left_at != 0);
+        told.map(|raw| raw.ts.wrapping_sub(raw.reader_came) as i64)
+            .min()
+            .map(|behind| SchedulerClock(behind as u64))
+    }
+
+    /// Since when a thread has been off its CPU, by CLOCK_MONOTONIC, ns.
+    fn of_thread(self, raw: &RawWaiting) -> Option<u64> {
+        let since = raw.left_at.wrapping_add(self.0);
+        (raw.left_at != 0 && since <= raw.ts).then_some(since)
+    }
+}
+
 /// A thread whose stack was copied.
 struct Copied {
     tid: u32,
@@ -177,10 +200,14 @@ impl Found {
         let open = Opened::of(open);
         let mut found = Found::default();
         let mut locks = None;
-        for record in bytes.chunks_exact(size_of::<RawWaiting>()) {
-            // SAFETY: the record has the size of `RawWaiting`, which holds plain numbers; it is read
-            // wherever it lies.
-            let raw: RawWaiting = unsafe { record.as_ptr().cast::<RawWaiting>().read_unaligned() };
+        // SAFETY: a record has the size of `RawWaiting`, which holds plain numbers; it is read wherever
+        // it lies.
+        let raws = || {
+            (bytes.chunks_exact(size_of::<RawWaiting>()))
+                .map(|record| unsafe { record.as_ptr().cast::<RawWaiting>().read_unaligned() })
+        };
+        let clock = SchedulerClock::of(raws());
+        for raw in raws() {
             let on_cpu = raw.left == ON_CPU;
             if on_cpu || Left::from(raw.left) == Left::Preempted {
                 found.running.push(Running {
@@ -213,24 +240,29 @@ impl Found {
                 ts: raw.ts,
                 tid: raw.tid,
                 cpu: NO_CPU,
-                what: Happening::Waiting(Switch {
-                    next: 0,
-                    left: raw.left,
-                    next_priority: 0,
-                    call: raw.call,
-                    object: match raw.object {
-                        0 if polls(raw.call) => {
-                            open.awaited(raw.pid, &polled(raw.tid, raw.pid, raw.call))
-                        }
-                        object => object,
+                what: Happening::Waiting {
+                    since: clock
+                        .and_then(|clock| clock.of_thread(&raw))
+                        .unwrap_or(raw.ts),
+                    switch: Switch {
+                        next: 0,
+                        left: raw.left,
+                        next_priority: 0,
+                        call: raw.call,
+                        object: match raw.object {
+                            0 if polls(raw.call) => {
+                                open.awaited(raw.pid, &polled(raw.tid, raw.pid, raw.call))
+                            }
+                            object => object,
+                        },
+                        arg: match names_other(raw.call.into(), raw.left) {
+                            true => u64::from(other) << 32 | raw.arg & 0xffff_ffff,
+                            false => raw.arg,
+                        },
+                        user_stack,
+                        kernel_stack,
                     },
-                    arg: match names_other(raw.call.into(), raw.left) {
-                        true => u64::from(other) << 32 | raw.arg & 0xffff_ffff,
-                        false => raw.arg,
-                    },
-                    user_stack,
-                    kernel_stack,
-                }),
+                },
             });
         }
         found

@@ -10,8 +10,8 @@ use hangdog_symbols::{Namer, Origin, Process};
 use hangdog_trace::Tables;
 use hangdog_trace::ids::{IDLE, KERNEL_PROCESS, NO_STACK, NONE, StackId, Upid, Utid};
 use hangdog_trace::tables::{
-    Count, Descriptor, Flag, FlagAccess, Frames, Interrupt, Io, LifecycleEvent, Mark, Sample,
-    Socket, Switch, SystemCall, Transfer, Wake,
+    Count, Descriptor, Flag, FlagAccess, FoundWaiting, Frames, Interrupt, Io, LifecycleEvent, Mark,
+    Sample, Socket, Switch, SystemCall, Transfer, Wake,
 };
 use hangdog_trace::words::{IoOperation, Left, LifecycleKind};
 use std::collections::HashMap;
@@ -524,9 +524,16 @@ impl World {
         let began = |duration: u64| ts.saturating_sub(duration);
         let thread = self.thread(event.ts, event.tid);
         match event.what {
-            Happening::Switch(ref switch) | Happening::Waiting(ref switch) => {
+            Happening::Switch(ref switch) | Happening::Waiting { ref switch, .. } => {
                 let next = self.thread(event.ts, switch.next);
-                let was_found = matches!(event.what, Happening::Waiting(_));
+                let was_found = matches!(event.what, Happening::Waiting { .. });
+                if let Happening::Waiting { since, .. } = event.what {
+                    self.tables.found_waiting.push(FoundWaiting {
+                        ts,
+                        thread,
+                        age: event.ts.saturating_sub(since),
+                    });
+                }
                 let (arg, holder) = self.what_is_waited_for(thread, switch, was_found);
                 let object = self.awaited_object(thread, switch, was_found);
                 self.tables.switches.push(Switch {

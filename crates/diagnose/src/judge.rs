@@ -155,6 +155,7 @@ impl Judge<'_, '_> {
             inlined_into: function.and_then(|function| function.inlined_into.clone()),
             place: self.place(suspect),
             share: self.share(suspect.time_of_class),
+            by_crowd: matches!(suspect.starvation, Some(Starvation::Crowd { .. })),
             confidence: (1.0 - self.share(unknown))
                 * self.likelihood(suspect)
                 * confidence::of_problem(self.problem)
@@ -346,6 +347,10 @@ impl Judge<'_, '_> {
             utid: thread,
             from_ns: window.start,
             to_ns: window.end,
+            before_ns: match (window.start, self.evidence.away_since(thread)) {
+                (0, Some(since)) => since.min(0).unsigned_abs(),
+                _ => 0,
+            },
             doing: match self.setting.instant {
                 true => sentence::present(&doing),
                 false => doing,

@@ -57,6 +57,11 @@ pub(crate) fn owed(evidence: &Evidence<'_>, wait: &Wait, often: bool) -> f64 {
             false if evidence.shows(wait.user_stack(evidence), Mark::Handles) => MAYBE,
             false => IDLE,
         },
+        WaitKind::Message | WaitKind::Poll
+            if evidence.shows(wait.user_stack(evidence), Mark::Idle) =>
+        {
+            IDLE
+        }
         // By pipes, or by looking again and again.
         WaitKind::Message | WaitKind::Poll
             if evidence.shows(wait.user_stack(evidence), Mark::AwaitsChild) =>

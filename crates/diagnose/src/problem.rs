@@ -147,6 +147,12 @@ impl Problem {
         }
     }
 
+    /// Whether it is a wait as long as the trace, which ends at `end`.
+    pub fn lasts_all_along(&self, end: u64) -> bool {
+        let waits = matches!(self.kind, ProblemKind::Wait | ProblemKind::Turn);
+        waits && self.window.start == 0 && self.window.end >= end
+    }
+
     /// Whether it is a wait of which nothing shows that anybody was to end it: an idle thread, unless
     /// what it waited for left no trace.
     pub fn may_be_idle(&self) -> bool {
@@ -174,7 +180,7 @@ const HELPER: &str = "hangdog";
 /// Shorter ones are not looked at.
 const SHORTEST_NS: u64 = 1_000_000;
 /// So many of a thread are kept.
-const MOST_OF_A_THREAD: usize = 8;
+const MOST_OF_A_THREAD: usize = 16;
 /// So many are reported.
 const MOST: usize = 20;
 
@@ -272,8 +278,9 @@ pub fn find_of(
 /// Of the programs that started the recorder little is felt: they wait for the recording to end.
 const MAKER: f64 = 0.1;
 
-/// What was so when the recording began and when it ended may be as it should be.
-const ALL_ALONG: f64 = 0.3;
+/// What is left of a problem that was so when the recording began and when it ended: it may be as it
+/// should be.
+pub const ALL_ALONG: f64 = 0.3;
 
 /// How much more the want of a CPU is felt than a computation, where it is nearly all there is: one
 /// that gets its half is as well off as others.
@@ -336,9 +343,17 @@ fn of_thread(
             let excess = length.saturating_sub(usual) as f64;
             let is_often = often.contains(&candidate.window.start);
             let window = candidate.window.clone();
-            let is_for_child = candidate.doing == Doing::Waiting(WaitKind::Child);
-            let holds_up_turns =
-                is_for_child && family.holds_up_turns(evidence, thread, takes_turns);
+            // An event loop waits for what comes; its turn does not end while it waits for a child, or
+            // for another thread.
+            let holds_up_turns = match candidate.doing {
+                Doing::Waiting(WaitKind::Child) => {
+                    family.holds_up_turns(evidence, thread, takes_turns)
+                }
+                Doing::Waiting(WaitKind::Condition) => {
+                    length >= NOTED_NS && !is_often && family.is_window(evidence, thread)
+                }
+                _ => false,
+            };
             let (owed, weight) = match candidate.wait {
                 Some(wait) => {
                     let owed = owed::owed(evidence, &wait, is_often);
@@ -346,8 +361,7 @@ fn of_thread(
                     let is_own_choice = wait.kind == WaitKind::Condition && candidate.timed_out;
                     let owed = match wait.kind {
                         _ if is_own_choice => owed.min(owed::MAYBE),
-                        // An event loop must not wait for a child: its turn does not end meanwhile.
-                        WaitKind::Child if holds_up_turns => owed.max(owed::HOPED),
+                        _ if holds_up_turns => owed.max(owed::HOPED),
                         WaitKind::Condition | WaitKind::Message | WaitKind::Poll
                             if owed < owed::HOPED
                                 && length >= NOTED_NS

@@ -130,12 +130,14 @@ pub(crate) fn of(facts: &Facts<'_, '_>) -> String {
                 "{head}: {who} {was} runnable{doing} while other threads {held} the CPUs{share}."
             )
         }
-        (Class::Unknown, ..) if facts.now.is_none() && is_deadlocked(facts) => format!(
-            "{head}: each thread of {} waits for a lock, a condition or another of them, so that none \
+        (Class::Unknown | Class::LongWait, ..) if facts.now.is_none() && is_deadlocked(facts) => {
+            format!(
+                "{head}: each thread of {} waits for a lock, a condition or another of them, so that none \
              is left to wake one; the chain of waits ends at {who}{}.",
-            process_of(facts),
-            within(facts)
-        ),
+                process_of(facts),
+                within(facts)
+            )
+        }
         (Class::Unknown, ..) if facts.now.is_some() => {
             format!("{head}: the trace does not show for whom.")
         }

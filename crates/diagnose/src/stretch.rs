@@ -11,6 +11,7 @@
 
 use hangdog_graph::{Evidence, Mark, Wait, WaitKind};
 use hangdog_timeline::{Cause, Interval, State};
+use hangdog_trace::calls::Call;
 use hangdog_trace::ids::Utid;
 use hangdog_trace::object::{Object, ObjectKind};
 use hangdog_trace::words::Context;
@@ -184,11 +185,14 @@ impl Joiner<'_, '_> {
         };
         let (before, now) = (before as usize, now as usize);
         let object = |row: usize| Object(self.evidence.switches.object[row]);
+        let is_poll =
+            |row: usize| self.evidence.call(self.evidence.switches.call[row]) == Call::Poll;
         let same_object = match (object(before), object(now)) {
             (a, b) if a.kind() == ObjectKind::Futex && b.kind() == ObjectKind::Futex => {
                 a.value().abs_diff(b.value()) < CONDITION_BYTES
             }
-            (a, b) => a == b,
+            // Of several descriptors the one that counts is known only from some time on.
+            (a, b) => a == b || is_poll(before) && (a.is_none() || b.is_none()),
         };
         // In one page fault the kernel may wait for a limit to be raised, and then for the disk.
         let gate =
@@ -272,7 +276,21 @@ impl Joiner<'_, '_> {
             wait.start = from;
         }
         let wake_after = |part: &Part| wake_of(self.evidence, self.thread, &part.next?);
-        let wake = wake_after(last);
+        // Within the kernel each wake brings the call on: who made the last one makes the next.
+        let wakes = &self.evidence.wakes;
+        let is_threads = |&row: &usize| {
+            let waker = self.evidence.threads.known(wakes.waker[row]);
+            let is_program = waker.is_some_and(|waker| !waker.is_kernel());
+            is_program && Context::from(wakes.context[row]) == Context::Task
+        };
+        let before = || {
+            let last = self.parts[..parts - 1].iter().rev().find_map(wake_after);
+            last.filter(is_threads)
+        };
+        let wake = wake_after(last).or_else(|| match wait.kind {
+            WaitKind::Kernel => before(),
+            _ => None,
+        });
         let wakers = &self.evidence.wakes.waker;
         let cried_wolf = match (wake, parts) {
             (None, _) | (_, 1) => 0,

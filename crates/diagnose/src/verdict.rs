@@ -75,6 +75,9 @@ pub struct Root {
     /// How sure this is, 0 to 1: what is known of the time, less for every edge on the way that
     /// need not be a cause.
     pub confidence: f64,
+    /// Whether it only shared the CPUs with others.
+    #[serde(skip)]
+    pub by_crowd: bool,
 }
 
 /// How much of the problem's time went to one kind.
@@ -141,6 +144,9 @@ pub struct PathStep {
     pub from_ns: u64,
     /// Until when, ns since the trace's start.
     pub to_ns: u64,
+    /// How long it had been off its CPU already when the recording began, ns; 0 where that is not
+    /// known, or it was not.
+    pub before_ns: u64,
     /// What it did.
     pub doing: String,
     /// What ended that, and leads to the next step; none where it did not wait.

@@ -16,7 +16,7 @@
 
 use hangdog_graph::belief::{Belief, InVain, beliefs};
 use hangdog_graph::edge::ended_by;
-use hangdog_graph::owed::asked_again;
+use hangdog_graph::owed::{asked_again, is_deadlocked};
 use hangdog_graph::{Edge, EdgeKind, Evidence, Source, Strength, Wait, WaitKind};
 use hangdog_timeline::{Cause, Interval, State};
 use hangdog_trace::ids::{NONE, Utid};
@@ -693,8 +693,14 @@ fn own_kind(evidence: &Evidence<'_>, edge: &Edge, wait: &Wait) -> BlameKind {
         (Source::Device(_), _) if edge.wake.map(context) == Some(Context::Hardirq) => {
             BlameKind::Message
         }
-        // Nobody is known who could have signalled it.
-        (Source::Nobody, WaitKind::Condition) => BlameKind::Unknown,
+        // Nobody is known who could have signalled it; but it is if nobody is left who could.
+        (Source::Nobody, WaitKind::Condition) => {
+            let process = evidence.threads.thread(wait.thread).upid;
+            match wait.end >= evidence.timeline.end() && is_deadlocked(evidence, process) {
+                true => BlameKind::Lock,
+                false => BlameKind::Unknown,
+            }
+        }
         (_, kind) => kind_of(kind),
     }
 }

@@ -64,7 +64,9 @@ pub fn beliefs(
         _ => None,
     };
     let was_dead = |other: Utid| evidence.timeline.life(other).end <= middle;
-    let is_candidate = |other: Utid| Some(other) != woken_by && !dependent.contains(&other);
+    let is_recorder = |other: Utid| Some(evidence.threads.thread(other).pid) == evidence.recorder;
+    let is_candidate =
+        |other: Utid| Some(other) != woken_by && !dependent.contains(&other) && !is_recorder(other);
     // The threads of a language's scheduler hand each other whatever there is to run: which of them woke
     // which says nothing of what is waited for.
     let process = |thread: Utid| evidence.threads.thread(thread).upid;

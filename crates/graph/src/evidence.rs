@@ -7,7 +7,9 @@ use hangdog_trace::ids::{StackId, Upid, Utid};
 use hangdog_trace::object::Object;
 use hangdog_trace::sockets::SocketTable;
 use hangdog_trace::stacks::StackTable;
-use hangdog_trace::tables::{FlagAccesses, Flags, Handoffs, Samples, Switches, Transfers, Wakes};
+use hangdog_trace::tables::{
+    FlagAccesses, Flags, FoundWaitings, Handoffs, Samples, Switches, Transfers, Wakes,
+};
 use hangdog_trace::words::{Context, StackEnd};
 use std::collections::HashMap;
 use std::ops::{Deref, Range};
@@ -38,6 +40,8 @@ pub struct Tables<'a> {
     pub flags: &'a Flags,
     /// Who used them.
     pub flag_accesses: &'a FlagAccesses,
+    /// Who waited already when the recording began.
+    pub found_waiting: &'a FoundWaitings,
     /// Which sockets belong together, and to whom.
     pub sockets: &'a SocketTable,
     /// Names and kinship.
@@ -68,6 +72,9 @@ pub struct Evidence<'a> {
     joined: HashMap<Utid, Utid>,
     /// Threads that were stopped at any time.
     stopped: Vec<Utid>,
+    /// Since when the threads that were found waiting had been off their CPUs, ns since the trace's
+    /// start, which is mostly before it.
+    away_since: HashMap<Utid, i64>,
     /// By thread, whether another has its names.
     namesakes: OnceLock<Vec<bool>>,
     pub(crate) histories: Histories,
@@ -115,9 +122,18 @@ impl<'a> Evidence<'a> {
             wakers,
             joined: HashMap::new(),
             stopped: Vec::new(),
+            away_since: HashMap::new(),
             namesakes: OnceLock::new(),
             histories: Histories::default(),
         };
+        let found = evidence.tables.found_waiting;
+        for row in (0..found.len()).filter(|&row| found.age[row] != 0) {
+            let since = found.ts[row] as i64 - found.age[row] as i64;
+            evidence
+                .away_since
+                .entry(found.thread[row])
+                .or_insert(since);
+        }
         evidence.stopped = stopped::stopped(&evidence);
         evidence.joined = fore::joined(&evidence);
         evidence
@@ -127,6 +143,12 @@ impl<'a> Evidence<'a> {
     /// order.
     pub fn flag_waits(&self, thread: Utid, window: Range<u64>) -> &[FlagWait] {
         self.flag_waits.of(thread, window)
+    }
+
+    /// Since when a thread had been off its CPU that waited already when the recording began, ns since
+    /// the trace's start, so that a time before it is negative. None if it did not, or it is not known.
+    pub fn away_since(&self, thread: Utid) -> Option<i64> {
+        self.away_since.get(&thread).copied()
     }
 
     /// What a flag is called, of which this is a row of `flag_accesses`.

@@ -99,6 +99,8 @@ pub const IDLE: &[&str] = &[
     "java.util.concurrent.ForkJoinPool.awaitWork",
     "java.lang.ref.Reference.waitForReferencePendingList",
     "java.lang.ref.ReferenceQueue.remove",
+    // A thread that gets a job's token from make or cargo, for whoever wants one.
+    "jobserver::imp::spawn_helper",
 ];
 
 /// Kernel code that waits for a block device, or for a file system that waits for one.

@@ -14,8 +14,8 @@ use hangdog_trace::meta::RecordingState;
 use hangdog_trace::sockets::SocketTable;
 use hangdog_trace::stacks::StackTable;
 use hangdog_trace::tables::{
-    FlagAccesses, Flags, Frames, Handoffs, Interrupts, Modules, Samples, Switches, Symbols,
-    Transfers, Wakes,
+    FlagAccesses, Flags, FoundWaitings, Frames, Handoffs, Interrupts, Modules, Samples, Switches,
+    Symbols, Transfers, Wakes,
 };
 use hangdog_trace::{Threads, Trace};
 use std::path::Path;
@@ -128,6 +128,7 @@ pub struct Case {
     handoffs: Handoffs,
     flags: Flags,
     flag_accesses: FlagAccesses,
+    found_waiting: FoundWaitings,
     sockets: SocketTable,
 }
 
@@ -154,6 +155,7 @@ impl Case {
             handoffs: trace.read()?,
             flags: trace.read()?,
             flag_accesses: trace.read()?,
+            found_waiting: trace.read()?,
             sockets: SocketTable::new(trace.read()?, &trace.read()?),
             recording,
         })
@@ -170,6 +172,7 @@ impl Case {
             handoffs: &self.handoffs,
             flags: &self.flags,
             flag_accesses: &self.flag_accesses,
+            found_waiting: &self.found_waiting,
             sockets: &self.sockets,
             threads: &recording.threads,
             timeline: &recording.timeline,

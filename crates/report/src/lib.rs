@@ -20,6 +20,7 @@ pub mod interrupts;
 pub mod load;
 pub mod loss;
 pub mod range;
+pub mod rank;
 pub mod regions;
 pub mod samples;
 pub mod select;

@@ -2,11 +2,12 @@
 
 use crate::case::Recording;
 use crate::format;
+use crate::rank::is_convincing;
 use crate::regions::{Chosen, Marked};
 use crate::select::{self, Bounds, NothingFound, Window};
 use anyhow::{Result, bail};
-use hangdog_diagnose::problem::{Scope, Severity};
-use hangdog_diagnose::verdict::{Class, Verdict};
+use hangdog_diagnose::problem::Scope;
+use hangdog_diagnose::verdict::Verdict;
 use hangdog_diagnose::{Problem, problem, whole};
 use hangdog_graph::Evidence;
 use hangdog_trace::Meta;
@@ -183,50 +184,10 @@ pub fn choose(
     }
 }
 
-/// So many problems behind the worst are tried, where it is not known what caused that.
+/// So many of the worst problems may be what somebody who named a process means.
 const ALTERNATIVES: usize = 5;
-/// What scores less than this share of the worst is no alternative to it, however clear its cause is:
-/// most programs of a machine wait for a known one and miss nothing.
-const COMPARABLE: f64 = 0.25;
-/// Nor is what is shorter than this share of the worst's time.
+/// What is shorter than this share of the chosen one's time is not.
 const AS_LONG: f64 = 0.33;
-/// The same of both where the worst was surely felt.
-const AS_BAD: f64 = 0.8;
-
-/// Whether a verdict names a root with some confidence: of two problems a person first reads the one
-/// that they can act on.
-fn is_convincing(verdict: &Verdict) -> bool {
-    const LEAST: f64 = 0.15;
-    verdict.root.class != Class::Unknown && verdict.root.confidence >= LEAST
-}
-
-/// Of the `problems` that score nearly as high as the worst and last nearly as long, whose `verdict` does not convince, the
-/// first with a verdict that does: its index, and that verdict. None if the worst's convinces, or no
-/// other's does. That many programs share the CPUs explains nothing of it.
-pub fn more_convincing(
-    verdict: &Verdict,
-    problems: &[Problem],
-    explain: impl Fn(&Problem) -> Verdict,
-) -> Option<(usize, Verdict)> {
-    if is_convincing(verdict) {
-        return None;
-    }
-    let worst = problems.first()?;
-    let (comparable, as_long) = match worst.severity() {
-        Severity::High => (AS_BAD, AS_BAD),
-        _ => (COMPARABLE, AS_LONG),
-    };
-    let least = worst.score * comparable;
-    let shortest = worst.duration() as f64 * as_long;
-    let others = problems.iter().enumerate().skip(1).take(ALTERNATIVES);
-    others
-        .take_while(|(_, problem)| problem.score >= least)
-        .filter(|(_, problem)| problem.duration() as f64 >= shortest)
-        .map(|(at, problem)| (at, explain(problem)))
-        .find(|(_, verdict)| is_convincing(verdict) && verdict.root.class != Class::Starved)
-        // What the worst names as its root speaks for the worst.
-        .filter(|(_, other)| other.root.who.tid != verdict.root.who.tid)
-}
 
 /// Who names a process that is idle by itself may mean one that does not answer: its own thread sleeps
 /// or waits, and it is a client that is held up. Of the worst `problems` in the window that last nearly

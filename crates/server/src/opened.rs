@@ -4,11 +4,12 @@
 
 use crate::tiles::TrackId;
 use anyhow::{Result, anyhow};
-use hangdog_diagnose::{Problem, problem};
+use hangdog_diagnose::Problem;
 use hangdog_graph::Evidence;
 use hangdog_levels::Sums;
 use hangdog_levels::source::{Cpu, Source, Thread};
 use hangdog_report::answers::{ProblemRow, problem_rows};
+use hangdog_report::rank;
 use hangdog_report::{Case, Loading, Recording, answers_file};
 use hangdog_trace::meta::Mode;
 use hangdog_trace::tables::Losses;
@@ -293,7 +294,7 @@ fn read(
     phase.send_replace(Phase::Tracks(ground.clone()));
     let case = Case::of(recording, &mut *loading())?;
     let evidence = case.evidence();
-    let problems = problem::find(&evidence, case.scope());
+    let problems = rank::problems(&case, &evidence);
     let desk = Desk {
         case: &case,
         evidence: &evidence,

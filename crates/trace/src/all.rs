@@ -58,6 +58,8 @@ all_tables! {
     flags: Flags,
     /// Reads and writes of these.
     flag_accesses: FlagAccesses,
+    /// Who waited already.
+    found_waiting: FoundWaitings,
     /// Sockets and their other ends.
     sockets: Sockets,
     /// What processes had open.

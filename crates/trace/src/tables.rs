@@ -418,6 +418,16 @@ tables! {
         user_stack: u32,
     }
 
+    /// A thread that was off its CPU already when the recording, or the snapshot of a flight recorder, looked at all threads. Its row of `switches` says how.
+    FoundWaitings of FoundWaiting as "found_waiting" {
+        /// When it was looked at, ns since the trace's start; ascending.
+        ts: u64,
+        /// The thread (utid).
+        thread: u32,
+        /// How long it had been off its CPU then, ns; 0 where the kernel does not tell.
+        age: u64,
+    }
+
     /// A socket, with what is known of its other end, when it was first waited on or used; again when more is known.
     Sockets of Socket as "sockets" {
         /// When, ns since the trace's start; ascending.

@@ -6,10 +6,11 @@
 use crate::args::{DebugArgs, Debugger};
 use crate::load;
 use anyhow::{Context, Result};
+use hangdog_diagnose::diagnose;
 use hangdog_diagnose::verdict::Verdict;
-use hangdog_diagnose::{diagnose, problem};
 use hangdog_report::answers_file;
 use hangdog_report::format;
+use hangdog_report::rank;
 use hangdog_report::which::choose;
 use std::fmt::Write as _;
 use std::fs;
@@ -19,7 +20,7 @@ use std::io::Write as _;
 pub fn run(args: &DebugArgs) -> Result<()> {
     let case = load::case(&args.trace)?;
     let evidence = case.evidence();
-    let problems = problem::find(&evidence, case.scope());
+    let problems = rank::problems(&case, &evidence);
     let (chosen, _) = choose(&args.which.wanted(), &evidence, &case.recording, &problems)?;
     let answers = answers_file::read(&args.trace)?;
     let good = args.which.baseline.as_deref().map(load::case).transpose()?;

@@ -5,11 +5,12 @@ use crate::args::{ExportArgs, ExportFormat, FoldView};
 use crate::load;
 use crate::whole_file::WholeFile;
 use anyhow::{Context, Result, bail};
-use hangdog_diagnose::{diagnose, problem};
+use hangdog_diagnose::diagnose;
 use hangdog_export::{Selection, Span, firefox, folded, perfetto};
 use hangdog_report::Case;
 use hangdog_report::answers_file;
 use hangdog_report::format;
+use hangdog_report::rank;
 use hangdog_server::report;
 use std::io::Write;
 use std::path::Path;
@@ -81,7 +82,7 @@ fn problems(case: &Case, selection: &Selection) -> Result<Vec<Span>> {
     let evidence = case.evidence();
     let answers = answers_file::read(recording.trace.path())?;
     let setting = case.setting(&answers, None);
-    let found = problem::find(&evidence, case.scope());
+    let found = rank::problems(&case, &evidence);
     Ok(found
         .iter()
         .filter(|problem| {

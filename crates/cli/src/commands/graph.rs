@@ -5,14 +5,14 @@ use crate::load;
 use crate::output::{self, Colour, Paint};
 use crate::whole_file::WholeFile;
 use anyhow::{Result, bail};
-use hangdog_diagnose::problem::Scope;
-use hangdog_diagnose::{Problem, problem};
+use hangdog_diagnose::Problem;
 use hangdog_graph::part::{Part, View};
 use hangdog_graph::{Begin, Evidence, Graph, Sources, Strength, dot};
-use hangdog_report::Recording;
 use hangdog_report::format;
 use hangdog_report::loss::Loss;
+use hangdog_report::rank;
 use hangdog_report::select::{self, NothingFound, Window};
+use hangdog_report::{Case, Recording};
 use hangdog_trace::SocketTable;
 use hangdog_trace::tables::{Handoffs, Losses};
 use serde::Serialize;
@@ -50,7 +50,7 @@ pub fn run(args: &GraphArgs) -> Result<()> {
     );
     let built = began.elapsed();
     if args.dot {
-        return draw(args, recording, &evidence, &graph);
+        return draw(args, &case, &evidence, &graph);
     }
     let took = Took {
         load_s: loaded.as_secs_f64(),
@@ -64,13 +64,8 @@ pub fn run(args: &GraphArgs) -> Result<()> {
     print(&answer)
 }
 
-fn draw(
-    args: &GraphArgs,
-    recording: &Recording,
-    evidence: &Evidence<'_>,
-    graph: &Graph,
-) -> Result<()> {
-    let Problem { thread, window, .. } = chosen(args, recording, evidence)?;
+fn draw(args: &GraphArgs, case: &Case, evidence: &Evidence<'_>, graph: &Graph) -> Result<()> {
+    let Problem { thread, window, .. } = chosen(args, case, evidence)?;
     let view = View {
         thread,
         window,
@@ -84,14 +79,15 @@ fn draw(
 }
 
 /// What is drawn: a problem, or what the user named.
-fn chosen(args: &GraphArgs, recording: &Recording, evidence: &Evidence<'_>) -> Result<Problem> {
+fn chosen(args: &GraphArgs, case: &Case, evidence: &Evidence<'_>) -> Result<Problem> {
+    let recording = &case.recording;
     let window = Window::new(args.window, recording.timeline.end())?;
     if let Some(selector) = &args.thread {
         let thread = select::thread(&recording.threads, &recording.timeline, window, selector)?;
         return Ok(Problem::picked(thread, window.from..window.to));
     }
     let number = args.around.unwrap_or(1);
-    let problems = problem::find(evidence, Scope::of(recording.trace.meta()));
+    let problems = rank::problems(case, evidence);
     problems.get(number as usize - 1).cloned().ok_or_else(|| {
         let count = format::things(problems.len() as u64, "problem was", "problems were");
         NothingFound::new(format!("{count} found; there is no number {number}")).into()

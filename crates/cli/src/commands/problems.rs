@@ -9,6 +9,7 @@ use hangdog_report::answers::{ProblemRow, problem_rows};
 use hangdog_report::answers_file;
 use hangdog_report::format;
 use hangdog_report::loss::Loss;
+use hangdog_report::rank;
 use hangdog_report::select::{self, NothingFound};
 use hangdog_report::units::Span;
 use serde::Serialize;
@@ -30,7 +31,7 @@ pub fn run(args: &ProblemsArgs) -> Result<()> {
     let evidence = case.evidence();
     let scope = case.scope();
     let mut found = match &args.process {
-        None => problem::find(&evidence, scope),
+        None => rank::problems(&case, &evidence),
         Some(selector) => {
             let processes = select::processes(&recording.threads, selector)?;
             problem::find_of(&evidence, scope, |thread| {

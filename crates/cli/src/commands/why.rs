@@ -15,12 +15,13 @@ use anyhow::{Result, bail};
 use ask::Said;
 use hangdog_diagnose::shape::Shape;
 use hangdog_diagnose::verdict::{Question, Verdict};
-use hangdog_diagnose::{Answers, Problem, Setting, diagnose, diagnose_run, problem, signature};
+use hangdog_diagnose::{Answers, Problem, Setting, diagnose, diagnose_run, signature};
 use hangdog_graph::Evidence;
 use hangdog_report::answers::{Found, VerdictAnswer};
 use hangdog_report::answers_file;
+use hangdog_report::rank;
 use hangdog_report::regions::Marked;
-use hangdog_report::which::{choose, laid_to_process, more_convincing, whole_run};
+use hangdog_report::which::{choose, laid_to_process, whole_run};
 use std::io::{self, IsTerminal};
 use std::path::Path;
 
@@ -44,7 +45,7 @@ fn of_trace(trace: &Path, args: &WhyArgs) -> Result<()> {
     let recording = &case.recording;
     let meta = recording.trace.meta();
     let evidence = case.evidence();
-    let problems = problem::find(&evidence, case.scope());
+    let problems = rank::problems(&case, &evidence);
     let wanted = args.which.wanted();
     let (mut chosen, mut number, diagnose) =
         match whole_run(&wanted, args.whole, &evidence, meta, &problems)? {
@@ -63,12 +64,9 @@ fn of_trace(trace: &Path, args: &WhyArgs) -> Result<()> {
     let mut verdict = explain(&chosen, &answers);
     let is_answered = answers.iter().next().is_some();
     let explain_as_answered = |problem: &Problem| explain(problem, &answers);
-    let better = if is_answered {
-        None
-    } else if wanted.is_open() && number == Some(1) {
-        more_convincing(&verdict, &problems, explain_as_answered)
-    } else {
-        laid_to_process(&wanted, &chosen, recording, &problems, explain_as_answered)?
+    let better = match is_answered {
+        true => None,
+        false => laid_to_process(&wanted, &chosen, recording, &problems, explain_as_answered)?,
     };
     if let Some((at, other)) = better {
         (chosen, number, verdict) = (problems[at].clone(), Some(at + 1), other);

@@ -130,8 +130,14 @@ impl Family {
     ) -> bool {
         let process = evidence.threads.thread(thread).upid;
         let is_serving = || evidence.sockets.served_by(process).next().is_some();
-        self.has_display.contains(&process) && evidence.stands_for_program(thread)
+        self.is_window(evidence, thread)
             || takes_turns && (self.on_display.contains(&process) || is_serving())
+    }
+
+    /// Whether a thread stands for a program that is on a display.
+    pub(super) fn is_window(&self, evidence: &Evidence<'_>, thread: Utid) -> bool {
+        let process = evidence.threads.thread(thread).upid;
+        self.has_display.contains(&process) && evidence.stands_for_program(thread)
     }
 
     /// How much what a thread computes is felt, or a series of small waits; `takes_turns` says that

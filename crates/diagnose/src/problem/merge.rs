@@ -16,7 +16,7 @@ use std::ops::Range;
 
 use super::family::Family;
 use super::starter::{is_shell, of_starter};
-use super::{Problem, ProblemKind};
+use super::{Problem, ProblemKind, worth};
 use crate::owed::{IDLE, owed};
 use crate::stretch::{Stretch, Waiting, each_stretch};
 
@@ -74,6 +74,7 @@ pub(super) fn merge(
         .take(MOST)
         .map(|problem| Chained::new(evidence, family, problem))
         .collect();
+    all = join_sequels(evidence, all);
     all.sort_by(|a, b| b.problem.score.total_cmp(&a.problem.score));
     for new in all {
         if kept
@@ -120,7 +121,68 @@ pub(super) fn merge(
     merged
 }
 
+/// Joins what is one interval but for a moment in which a thread took up again what it was kept from: it
+/// asked once more, or had what little had come.
+fn join_sequels(evidence: &Evidence<'_>, mut all: Vec<Chained>) -> Vec<Chained> {
+    all.sort_by_key(|one| (one.problem.thread, one.problem.window.start));
+    let mut joined: Vec<Chained> = Vec::new();
+    for next in all {
+        match joined.last_mut() {
+            Some(last) if last.goes_on_in(evidence, &next) => last.append(next),
+            _ => joined.push(next),
+        }
+    }
+    joined
+}
+
 impl Chained {
+    /// Whether another follows this one at once, at the same thread and by the same cause.
+    fn goes_on_in(&self, evidence: &Evidence<'_>, next: &Chained) -> bool {
+        const SHORTEST_NS: u64 = 5_000_000;
+        const GAP_PART: u64 = 20;
+        let (own, other) = (&self.problem, &next.problem);
+        let Some(gap) = other.window.start.checked_sub(own.window.end) else {
+            return false;
+        };
+        if own.thread != other.thread
+            || (own.kind, other.kind) != (ProblemKind::Wait, ProblemKind::Wait)
+            || own.many.is_some()
+            || other.many.is_some()
+            || own.duration().min(other.duration()) < SHORTEST_NS
+            || gap > (own.duration() + other.duration()) / GAP_PART
+        {
+            return false;
+        }
+        let wait = |problem: &Problem| {
+            let waiting = main_wait(evidence, problem.thread, problem.window.clone());
+            waiting.map(|waiting| waiting.wait)
+        };
+        // What comes through a pipe came: the next piece of it is another.
+        let streams = wait(own).is_some_and(|wait| {
+            wait.kind == WaitKind::Message && wait.object(evidence).kind() == ObjectKind::Pipe
+        });
+        match (self.links.last(), next.links.last()) {
+            _ if streams => false,
+            (Some(a), Some(b)) => a.thread == b.thread,
+            (None, None) => [own, other].into_iter().all(|problem| {
+                let kind = wait(problem).map(|wait| wait.kind);
+                matches!(kind, Some(WaitKind::Disk | WaitKind::Paging))
+            }),
+            _ => false,
+        }
+    }
+
+    /// Takes in the one that follows.
+    fn append(&mut self, next: Chained) {
+        let window = self.problem.window.start..next.problem.window.end;
+        if next.problem.duration() > self.problem.duration() {
+            *self = next;
+        }
+        let longer = worth((window.end - window.start) as f64);
+        self.problem.score *= longer / worth(self.problem.duration() as f64);
+        self.problem.window = window;
+    }
+
     fn new(evidence: &Evidence<'_>, family: &Family, mut problem: Problem) -> Chained {
         // None of many small waits takes most of the time.
         let (links, is_circle) = match problem.many {

@@ -18,6 +18,18 @@ use crate::wait::{Wait, WaitKind};
 /// Who has the other end of a connection, or listens where it should lead.
 pub(super) fn peer(evidence: &Evidence<'_>, wait: &Wait, object: Object) -> Option<Edge> {
     let sockets = evidence.sockets;
+    if let Some(receiver) = never_woken(evidence, wait, object) {
+        let reason = format!(
+            "it asked {}, which has slept since before that: the request has not arrived",
+            evidence.name(receiver)
+        );
+        return Some(Edge::new(
+            EdgeKind::Network,
+            Strength::Strong,
+            Source::Network,
+            reason,
+        ));
+    }
     if is_lost(evidence, object) && !is_kept_out(evidence, wait, object) {
         let reason =
             format!("the data it sent over {object} is not acknowledged and was retransmitted");
@@ -95,6 +107,38 @@ pub(super) fn peer(evidence: &Evidence<'_>, wait: &Wait, object: Object) -> Opti
             owes(thread, Strength::Weak, reason)
         }
     })
+}
+
+/// Who should have got a datagram that a thread sent before it waited, and has not been woken since: the
+/// wait began before the recording, and so did theirs, even before that. A program sends a datagram
+/// anew each time that it waits for an answer, but not a request by a connection.
+fn never_woken(evidence: &Evidence<'_>, wait: &Wait, object: Object) -> Option<Utid> {
+    const SURELY_BEFORE_NS: i64 = 1_000_000;
+    let sockets = evidence.sockets;
+    if wait.start > 0 || object.kind() != ObjectKind::Inet || sockets.peer(object).is_some() {
+        return None;
+    }
+    let asked_since = evidence.away_since(wait.thread)?;
+    let is_datagram = |&end: &Object| !sockets.accepts(end);
+    let mut holders = (sockets.listeners(object).filter(is_datagram))
+        .filter_map(|end| sockets.holders(end).last());
+    let holder = holders.next()?;
+    let threads = &evidence.threads.process(holder.process).threads;
+    let mut readers = threads
+        .iter()
+        .copied()
+        .filter(|&thread| is_there(evidence, thread, wait.end));
+    let sleeps_since_before = |thread: Utid| {
+        let life_of_wait = evidence.timeline.intervals(thread).get(0);
+        evidence
+            .away_since(thread)
+            .is_some_and(|since| since + SURELY_BEFORE_NS < asked_since)
+            && life_of_wait.is_some_and(|first| first.end >= wait.end)
+    };
+    let first = readers.clone().next()?;
+    let is_all = holder.unread == 0
+        && readers.all(|thread| thread != wait.thread && sleeps_since_before(thread));
+    is_all.then_some(first)
 }
 
 /// Who used an end of a connection first of all, be it after the wait for the other end.

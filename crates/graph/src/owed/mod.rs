@@ -149,7 +149,9 @@ pub(crate) fn asked(evidence: &Evidence<'_>, wait: &Wait) -> Vec<Edge> {
     for &row in woken.iter().rev() {
         let other = evidence.wakes.wakee[row];
         let known = evidence.threads.thread(other);
-        let may_end_it = !known.is_kernel() && (!within || known.upid == own);
+        // The recorder awaits the exec of what it starts, and is asked for nothing.
+        let is_recorder = Some(known.pid) == evidence.recorder;
+        let may_end_it = !known.is_kernel() && !is_recorder && (!within || known.upid == own);
         if asked.len() < MOST && may_end_it && other != wait.thread && !asked.contains(&other) {
             asked.push(other);
         }
@@ -189,12 +191,29 @@ pub(crate) fn likely_holder(evidence: &Evidence<'_>, wait: &Wait) -> Option<Edge
     if !wait.is_for_own_lock(evidence) {
         return None;
     }
-    let holder = other_thread(evidence, wait, true)?;
+    if let Some(holder) = other_thread(evidence, wait, true) {
+        let reason = format!(
+            "the lock names no holder; {} may hold it, judging by its activity",
+            evidence.name(holder)
+        );
+        return Some(amid_edge(holder, reason));
+    }
+    let holder = sole_other(evidence, wait)?;
     let reason = format!(
-        "the lock names no holder; {} may hold it, judging by its activity",
+        "the lock names no holder, and {} is the only other thread of its process",
         evidence.name(holder)
     );
     Some(amid_edge(holder, reason))
+}
+
+/// The only other thread of the process, what a virtual machine keeps for itself apart.
+fn sole_other(evidence: &Evidence<'_>, wait: &Wait) -> Option<Utid> {
+    let process = evidence.threads.thread(wait.thread).upid;
+    let threads = evidence.threads.process(process).threads.iter().copied();
+    let mut others = threads.filter(|&other| {
+        other != wait.thread && is_there(evidence, other, wait.end) && !is_machine(evidence, other)
+    });
+    others.next().filter(|_| others.next().is_none())
 }
 
 /// What the first thread of a program, or a worker that has a task, may wait for by a condition: another that is in the middle of

@@ -34,7 +34,7 @@ pub(super) fn thread_of(
         !object.is_none() && there.is_some_and(|there| there.object(evidence) == object)
     };
     let is_busy = |&thread: &Utid| {
-        wait_at(evidence, thread, until).is_none_or(|there| !is_home(evidence, &there))
+        wait_around(evidence, thread, until).is_none_or(|there| !is_home(evidence, &there))
     };
     let sleeps = |&thread: &Utid| {
         wait_at(evidence, thread, until).is_some_and(|there| there.kind == WaitKind::Sleep)
@@ -106,6 +106,22 @@ fn is_ticker(evidence: &Evidence<'_>, thread: Utid, until: u64) -> bool {
         .filter(|&site| site == here)
         .count()
         == OFTEN
+}
+
+/// The wait that a thread is in right before a moment, or was in but for a look that began just before:
+/// one that a timeout wakes now and then does nothing else.
+fn wait_around(evidence: &Evidence<'_>, thread: Utid, ts: u64) -> Option<Wait> {
+    const MOST_STEPS: usize = 16;
+    const LOOK_PART: u64 = 10;
+    let intervals = evidence.timeline.intervals(thread);
+    let at = intervals.index_at(ts.saturating_sub(1))?;
+    let mut back = (0..=at).rev().take(MOST_STEPS);
+    let last = back.find_map(|at| {
+        let interval = intervals.get(at)?;
+        (interval.state == State::Blocked).then_some(interval)
+    })?;
+    let since = ts.saturating_sub(last.end);
+    (since <= last.duration() / LOOK_PART).then(|| Wait::new(evidence, thread, &last))
 }
 
 /// The wait that a thread is in right before a moment.

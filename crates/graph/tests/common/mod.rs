@@ -63,6 +63,7 @@ impl Recording {
             handoffs: &self.trace.tables.handoffs,
             flags: &self.trace.tables.flags,
             flag_accesses: &self.trace.tables.flag_accesses,
+            found_waiting: &self.trace.tables.found_waiting,
             sockets: &self.sockets,
             threads: &self.threads,
             timeline: &self.timeline,

@@ -13,7 +13,7 @@ use hangdog_report::answers::{Found, VerdictAnswer, problem_rows};
 use hangdog_report::answers_file;
 use hangdog_report::select::{Bounds, NothingFound, Window};
 use hangdog_report::units::Moment;
-use hangdog_report::which::{Wanted, choose, more_convincing};
+use hangdog_report::which::{Wanted, choose};
 use hangdog_trace::ids::Utid;
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -61,9 +61,7 @@ fn wanted(desk: &Desk<'_>, query: VerdictQuery) -> Result<(Problem, Option<usize
     choose(&wanted, desk.evidence, recording, desk.problems)
 }
 
-/// The verdict that is asked for, of which problem, with its number. Where the user left it open
-/// and the worst problem's verdict does not convince, that of the first whose does, as
-/// `hangdog why` has it.
+/// The verdict that is asked for, of which problem, with its number.
 fn judge(
     desk: &Desk<'_>,
     query: VerdictQuery,
@@ -73,14 +71,6 @@ fn judge(
     let setting = desk.case.setting(answers, None);
     let explain = |problem: &Problem| diagnose(desk.evidence, problem, setting);
     let verdict = explain(&problem);
-    let is_open = query.problem.is_none() && query.thread.is_none() && query.from.is_none();
-    let is_answered = answers.iter().next().is_some();
-    if is_open
-        && !is_answered
-        && let Some((at, other)) = more_convincing(&verdict, desk.problems, explain)
-    {
-        return Ok((desk.problems[at].clone(), Some(at + 1), other));
-    }
     Ok((problem, number, verdict))
 }
 

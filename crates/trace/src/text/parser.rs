@@ -13,7 +13,8 @@ use super::{ARCH, Parsed, TextTrace};
 use crate::calls::{Calls, KERNEL_THREAD, NO_CALL};
 use crate::ids::{IDLE, KERNEL_PROCESS, NO_STACK, NONE, StackId, Upid, Utid};
 use crate::tables::{
-    Count, Interrupt, Io, LifecycleEvent, Loss, Sample, Stored, Switch, SystemCall, Transfer, Wake,
+    Count, FoundWaiting, Interrupt, Io, LifecycleEvent, Loss, Sample, Stored, Switch, SystemCall,
+    Transfer, Wake,
 };
 use crate::words::*;
 
@@ -144,6 +145,15 @@ impl Parser {
                     vector,
                     thread,
                 });
+                Ok(())
+            }
+            "away" => {
+                let thread = self.thread(words)?;
+                let age = time(words.next("how long it was off its CPU")?)?;
+                self.trace
+                    .tables
+                    .found_waiting
+                    .push(FoundWaiting { ts, thread, age });
                 Ok(())
             }
             "io" => {
@@ -474,6 +484,7 @@ impl Parser {
         tables.transfers.sort();
         tables.handoffs.sort();
         tables.flag_accesses.sort();
+        tables.found_waiting.sort();
         tables.sockets.sort();
         tables.descriptors.sort();
         tables.calls.sort();

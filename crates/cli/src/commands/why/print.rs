@@ -66,6 +66,8 @@ pub fn print_region(picked: &Picked<'_>) -> Result<()> {
     Ok(out.flush()?)
 }
 
+/// What a thread waited before the recording is told from here on.
+const NOTED_NS: u64 = 100_000_000;
 const MOST_FRAMES: usize = 6;
 const MOST_ROWS: usize = 6;
 /// So many other problems are listed.
@@ -166,10 +168,11 @@ pub fn print(
 
     writeln!(out, "\n{}", heading("How it came about"))?;
     write_steps(&mut out, &paint, &verdict.path, |step| {
-        format!(
-            "{}  ",
-            format::duration(step.to_ns.saturating_sub(step.from_ns))
-        )
+        let during = format::duration(step.to_ns.saturating_sub(step.from_ns));
+        match step.before_ns {
+            before if before < NOTED_NS => format!("{during}  "),
+            before => format!("{during}, and {} before  ", format::duration(before)),
+        }
     })?;
     if verdict.slice.len() > 1 {
         writeln!(out, "\n{}", heading("What led to it, latest first"))?;
@@ -202,7 +205,10 @@ pub fn write_now(
     let heading = |text: &str| paint.text(Colour::Heading, text);
     writeln!(out, "{}", heading(&format::printable(&verdict.sentence)))?;
     writeln!(out, "\n{}", heading("Who waits for whom"))?;
-    write_steps(out, paint, &verdict.path, |_| String::new())?;
+    write_steps(out, paint, &verdict.path, |step| match step.before_ns {
+        before if before < NOTED_NS => String::new(),
+        before => format!("for {}  ", format::duration(before)),
+    })?;
     write_root(out, paint, verdict)?;
     write_open(out, paint, verdict, "default")?;
     if loss.total > 0 {

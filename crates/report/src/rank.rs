@@ -1,0 +1,94 @@
+//! In which order a person reads the problems of a trace, once it is known what caused the worst of them.
+//!
+//! [`problem::find`] orders them by how long each took and how surely it was felt, before anything is
+//! explained. The first few are explained then, and weighted by what that shows. A cause that is known is
+//! read before one that is not. That many programs share the CPUs is how a busy machine is. What lasted
+//! from the recording's begin to its end may be as it should be; it is not if it comes down to something
+//! that another thread does.
+
+use hangdog_diagnose::verdict::{Class, Verdict};
+use hangdog_diagnose::{Answers, Problem, diagnose, problem};
+use hangdog_graph::Evidence;
+use rayon::prelude::*;
+
+use crate::case::Case;
+
+/// So many of the worst are explained.
+const LOOKED_AT: usize = 8;
+/// What scores less than this share of the worst cannot come before it.
+const COMPARABLE: f64 = 0.05;
+/// What is left where it is not known what caused it, and it was hardly felt; and where it was.
+const UNKNOWN: f64 = 0.25;
+const UNKNOWN_BUT_FELT: f64 = 0.8;
+/// What is left where it only shared the CPUs.
+const SHARED: f64 = 0.3;
+
+/// The problems of a trace, the first to be read first.
+pub fn problems(case: &Case, evidence: &Evidence<'_>) -> Vec<Problem> {
+    let answers = Answers::default();
+    let setting = case.setting(&answers, None);
+    let end = evidence.timeline.end();
+    ranked(problem::find(evidence, case.scope()), end, |problem| {
+        diagnose(evidence, problem, setting)
+    })
+}
+
+/// The problems in the order that their verdicts give; `end` is the trace's.
+pub fn ranked(
+    problems: Vec<Problem>,
+    end: u64,
+    explain: impl Fn(&Problem) -> Verdict + Sync,
+) -> Vec<Problem> {
+    let best = problems.first().map_or(0.0, |worst| worst.score);
+    let count = (problems.iter().take(LOOKED_AT))
+        .take_while(|problem| problem.score >= COMPARABLE * best)
+        .count();
+    if count < 2 {
+        return problems;
+    }
+    let mut rest = problems;
+    let later = rest.split_off(count);
+    let mut looked_at: Vec<(f64, Verdict, Problem)> = rest
+        .into_par_iter()
+        .map(|problem| {
+            let verdict = explain(&problem);
+            (weighted(&problem, &verdict, end), verdict, problem)
+        })
+        .collect();
+    let worst = looked_at[0].1.root.who.tid;
+    let first = (1..count).fold(0, |first, at| match looked_at[at].0 > looked_at[first].0 {
+        true => at,
+        false => first,
+    });
+    // What the worst names as its root speaks for the worst.
+    if looked_at[first].1.root.who.tid == worst {
+        looked_at[0].0 = looked_at[0].0.max(looked_at[first].0);
+    }
+    looked_at.sort_by(|a, b| b.0.total_cmp(&a.0));
+    let looked_at = looked_at.into_iter().map(|(_, _, problem)| problem);
+    looked_at.chain(later).collect()
+}
+
+/// Whether a verdict names a root with some confidence: of two problems a person first reads the one
+/// that they can act on.
+pub(crate) fn is_convincing(verdict: &Verdict) -> bool {
+    const LEAST: f64 = 0.15;
+    verdict.root.class != Class::Unknown && verdict.root.confidence >= LEAST
+}
+
+/// How bad a problem is, in view of its verdict.
+fn weighted(problem: &Problem, verdict: &Verdict, end: u64) -> f64 {
+    let root = &verdict.root;
+    problem.score
+        * match () {
+            () if !is_convincing(verdict) => match problem.severity() {
+                problem::Severity::High => UNKNOWN_BUT_FELT,
+                _ => UNKNOWN,
+            },
+            () if root.by_crowd => SHARED,
+            () if problem.lasts_all_along(end) && root.who.tid != verdict.problem.who.tid => {
+                1.0 / problem::ALL_ALONG
+            }
+            () => 1.0,
+        }
+}

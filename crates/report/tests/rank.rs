@@ -1,0 +1,130 @@
+//! Which of the problems of a trace a person reads first.
+
+#[path = "../../diagnose/tests/support/mod.rs"]
+mod support;
+
+use hangdog_diagnose::problem::ProblemKind;
+use hangdog_diagnose::{Answers, Problem, diagnose};
+use hangdog_report::rank::ranked;
+use support::{record, setting};
+
+/// The end of most traces here, ns.
+const END: u64 = 2_000_000_000;
+
+/// The cause of the worst problem is not known, that of another is. The other comes first if it is nearly
+/// as bad, and of one that was surely felt only then.
+#[test]
+fn an_alternative_is_nearly_as_bad() {
+    let recording = record(
+        "process app 100
+        thread app app 100
+        process tool 200
+        thread tool tool 200
+        0 cpu0 switch idle -> app
+        0 cpu1 switch idle -> tool
+        10us cpu0 switch app -> idle sleeping futex op=wait object=futex:0x1 stack=wait_for_it;main
+        end 2s",
+    );
+    let evidence = recording.evidence();
+    let explain = |problem: &Problem| {
+        let answers = Answers::default();
+        diagnose(&evidence, problem, setting(false, &answers))
+    };
+    let problem = |thread: &str, until_ms: u64, score: f64| Problem {
+        score,
+        ..Problem::picked(recording.t(thread), 20_000..until_ms * 1_000_000)
+    };
+    let felt = problem("app", 2_000, 100.0);
+    let hardly_felt = Problem {
+        felt: 0.1,
+        ..felt.clone()
+    };
+    let shown = |worst: &Problem, score| {
+        let problems = [worst.clone(), problem("tool", 2_000, score)];
+        let first = ranked(problems.to_vec(), END, explain).swap_remove(0);
+        first.thread == recording.t("tool")
+    };
+    for worst in [&felt, &hardly_felt] {
+        assert!(shown(worst, 90.0));
+        assert!(!shown(worst, 10.0));
+    }
+    // One that was surely felt gives way to hardly any other.
+    assert!(!shown(&felt, 50.0));
+    assert!(shown(&hardly_felt, 50.0));
+}
+
+/// Of what lasts as long as the recording, what another thread does about it comes before what may be as it
+/// should be.
+#[test]
+fn what_lasts_all_along_is_read_by_its_cause() {
+    let recording = record(
+        "process app 100
+        thread app app 100
+        process tool 200
+        thread tool tool 200
+        process server 300
+        thread server server 300
+        0 cpu0 switch idle -> server
+        0 cpu1 switch idle -> tool
+        2s cpu1 switch tool -> idle sleeping futex op=wait object=futex:0x9 stack=nap;main
+        0 socket app object=unix:5 peer=unix:6 peer-process=server
+        0 socket server object=unix:6 peer=unix:5 peer-process=app
+        1us transfer app sent 20 object=unix:5 peer=unix:6
+        2us cpu2 switch app -> idle sleeping recvfrom object=unix:5 stack=ask;main
+        end 2s",
+    );
+    let evidence = recording.evidence();
+    let explain = |problem: &Problem| {
+        let answers = Answers::default();
+        diagnose(&evidence, problem, setting(false, &answers))
+    };
+    let of = |thread: &str, score: f64| Problem {
+        score,
+        kind: ProblemKind::Wait,
+        ..Problem::picked(recording.t(thread), 0..END)
+    };
+    let verdict = explain(&of("app", 1.0));
+    assert_eq!(verdict.root.who.thread, "server", "{}", verdict.sentence);
+    let first = |app: f64, tool: f64| {
+        let problems = vec![of("tool", tool), of("app", app)];
+        let first = ranked(problems, END, explain).swap_remove(0);
+        evidence.name(first.thread).to_owned()
+    };
+    assert_eq!(first(50.0, 100.0), "app");
+    assert_eq!(first(20.0, 100.0), "tool");
+}
+
+/// The alternative names the thread that the worst names too: then it speaks for the worst, which stays.
+#[test]
+fn an_alternative_names_another_root() {
+    let recording = record(
+        "process app 100
+        thread app app 100
+        process tool 200
+        thread tool tool 200
+        0 cpu0 switch idle -> app
+        0 cpu1 switch idle -> tool
+        2s cpu0 switch app -> idle sleeping futex op=wait object=futex:0x1 stack=wait_for_it;main
+        end 4s",
+    );
+    let evidence = recording.evidence();
+    let explain = |problem: &Problem| {
+        let answers = Answers::default();
+        diagnose(&evidence, problem, setting(false, &answers))
+    };
+    let second = 1_000_000_000;
+    let worst = Problem {
+        score: 100.0,
+        ..Problem::picked(recording.t("app"), 2 * second..4 * second)
+    };
+    let shown = |thread: &str| {
+        let other = Problem {
+            score: 90.0,
+            ..Problem::picked(recording.t(thread), 0..2 * second)
+        };
+        let first = ranked(vec![worst.clone(), other], 2 * END, explain).swap_remove(0);
+        first != worst
+    };
+    assert!(shown("tool"));
+    assert!(!shown("app"));
+}
