@@ -270,6 +270,7 @@ struct task_struct {
 	int exit_code;
 	struct sched_entity se;
 	struct sched_info sched_info;
+	u64 start_time;
 	int pid;
 	int tgid;
 	char comm[16];

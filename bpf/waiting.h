@@ -58,6 +58,7 @@ int look_at_waiting(struct bpf_iter__task *ctx)
 	left = how_it_left(blocks, true, task, state, call.number);
 
 	waiting->ts = bpf_ktime_get_ns();
+	waiting->born_at = task->start_time;
 	tell_since(waiting, task);
 	waiting->object = call.object;
 	waiting->arg = call.arg;

@@ -72,10 +72,11 @@ pub(crate) struct FlagUse {
 pub(crate) enum Happening {
     /// A CPU went from the event's thread to another.
     Switch(Switch),
-    /// The event's thread was found off its CPU (`waiting.rs`), and had been so `since` then, by
-    /// CLOCK_MONOTONIC.
+    /// The event's thread was found off its CPU (`waiting.rs`), and had been so `since` then; both
+    /// times are of CLOCK_MONOTONIC.
     Waiting {
         switch: Switch,
+        born: u64,
         since: u64,
     },
     Wake(Wake),

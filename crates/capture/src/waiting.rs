@@ -52,6 +52,7 @@ pub(crate) struct RawWaiting {
     sp: u64,
     fp: u64,
     link: u64,
+    born_at: u64,
     left_at: u64,
     reader_came: u64,
     thread_pointer: u64,
@@ -241,6 +242,7 @@ impl Found {
                 tid: raw.tid,
                 cpu: NO_CPU,
                 what: Happening::Waiting {
+                    born: raw.born_at,
                     since: clock
                         .and_then(|clock| clock.of_thread(&raw))
                         .unwrap_or(raw.ts),

@@ -527,11 +527,12 @@ impl World {
             Happening::Switch(ref switch) | Happening::Waiting { ref switch, .. } => {
                 let next = self.thread(event.ts, switch.next);
                 let was_found = matches!(event.what, Happening::Waiting { .. });
-                if let Happening::Waiting { since, .. } = event.what {
+                if let Happening::Waiting { born, since, .. } = event.what {
                     self.tables.found_waiting.push(FoundWaiting {
                         ts,
                         thread,
                         age: event.ts.saturating_sub(since),
+                        lived: event.ts.saturating_sub(born),
                     });
                 }
                 let (arg, holder) = self.what_is_waited_for(thread, switch, was_found);

@@ -214,7 +214,20 @@ fn started_recorder(evidence: &Evidence<'_>, thread: Utid) -> bool {
 
 /// Whether a thread does nothing but wait for this, as one does that has others work for it.
 fn is_all_it_does(evidence: &Evidence<'_>, wait: &Wait) -> bool {
-    is_nearly_all(wait.duration(), &evidence.seen_life(wait.thread))
+    if !is_nearly_all(wait.duration(), &evidence.seen_life(wait.thread)) {
+        return false;
+    }
+    // Since the recording began it did nothing else; before that it may have.
+    let (Some(since), Some(born), 0) = (
+        evidence.away_since(wait.thread),
+        evidence.born_at(wait.thread),
+        wait.start,
+    ) else {
+        return true;
+    };
+    let end = wait.end as i64;
+    let of_life = 0..end.saturating_sub(born).max(0) as u64;
+    is_nearly_all(end.saturating_sub(since).max(0) as u64, &of_life)
 }
 
 /// Of a wait for anything: whether its process asked for something that it has not got.

@@ -392,11 +392,12 @@ fn of_thread(
                     (felt, felt)
                 }
             };
+            let is_window = || length >= NOTED_NS && family.is_window(evidence, thread);
             let kind = match candidate.doing {
                 Doing::Waiting(_) if holds_up_turns => ProblemKind::Turn,
                 Doing::Waiting(_) => ProblemKind::Wait,
                 Doing::Many => ProblemKind::Many,
-                Doing::Busy if takes_turns => ProblemKind::Turn,
+                Doing::Busy if takes_turns || is_window() => ProblemKind::Turn,
                 Doing::Busy => ProblemKind::Busy,
             };
             Problem {

@@ -72,9 +72,9 @@ pub struct Evidence<'a> {
     joined: HashMap<Utid, Utid>,
     /// Threads that were stopped at any time.
     stopped: Vec<Utid>,
-    /// Since when the threads that were found waiting had been off their CPUs, ns since the trace's
-    /// start, which is mostly before it.
-    away_since: HashMap<Utid, i64>,
+    /// Of the threads that were found waiting, since when they had been off their CPUs, and when they
+    /// were created: ns since the trace's start, which is mostly before it.
+    away_since: HashMap<Utid, (i64, Option<i64>)>,
     /// By thread, whether another has its names.
     namesakes: OnceLock<Vec<bool>>,
     pub(crate) histories: Histories,
@@ -128,11 +128,10 @@ impl<'a> Evidence<'a> {
         };
         let found = evidence.tables.found_waiting;
         for row in (0..found.len()).filter(|&row| found.age[row] != 0) {
-            let since = found.ts[row] as i64 - found.age[row] as i64;
-            evidence
-                .away_since
-                .entry(found.thread[row])
-                .or_insert(since);
+            let before = |age: u64| found.ts[row] as i64 - age as i64;
+            let lived = found.lived[row];
+            let away = (before(found.age[row]), (lived != 0).then(|| before(lived)));
+            evidence.away_since.entry(found.thread[row]).or_insert(away);
         }
         evidence.stopped = stopped::stopped(&evidence);
         evidence.joined = fore::joined(&evidence);
@@ -148,7 +147,12 @@ impl<'a> Evidence<'a> {
     /// Since when a thread had been off its CPU that waited already when the recording began, ns since
     /// the trace's start, so that a time before it is negative. None if it did not, or it is not known.
     pub fn away_since(&self, thread: Utid) -> Option<i64> {
-        self.away_since.get(&thread).copied()
+        self.away_since.get(&thread).map(|(since, _)| *since)
+    }
+
+    /// When a thread was created that waited already when the recording began, in the same way.
+    pub fn born_at(&self, thread: Utid) -> Option<i64> {
+        self.away_since.get(&thread)?.1
     }
 
     /// What a flag is called, of which this is a row of `flag_accesses`.

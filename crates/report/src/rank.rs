@@ -20,6 +20,8 @@ const COMPARABLE: f64 = 0.05;
 /// What is left where it is not known what caused it, and it was hardly felt; and where it was.
 const UNKNOWN: f64 = 0.25;
 const UNKNOWN_BUT_FELT: f64 = 0.8;
+/// From so much confidence on, what lasted all along counts like what did not.
+const SURE: f64 = 0.5;
 /// What is left where it only shared the CPUs.
 const SHARED: f64 = 0.3;
 
@@ -87,7 +89,8 @@ fn weighted(problem: &Problem, verdict: &Verdict, end: u64) -> f64 {
             },
             () if root.by_crowd => SHARED,
             () if problem.lasts_all_along(end) && root.who.tid != verdict.problem.who.tid => {
-                1.0 / problem::ALL_ALONG
+                let sure = (root.confidence / SURE).min(1.0);
+                1.0 + (1.0 / problem::ALL_ALONG - 1.0) * sure
             }
             () => 1.0,
         }

@@ -426,6 +426,8 @@ tables! {
         thread: u32,
         /// How long it had been off its CPU then, ns; 0 where the kernel does not tell.
         age: u64,
+        /// How long it had lived then, ns; 0 where that is not known.
+        lived: u64,
     }
 
     /// A socket, with what is known of its other end, when it was first waited on or used; again when more is known.

@@ -150,10 +150,14 @@ impl Parser {
             "away" => {
                 let thread = self.thread(words)?;
                 let age = time(words.next("how long it was off its CPU")?)?;
-                self.trace
-                    .tables
-                    .found_waiting
-                    .push(FoundWaiting { ts, thread, age });
+                let options = words.options(&["lived"])?;
+                let lived = options.get("lived").map_or(Ok(0), |lived| time(lived))?;
+                self.trace.tables.found_waiting.push(FoundWaiting {
+                    ts,
+                    thread,
+                    age,
+                    lived,
+                });
                 Ok(())
             }
             "io" => {
