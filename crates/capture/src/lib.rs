@@ -16,6 +16,7 @@
 
 mod bounded;
 mod call_log;
+mod chain;
 pub mod clock;
 mod code;
 mod command;
@@ -40,6 +41,7 @@ mod python;
 pub mod record;
 mod records;
 mod ring;
+mod ruby;
 mod running;
 mod save;
 mod session;
