@@ -79,6 +79,7 @@ enum definition_kind {
 	DEFINITION_PYTHON = 8,
 	DEFINITION_SOCKET = 9,
 	DEFINITION_RUBY = 10,
+	DEFINITION_PHP = 11,
 };
 
 // How a walk ended.
@@ -181,8 +182,8 @@ struct stack_copy {
 #define PYTHON_TEXT_COMPACT (1 << 5)
 #define PYTHON_TEXT_ASCII (1 << 6)
 
-// Of a function that belongs to a class or an object itself (Ruby's `Shop.open`) and not to the
-// objects of a class (`Shop#sell`).
+// Of a function that belongs to a class or an object itself (Ruby's `Shop.open`, PHP's
+// `Shop::open`) and not to the objects of a class (`Shop#sell`, `Shop->sell`).
 #define SCOPE_IS_OBJECT 1
 
 // A function of an interpreted language, sent once; `kind` tells the language, `code` is what

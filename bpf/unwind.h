@@ -41,6 +41,8 @@ struct process_code {
 // Ruby: at `start` lies its library's number among those with memory for each thread, and `end` is
 // how far in this memory what the thread runs lies.
 #define INTERPRETER_RUBY 3
+// PHP: at `start` lies the address of the innermost frame.
+#define INTERPRETER_PHP 4
 
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);

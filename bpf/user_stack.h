@@ -10,6 +10,7 @@
 
 #include "calls.h"
 #include "machine.h"
+#include "php.h"
 #include "proof.h"
 #include "python.h"
 #include "ruby.h"
@@ -199,6 +200,9 @@ static __always_inline void begin_functions(struct cursor *at, struct code_range
 		break;
 	case INTERPRETER_RUBY:
 		at->chain = ruby_begin(scratch, start, end, ts, pid);
+		break;
+	case INTERPRETER_PHP:
+		at->chain = php_begin(scratch, start, ts, pid);
 		break;
 	default:
 		at->machine = interpreter->file_offset;

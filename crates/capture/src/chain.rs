@@ -11,7 +11,7 @@ use std::collections::HashMap;
 use hangdog_symbols::memory::Memory;
 
 use crate::function::{Function, NUMBERED, number_of};
-use crate::{python, ruby};
+use crate::{php, python, ruby};
 
 /// The mark of a call of a loop that is known by its code; others are addresses on the stack.
 pub(crate) const LOOP_MARK: u64 = 1;
@@ -28,6 +28,7 @@ pub(crate) const FILE_BYTES: usize = 256;
 pub(crate) enum Runtime {
     Python(python::frames::Runtime),
     Ruby(ruby::Runtime),
+    Php(php::Runtime),
 }
 
 /// Numbers of the functions of a process, by the addresses of what describes them; 0 for one that the
@@ -102,6 +103,7 @@ pub(crate) fn read(
             python::frames::read(memory, runtime, thread_pointer, numbers, define)
         }
         Runtime::Ruby(runtime) => ruby::read(memory, runtime, thread_pointer, numbers, define),
+        Runtime::Php(runtime) => php::read(memory, runtime, numbers, define),
     }
 }
 

@@ -33,6 +33,7 @@ mod marks;
 mod owner;
 mod pace;
 mod perf;
+mod php;
 mod polled;
 mod population;
 mod privileges;

@@ -56,6 +56,7 @@ const PYTHON: u64 = 0;
 const HOTSPOT: u64 = 1;
 const V8: u64 = 2;
 const RUBY: u64 = 3;
+const PHP: u64 = 4;
 /// What a hung program of an interpreter was doing can only be read at the start of a recording, by way of its
 /// interpreter's file: on a busy machine that takes a second.
 const INTERPRETER_PATIENCE: u32 = 4;
@@ -162,6 +163,7 @@ impl Unwinder {
             (Interpreter::Script(script), base) => {
                 let kind = match script.language {
                     Language::Ruby => RUBY,
+                    Language::Php => PHP,
                 };
                 (base.wrapping_add(script.state), script.detail, kind)
             }

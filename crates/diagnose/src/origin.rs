@@ -59,12 +59,12 @@ pub fn nearest<'f>(frames: impl Iterator<Item = &'f ResolvedFrame<'f>>) -> Optio
         .position(|origin| origin.as_ref() == Some(best))
 }
 
-/// Python, Ruby, Java and JavaScript.
+/// Python, Ruby, PHP, Java and JavaScript.
 fn of_script(function: &str, source: &str) -> Origin {
     match function {
         // Modules within the interpreter, most of all those that import others.
         _ if source.starts_with("<frozen ") || source.starts_with("<internal:") => Origin::Machine,
-        "<module>" | "<main>" | "<top (required)>" => Origin::Script,
+        "<module>" | "<main>" | "{main}" | "<top (required)>" => Origin::Script,
         _ if ["[HotSpot]", "[V8]"].contains(&source) => Origin::Machine,
         _ if is_of_library(source) || is_of_java(source) || source.starts_with("node:") => {
             Origin::Package
@@ -276,7 +276,9 @@ fn outermost(path: &str) -> Option<&str> {
 
 /// Whether a source lies where a language or its package manager keeps what programs use.
 fn is_of_library(source: &str) -> bool {
-    const FOLDERS: [&str; 12] = [
+    const FOLDERS: [&str; 14] = [
+        "/share/php/",
+        "/vendor/",
         "/lib/python3",
         "/lib/ruby/",
         "/gems/",

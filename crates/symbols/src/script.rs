@@ -1,4 +1,4 @@
-//! Whether an ELF file is an interpreter of Ruby, and where its state and its loop lie.
+//! Whether an ELF file is an interpreter of Ruby or PHP, and where its state and its loop lie.
 //!
 //! The state is exported, and so is the function that is the loop or calls it. What a compiler split off
 //! as seldom run is found by the jumps that lead into the middle of it.
@@ -7,7 +7,7 @@ use std::fs::File;
 
 use hangdog_unwind::Functions;
 use object::Endianness;
-use object::elf::{PF_X, PT_LOAD, R_X86_64_DTPMOD64, RelocationType};
+use object::elf::{PF_W, PF_X, PT_LOAD, R_X86_64_DTPMOD64, RelocationType};
 use object::read::elf::{ElfFile64, ElfSymbol64, ProgramHeader, Rela, SectionHeader};
 use object::read::{Object, ObjectSymbol, ReadCache, ReadRef};
 use serde::{Deserialize, Serialize};
@@ -17,6 +17,8 @@ use serde::{Deserialize, Serialize};
 pub enum Language {
     /// CRuby 3.1 (`bpf/ruby.h`).
     Ruby,
+    /// PHP 8.2 without threads (`bpf/php.h`).
+    Php,
 }
 
 /// An interpreter of a version that is known.
@@ -25,7 +27,8 @@ pub struct Script {
     /// What it runs.
     pub language: Language,
     /// How far its state lies from where offset 0 of the file would be mapped with the code; wraps
-    /// around. Of Ruby: the library's number among those with memory for each thread.
+    /// around. Of Ruby: the library's number among those with memory for each thread; of PHP: the
+    /// pointer to the innermost frame.
     pub state: u64,
     /// Of Ruby: how far in this memory what the thread runs lies.
     pub detail: u64,
@@ -44,6 +47,15 @@ pub(crate) struct Found {
 const LEAST_JUMPS: usize = 3;
 /// Largest loop that is looked through, bytes.
 const LARGEST_LOOP: u64 = 1 << 20;
+
+/// What PHP says of itself that keeps what it runs as 8.2 without threads does.
+const PHP_API: &[u8] = b"\0API20220829,NTS\0";
+/// `bpf/php.h` says where these are from: the size of `executor_globals`, and where in it
+/// `current_execute_data` is.
+const PHP_GLOBALS: u64 = 1800;
+const PHP_CURRENT_FRAME: u64 = 488;
+/// So much of what a file has to read only is looked through, bytes.
+const LARGEST_TEXTS: u64 = 64 << 20;
 
 type Elf<'data, R> = ElfFile64<'data, Endianness, R>;
 
@@ -69,14 +81,20 @@ pub(crate) fn find(file: &File) -> Option<Found> {
         let mut symbols = elf.dynamic_symbols();
         symbols.find(|symbol| !symbol.is_undefined() && symbol.name() == Ok(name))
     };
-    let context = symbol("ruby_current_ec")?;
+    let context = symbol("ruby_current_ec");
+    let globals = symbol("executor_globals").filter(|_| symbol("execute_ex").is_some());
+    if context.is_none() && globals.is_none() {
+        return None;
+    }
     let image = Image {
         elf: &elf,
         data: &cache,
         functions: Functions::of(file).ok()?,
         shift: code.p_vaddr(endian).wrapping_sub(code.p_offset(endian)),
     };
-    let (script, loops) = image.ruby(&context, &symbol).unzip();
+    let ruby = context.and_then(|context| image.ruby(&context, &symbol));
+    let php = || globals.and_then(|globals| image.php(&globals, &symbol));
+    let (script, loops) = ruby.or_else(php).unzip();
     Some(Found {
         script,
         loops: loops.unwrap_or_default(),
@@ -112,6 +130,40 @@ impl<'data, R: ReadRef<'data>> Image<'_, 'data, R> {
             detail: context.address(),
         };
         Some((script, loops))
+    }
+
+    /// PHP keeps what it runs in a global variable.
+    fn php<'e>(
+        &self,
+        globals: &ElfSymbol64<'data, 'e, Endianness, R>,
+        symbol: &impl Fn(&str) -> Option<ElfSymbol64<'data, 'e, Endianness, R>>,
+    ) -> Option<(Script, Vec<(u64, u64)>)> {
+        if globals.size() != PHP_GLOBALS || !self.says(PHP_API) {
+            return None;
+        }
+        let outer = self.function(symbol("execute_ex")?.address())?;
+        let loops = [Some(outer), self.split_off(outer)];
+        let current = globals.address().wrapping_add(PHP_CURRENT_FRAME);
+        let script = Script {
+            language: Language::Php,
+            state: current.wrapping_sub(self.shift),
+            detail: 0,
+        };
+        Some((script, loops.into_iter().flatten().collect()))
+    }
+
+    /// Whether a text is among what the file has to read only.
+    fn says(&self, text: &[u8]) -> bool {
+        let endian = self.elf.endian();
+        let mut loaded = self.elf.elf_program_headers().iter().filter(|header| {
+            let flags = header.p_flags(endian).0;
+            header.p_type(endian) == PT_LOAD && flags & (PF_X.0 | PF_W.0) == 0
+        });
+        loaded.any(|header| {
+            let size = header.p_filesz(endian).min(LARGEST_TEXTS);
+            let bytes = self.data.read_bytes_at(header.p_offset(endian), size);
+            bytes.is_ok_and(|bytes| bytes.windows(text.len()).any(|there| there == text))
+        })
     }
 
     /// The function at an address, by the file's offsets.
@@ -247,5 +299,31 @@ mod tests {
         assert_eq!((other.script, other.loops), (None, Vec::new()));
         assert_eq!(of("none.so", "int f(void) { return 1; }"), None);
         assert_eq!(of_file(&dir.path().join("none.so.c")), None);
+    }
+
+    /// Of a PHP 8.2 without threads the loop is found, and where its state lies; one with threads is
+    /// known to be one.
+    #[test]
+    fn a_php_is_found() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let php = |api: &str, size: u64| {
+            format!(
+                "const char api[] = \"x\\0{api}\"; char executor_globals[{size}];
+                void execute_ex(void) {{ executor_globals[0] += api[0]; }}"
+            )
+        };
+        let of = |name: &str, source: &str| of_file(&library(dir.path(), name, source));
+        let found = of("php.so", &php("API20220829,NTS", 1800)).expect("a PHP");
+        let language = found.script.map(|script| script.language);
+        assert_eq!((language, found.loops.len()), (Some(Language::Php), 1));
+        for (name, api, size) in [
+            ("threads.so", "API20220829,TS", 1800),
+            ("later.so", "API20230831,NTS", 1800),
+            ("other.so", "API20220829,NTS", 1808),
+        ] {
+            let other = of(name, &php(api, size)).expect("a PHP");
+            assert_eq!((other.script, other.loops), (None, Vec::new()));
+        }
+        assert_eq!(of("none.so", "char executor_globals[1800];"), None);
     }
 }

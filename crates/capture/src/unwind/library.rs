@@ -469,7 +469,15 @@ fn memory(rows: u32) -> u64 {
 /// Extension modules have a Python's name in their directory only.
 fn names_interpreter(path: &str) -> bool {
     let name = path.rsplit('/').next().unwrap_or(path);
-    const STARTS: [&str; 5] = ["python", "libpython", "libjvm.so", "libnode.so", "libruby"];
+    const STARTS: [&str; 7] = [
+        "python",
+        "libpython",
+        "libjvm.so",
+        "libnode.so",
+        "libruby",
+        "php",
+        "libphp",
+    ];
     STARTS.iter().any(|start| name.starts_with(start)) || name == "node"
 }
 
@@ -541,6 +549,7 @@ mod tests {
             "/usr/lib/jvm/lib/server/libjvm.so",
             "/usr/bin/node",
             "/usr/lib/x86_64-linux-gnu/libruby-3.1.so.3.1.2",
+            "/usr/sbin/php-fpm8.2",
         ] {
             assert!(names_interpreter(path), "{path}");
         }

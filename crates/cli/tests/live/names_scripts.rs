@@ -45,6 +45,26 @@ const RUBY: Program = Program {
     ],
 };
 
+const PHP: Program = Program {
+    interpreter: "php",
+    version: "PHP 8.2",
+    file: "orchard.php",
+    text: include_str!("programs/orchard.php"),
+    waits: &[
+        ("pick", "function pick"),
+        ("Orchard->{closure}", "array_map"),
+        ("Orchard->climb", "function climb"),
+        ("Orchard::harvest", "function harvest"),
+        ("{main}", "<?php"),
+    ],
+    computes: &[
+        ("crush", "function crush"),
+        ("Orchard::loads", "function loads"),
+        ("Orchard::mill", "function mill"),
+        ("{main}", "<?php"),
+    ],
+};
+
 /// For the recorder to learn where the interpreter is, seconds.
 const START: &str = "1.5";
 
@@ -190,4 +210,16 @@ fn ruby_functions_are_named() {
 #[test]
 fn ruby_functions_are_named_where_threads_wait_already() {
     RUBY.is_named_where_it_waits_already();
+}
+
+/// PHP's functions, methods, closures and generators.
+#[test]
+fn php_functions_are_named() {
+    PHP.is_named_from_the_start();
+}
+
+/// The same, of a process that waits already.
+#[test]
+fn php_functions_are_named_where_they_wait_already() {
+    PHP.is_named_where_it_waits_already();
 }
