@@ -21,6 +21,8 @@
 
 // The mark of a call of a loop that is known by its code.
 #define LOOP_MARK 1
+// Where one was thought to begin that did not: of no meaning, and never two in a row.
+#define NO_MARK 2
 
 // Counted by user space too, which gives numbers to Java's methods.
 u32 last_function;
@@ -34,6 +36,12 @@ struct {
 	__type(value, u32);
 } known_functions SEC(".maps");
 
+// Samples hit between the steps with which a call of a loop begins and ends: the innermost function
+// has none yet, or the innermost loop has no function any more.
+#define CHAIN_SETTLED 0
+#define CHAIN_BEGINS 1
+#define CHAIN_ENDS 2
+
 #define CHAIN_WORDS 256
 #define CHAIN_PIECE 20
 
@@ -46,6 +54,7 @@ struct chain {
 	u64 outer;  // what else leads to the next frame, or ends them
 	u64 next;   // index of what the walk comes to
 	u64 inside; // it is among the functions of a call that was left
+	u64 moment; // CHAIN_...
 	u64 piece[CHAIN_PIECE];
 	struct function_definition definition;
 };
@@ -70,6 +79,7 @@ static __always_inline void chain_begin(struct chain *chain, u64 mark)
 	chain->count = 1;
 	chain->next = 0;
 	chain->inside = 0;
+	chain->moment = CHAIN_SETTLED;
 }
 
 static __always_inline void chain_add(struct chain *chain, u64 word)
@@ -128,6 +138,26 @@ static __always_inline u32 read_text(u8 *bytes, u32 most, u64 data, u64 size)
 	return bpf_probe_read_user(bytes, kept, (void *)data) ? 0 : kept;
 }
 
+// By offsetof() with glibc 2.36's struct pthread; as it has been for 20 years. Where it is
+// otherwise (musl), what is found is not the thread's.
+#define PTHREAD_FIRST_VALUES 784
+#define PTHREAD_VALUES 1296
+#define VALUES_OF_BLOCK 32
+
+// What the thread whose fs base is `self` has of its own by a pthread key; 0 for nothing.
+static __always_inline u64 thread_value(u64 self, u32 key)
+{
+	u64 at = self + PTHREAD_FIRST_VALUES, value;
+
+	if (key >= VALUES_OF_BLOCK &&
+	    bpf_probe_read_user(&at, sizeof(at),
+				(void *)(self + PTHREAD_VALUES + key / VALUES_OF_BLOCK * 8)))
+		return 0;
+	// A value lies behind the number of its key's use.
+	at += key % VALUES_OF_BLOCK * 16 + 8;
+	return bpf_probe_read_user(&value, sizeof(value), (void *)at) ? 0 : value;
+}
+
 // Whether functions come before the next C function.
 static __always_inline bool chain_inside(u32 scratch)
 {
@@ -137,17 +167,26 @@ static __always_inline bool chain_inside(u32 scratch)
 }
 
 // Looks whether the C function that was left, which had the stack from `from` to `to`, was the
-// interpreter's loop; `loop` says whether its code is.
-__noinline u32 chain_leave(u32 scratch, u64 from, u64 to, u32 loop)
+// interpreter's loop; `loop` says whether its code is, `innermost` whether nothing was called
+// there.
+__noinline u32 chain_leave(u32 scratch, u64 from, u64 to, u32 loop, u32 innermost)
 {
 	struct chain *chain = chain_of(scratch);
-	u64 mark;
+	u64 mark, moment;
 
 	if (!chain)
 		return 0;
 	mark = chain->words[chain->next & (CHAIN_WORDS - 1)];
 	if (mark == LOOP_MARK ? !loop : mark < from || mark >= to)
 		return 0;
+	moment = chain->moment;
+	chain->moment = CHAIN_SETTLED;
+	// The functions here are those around the loop.
+	if (moment == CHAIN_ENDS && innermost)
+		return 1;
+	// Past the one function of the call that has no loop.
+	if (moment == CHAIN_BEGINS && !innermost)
+		chain->next += 2;
 	chain->next++;
 	chain->inside = 1;
 	return 1;
@@ -162,6 +201,8 @@ __noinline u64 chain_next(u32 scratch)
 	if (!chain)
 		return 0;
 	word = chain->words[chain->next & (CHAIN_WORDS - 1)];
+	if (word == NO_MARK)
+		word = chain->words[++chain->next & (CHAIN_WORDS - 1)];
 	if (!chain->inside || !(word & FUNCTION)) {
 		chain->inside = 0;
 		return 0;

@@ -62,12 +62,6 @@ const struct python_layout python_layouts[PYTHON_VERSIONS] = {
 // A function that the interpreter made up for itself.
 #define PY_CODE_OWN 0x2000000
 
-// By offsetof() with glibc 2.36's struct pthread; as it has been for 20 years. Where it is
-// otherwise (musl), the thread that is found does not say that it is this one.
-#define PTHREAD_FIRST_VALUES 784
-#define PTHREAD_VALUES 1296
-#define VALUES_OF_BLOCK 32
-
 struct py_key {
 	u32 is_set;
 	u32 key;
@@ -202,19 +196,12 @@ __noinline u32 python_collect(u32 scratch, u32 version, u64 ts, u32 pid)
 // The interpreter's state of the thread whose fs base is `self`; 0 if there is none.
 static __always_inline u64 python_state(const struct python_layout *layout, u64 runtime, u64 self)
 {
-	u64 at = self + PTHREAD_FIRST_VALUES, state;
 	struct py_key key;
 
 	// Memory that was not touched yet cannot be read, which is as good as not set.
 	if (bpf_probe_read_user(&key, sizeof(key), (void *)(runtime + layout->key)) || !key.is_set)
 		return 0;
-	if (key.key >= VALUES_OF_BLOCK &&
-	    bpf_probe_read_user(&at, sizeof(at),
-				(void *)(self + PTHREAD_VALUES + key.key / VALUES_OF_BLOCK * 8)))
-		return 0;
-	// A value lies behind the number of its key's use.
-	at += key.key % VALUES_OF_BLOCK * 16 + 8;
-	return bpf_probe_read_user(&state, sizeof(state), (void *)at) ? 0 : state;
+	return thread_value(self, key.key);
 }
 
 // Reads the Python functions that the current thread is in; `runtime` is where the interpreter's

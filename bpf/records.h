@@ -80,6 +80,7 @@ enum definition_kind {
 	DEFINITION_SOCKET = 9,
 	DEFINITION_RUBY = 10,
 	DEFINITION_PHP = 11,
+	DEFINITION_PERL = 12,
 };
 
 // How a walk ended.

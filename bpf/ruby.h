@@ -9,8 +9,9 @@
 //   ruby_current_ec ─→ context ─→ frame, frame, frame (FINISH) | frame, frame (FINISH) | ...
 //    (of the thread)                a call of the loop            the one around it
 //
-// Between the stores with which a call of the loop begins and ends, a sample may tell its functions
-// in the place of those around.
+// A sample may hit between the frame and the loop: when a call begins, the frame is there first,
+// and has not gone on from its first instruction; when it ends, the frame goes first, and that of a
+// C method which called the loop is the innermost.
 #pragma once
 
 #include "chain.h"
@@ -59,7 +60,8 @@ struct ruby_environment {
 
 // rb_iseq_t
 #define RUBY_ISEQ_BODY 16
-// struct rb_iseq_constant_body: location
+// struct rb_iseq_constant_body: iseq_encoded, location
+#define RUBY_BODY_START 8
 #define RUBY_BODY_LOCATION 64
 
 struct ruby_location {
@@ -257,8 +259,18 @@ __noinline u64 ruby_function(u32 scratch, u64 iseq, u64 environment, u64 ts, u32
 	return define_function(chain, key, ts, pid);
 }
 
-// Adds the next frame of the chain. Returns whether to go on.
-__noinline u32 ruby_collect(u32 scratch, u64 ts, u32 pid)
+// Whether the frame stands at its first instruction.
+static __always_inline bool ruby_begins(const struct ruby_frame *frame)
+{
+	u64 body, start;
+
+	return !bpf_probe_read_user(&body, sizeof(body), (void *)(frame->iseq + RUBY_ISEQ_BODY)) &&
+	       !bpf_probe_read_user(&start, sizeof(start), (void *)(body + RUBY_BODY_START)) &&
+	       frame->pc == start;
+}
+
+// Adds the next frame of the chain, the innermost if it is the `first`. Returns whether to go on.
+__noinline u32 ruby_collect(u32 scratch, u64 ts, u32 pid, u32 first)
 {
 	struct chain *chain = chain_of(scratch);
 	struct ruby_frame frame;
@@ -269,8 +281,13 @@ __noinline u32 ruby_collect(u32 scratch, u64 ts, u32 pid)
 	    bpf_probe_read_user(&flags, sizeof(flags), (void *)frame.environment))
 		return 0;
 	chain->frame += sizeof(frame);
-	if (flags & RUBY_FRAME_C || !frame.iseq)
+	if (flags & RUBY_FRAME_C || !frame.iseq) {
+		if (first)
+			chain->moment = CHAIN_ENDS;
 		return 1;
+	}
+	if (first && flags & RUBY_FRAME_FINISH && ruby_begins(&frame))
+		chain->moment = CHAIN_BEGINS;
 	chain_add(chain, ruby_function(scratch, frame.iseq, frame.environment, ts, pid));
 	if (flags & RUBY_FRAME_FINISH)
 		chain_add(chain, LOOP_MARK);
@@ -311,7 +328,7 @@ __noinline u32 ruby_begin(u32 scratch, u64 library_at, u64 offset, u64 ts, u32 p
 	chain->frame = context.frame;
 	chain->outer = context.stack + context.stack_words * 8;
 	for (u32 i = 0; i < CHAIN_WORDS; i++) {
-		if (!ruby_collect(scratch, ts, pid))
+		if (!ruby_collect(scratch, ts, pid, i == 0))
 			break;
 	}
 	chain->words[chain->count & (CHAIN_WORDS - 1)] = 0;

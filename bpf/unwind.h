@@ -43,6 +43,8 @@ struct process_code {
 #define INTERPRETER_RUBY 3
 // PHP: at `start` lies the address of the innermost frame.
 #define INTERPRETER_PHP 4
+// Perl: at `start` lies the pthread key of the threads' interpreters.
+#define INTERPRETER_PERL 5
 
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);

@@ -10,6 +10,7 @@
 
 #include "calls.h"
 #include "machine.h"
+#include "perl.h"
 #include "php.h"
 #include "proof.h"
 #include "python.h"
@@ -111,7 +112,8 @@ __noinline u32 add_frame(struct cursor *at, u32 scratch, u32 i, u64 sp)
 			return 0;
 		}
 		// Instead of the interpreter's loop come the functions that it runs.
-		if (at->chain && !at->exact && chain_leave(scratch, below, at->sp, at->loop)) {
+		if (at->chain && !at->exact &&
+		    chain_leave(scratch, below, at->sp, at->loop, i == 1)) {
 			frame = chain_next(scratch);
 			if (frame) {
 				walk->frames[i - 1] = frame;
@@ -203,6 +205,9 @@ static __always_inline void begin_functions(struct cursor *at, struct code_range
 		break;
 	case INTERPRETER_PHP:
 		at->chain = php_begin(scratch, start, ts, pid);
+		break;
+	case INTERPRETER_PERL:
+		at->chain = perl_begin(scratch, start, ts, pid);
 		break;
 	default:
 		at->machine = interpreter->file_offset;

@@ -11,7 +11,7 @@ use std::collections::HashMap;
 use hangdog_symbols::memory::Memory;
 
 use crate::function::{Function, NUMBERED, number_of};
-use crate::{php, python, ruby};
+use crate::{perl, php, python, ruby};
 
 /// The mark of a call of a loop that is known by its code; others are addresses on the stack.
 pub(crate) const LOOP_MARK: u64 = 1;
@@ -23,12 +23,18 @@ pub(crate) const MOST_FRAMES: usize = 256;
 pub(crate) const NAME_BYTES: usize = 128;
 pub(crate) const FILE_BYTES: usize = 256;
 
+/// `bpf/chain.h` says where these are from.
+const PTHREAD_FIRST_VALUES: u64 = 784;
+const PTHREAD_VALUES: u64 = 1296;
+const VALUES_OF_BLOCK: u64 = 32;
+
 /// The interpreter of a process, and where its state lies.
 #[derive(Clone, Copy)]
 pub(crate) enum Runtime {
     Python(python::frames::Runtime),
     Ruby(ruby::Runtime),
     Php(php::Runtime),
+    Perl(perl::Runtime),
 }
 
 /// Numbers of the functions of a process, by the addresses of what describes them; 0 for one that the
@@ -80,6 +86,17 @@ impl<F: FnMut(Function) -> u32> Collected<'_, F> {
         self.words.push(LOOP_MARK);
     }
 
+    /// How many words there are.
+    pub(crate) fn count(&self) -> usize {
+        self.words.len()
+    }
+
+    /// One more call of the loop begins with the word at `at`; the call that it was in so far goes on
+    /// there.
+    pub(crate) fn begin_call_at(&mut self, at: usize) {
+        self.words.insert(at.min(self.words.len()), LOOP_MARK);
+    }
+
     /// The chain; empty if there are no functions.
     pub(crate) fn words(self) -> Vec<u64> {
         match self.words[..] {
@@ -87,6 +104,18 @@ impl<F: FnMut(Function) -> u32> Collected<'_, F> {
             _ => self.words,
         }
     }
+}
+
+/// What a thread has of its own by a pthread key; none for nothing.
+pub(crate) fn thread_value(memory: &impl Memory, thread_pointer: u64, key: u32) -> Option<u64> {
+    let key = u64::from(key);
+    let block = match key / VALUES_OF_BLOCK {
+        0 => thread_pointer.wrapping_add(PTHREAD_FIRST_VALUES),
+        block => memory.word(thread_pointer.wrapping_add(PTHREAD_VALUES + 8 * block))?,
+    };
+    // A value lies behind the number of its key's use.
+    let value = memory.word(block.wrapping_add(16 * (key % VALUES_OF_BLOCK) + 8))?;
+    (value != 0).then_some(value)
 }
 
 /// The chain of a thread. `define` is told of each function that has no number yet and gives it one.
@@ -104,6 +133,7 @@ pub(crate) fn read(
         }
         Runtime::Ruby(runtime) => ruby::read(memory, runtime, thread_pointer, numbers, define),
         Runtime::Php(runtime) => php::read(memory, runtime, numbers, define),
+        Runtime::Perl(runtime) => perl::read(memory, runtime, thread_pointer, numbers, define),
     }
 }
 

@@ -1,5 +1,5 @@
 //! Functions that an interpreter or a virtual machine runs, in the place of its own ones in stacks:
-//! Python's, Ruby's, PHP's, Java's and JavaScript's.
+//! Python's, Ruby's, PHP's, Perl's, Java's and JavaScript's.
 //!
 //! In a stack as the kernel side sends it, such a function is a word that is no address. A function of
 //! an interpreted language is a number, which the kernel side tells once, by a definition of its own
@@ -9,7 +9,7 @@
 
 use std::ops::Range;
 
-use crate::{php, python, ruby};
+use crate::{perl, php, python, ruby};
 
 /// What begins the words that stand for functions with a number: no address does.
 pub(crate) const NUMBERED: u64 = 1 << 62;
@@ -53,6 +53,7 @@ impl Function {
 const PYTHON: u32 = 8;
 const RUBY: u32 = 10;
 const PHP: u32 = 11;
+const PERL: u32 = 12;
 /// Bytes of it.
 const SIZE: usize = 560;
 const NAME: Range<usize> = 40..168;
@@ -97,6 +98,7 @@ pub(crate) fn parse(kind: u32, bytes: &[u8]) -> Option<Function> {
         PYTHON => python::told(&told),
         RUBY => ruby::told(&told),
         PHP => php::told(&told),
+        PERL => perl::told(&told),
         _ => return None,
     })
 }
@@ -150,6 +152,7 @@ mod tests {
         bytes[28..32].copy_from_slice(&[0; 4]);
         assert_eq!(parse(RUBY, &bytes), function("Shop#f.g"));
         assert_eq!(parse(PHP, &bytes), function("Shop->f.g"));
+        assert_eq!(parse(PERL, &bytes), function("Shop::f.g"));
         assert_eq!(parse(RUBY, &bytes[..SIZE - 1]), None);
         assert_eq!(parse(1, &bytes), None);
     }

@@ -33,6 +33,7 @@ mod marks;
 mod owner;
 mod pace;
 mod perf;
+mod perl;
 mod php;
 mod polled;
 mod population;

@@ -24,6 +24,7 @@ use crate::event::{Event, FlagUse, Happening};
 use crate::flag::{Flag, MOST_FLAGS, Watch};
 use crate::marks::{Finder, Found, Ticks};
 use crate::perf::{MAPPINGS, MappingEvents, sampling_clock};
+use crate::perl;
 use crate::php;
 use crate::population::Population;
 use crate::python;
@@ -917,6 +918,7 @@ impl Stacks for StackNumbers<'_> {
                     library: base.wrapping_add(script.state),
                     context: script.detail,
                 }),
+                Language::Perl => Runtime::Perl(perl::Runtime(base.wrapping_add(script.state))),
                 Language::Php => Runtime::Php(php::Runtime(base.wrapping_add(script.state))),
             },
             _ => return None,

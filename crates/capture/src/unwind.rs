@@ -57,6 +57,7 @@ const HOTSPOT: u64 = 1;
 const V8: u64 = 2;
 const RUBY: u64 = 3;
 const PHP: u64 = 4;
+const PERL: u64 = 5;
 /// What a hung program of an interpreter was doing can only be read at the start of a recording, by way of its
 /// interpreter's file: on a busy machine that takes a second.
 const INTERPRETER_PATIENCE: u32 = 4;
@@ -164,6 +165,7 @@ impl Unwinder {
                 let kind = match script.language {
                     Language::Ruby => RUBY,
                     Language::Php => PHP,
+                    Language::Perl => PERL,
                 };
                 (base.wrapping_add(script.state), script.detail, kind)
             }

@@ -59,7 +59,7 @@ pub fn nearest<'f>(frames: impl Iterator<Item = &'f ResolvedFrame<'f>>) -> Optio
         .position(|origin| origin.as_ref() == Some(best))
 }
 
-/// Python, Ruby, PHP, Java and JavaScript.
+/// Python, Ruby, PHP, Perl, Java and JavaScript.
 fn of_script(function: &str, source: &str) -> Origin {
     match function {
         // Modules within the interpreter, most of all those that import others.
@@ -276,7 +276,10 @@ fn outermost(path: &str) -> Option<&str> {
 
 /// Whether a source lies where a language or its package manager keeps what programs use.
 fn is_of_library(source: &str) -> bool {
-    const FOLDERS: [&str; 14] = [
+    const FOLDERS: [&str; 17] = [
+        "/share/perl",
+        "/perl5/",
+        "/perl/5.",
         "/share/php/",
         "/vendor/",
         "/lib/python3",

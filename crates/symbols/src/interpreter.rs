@@ -1,5 +1,5 @@
 //! Whether an ELF file is an interpreter whose functions can be told: a Python, and of which version,
-//! Java's virtual machine, V8, or one of Ruby or PHP.
+//! Java's virtual machine, V8, or one of Ruby, PHP or Perl.
 //!
 //! Every CPython that can load extension modules exports its state, `_PyRuntime`, and since 3.11
 //! also its version, `Py_Version`: the file's name does not matter. HotSpot exports the variables with
@@ -32,13 +32,13 @@ const LEAST_STATE: u64 = 4096;
 pub enum Interpreter {
     /// A Python; `bpf/python.h` knows how it keeps its frames.
     Known(Known),
-    /// A Python, Ruby or PHP that keeps its frames in another way.
+    /// A Python, Ruby, PHP or Perl that keeps its frames in another way.
     Unknown,
     /// Java's virtual machine.
     Java(Variables),
     /// V8, which runs JavaScript.
     V8(v8::Layout),
-    /// An interpreter of Ruby or PHP.
+    /// An interpreter of Ruby, PHP or Perl.
     Script(Script),
 }
 

@@ -1,4 +1,4 @@
-//! Whether an ELF file is an interpreter of Ruby or PHP, and where its state and its loop lie.
+//! Whether an ELF file is an interpreter of Ruby, PHP or Perl, and where its state and its loop lie.
 //!
 //! The state is exported, and so is the function that is the loop or calls it. What a compiler split off
 //! as seldom run is found by the jumps that lead into the middle of it.
@@ -19,6 +19,8 @@ pub enum Language {
     Ruby,
     /// PHP 8.2 without threads (`bpf/php.h`).
     Php,
+    /// Perl 5.36 with threads (`bpf/perl.h`).
+    Perl,
 }
 
 /// An interpreter of a version that is known.
@@ -28,7 +30,7 @@ pub struct Script {
     pub language: Language,
     /// How far its state lies from where offset 0 of the file would be mapped with the code; wraps
     /// around. Of Ruby: the library's number among those with memory for each thread; of PHP: the
-    /// pointer to the innermost frame.
+    /// pointer to the innermost frame; of Perl: the pthread key of the threads' interpreters.
     pub state: u64,
     /// Of Ruby: how far in this memory what the thread runs lies.
     pub detail: u64,
@@ -54,6 +56,8 @@ const PHP_API: &[u8] = b"\0API20220829,NTS\0";
 /// `current_execute_data` is.
 const PHP_GLOBALS: u64 = 1800;
 const PHP_CURRENT_FRAME: u64 = 488;
+/// The size of `struct interpreter` that `bpf/perl.h` knows.
+const PERL_INTERPRETER: u16 = 3768;
 /// So much of what a file has to read only is looked through, bytes.
 const LARGEST_TEXTS: u64 = 64 << 20;
 
@@ -83,7 +87,8 @@ pub(crate) fn find(file: &File) -> Option<Found> {
     };
     let context = symbol("ruby_current_ec");
     let globals = symbol("executor_globals").filter(|_| symbol("execute_ex").is_some());
-    if context.is_none() && globals.is_none() {
+    let key = symbol("PL_thr_key");
+    if context.is_none() && globals.is_none() && key.is_none() {
         return None;
     }
     let image = Image {
@@ -94,7 +99,8 @@ pub(crate) fn find(file: &File) -> Option<Found> {
     };
     let ruby = context.and_then(|context| image.ruby(&context, &symbol));
     let php = || globals.and_then(|globals| image.php(&globals, &symbol));
-    let (script, loops) = ruby.or_else(php).unzip();
+    let perl = || key.and_then(|key| image.perl(&key, &symbol));
+    let (script, loops) = ruby.or_else(php).or_else(perl).unzip();
     Some(Found {
         script,
         loops: loops.unwrap_or_default(),
@@ -150,6 +156,29 @@ impl<'data, R: ReadRef<'data>> Image<'_, 'data, R> {
             detail: 0,
         };
         Some((script, loops.into_iter().flatten().collect()))
+    }
+
+    /// Perl keeps what a thread runs in the thread's own storage.
+    fn perl<'e>(
+        &self,
+        key: &ElfSymbol64<'data, 'e, Endianness, R>,
+        symbol: &impl Fn(&str) -> Option<ElfSymbol64<'data, 'e, Endianness, R>>,
+    ) -> Option<(Script, Vec<(u64, u64)>)> {
+        let is = |name: &str, value: &[u8]| {
+            let there =
+                symbol(name).and_then(|symbol| self.bytes(symbol.address(), value.len() as u64));
+            there == Some(value)
+        };
+        if !is("PL_version", &[36]) || !is("PL_interp_size", &PERL_INTERPRETER.to_le_bytes()) {
+            return None;
+        }
+        let run = self.function(symbol("Perl_runops_standard")?.address())?;
+        let script = Script {
+            language: Language::Perl,
+            state: key.address().wrapping_sub(self.shift),
+            detail: 0,
+        };
+        Some((script, vec![run]))
     }
 
     /// Whether a text is among what the file has to read only.
@@ -325,5 +354,25 @@ mod tests {
             assert_eq!((other.script, other.loops), (None, Vec::new()));
         }
         assert_eq!(of("none.so", "char executor_globals[1800];"), None);
+    }
+
+    /// Of a Perl 5.36 the loop is found, and where its state lies; another is known to be one.
+    #[test]
+    fn a_perl_is_found() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let perl = |version: u8, size: u16| {
+            format!(
+                "const char PL_version = {version}; const short PL_interp_size = {size};
+                int PL_thr_key; int Perl_runops_standard(void) {{ return PL_thr_key; }}"
+            )
+        };
+        let of = |name: &str, source: &str| of_file(&library(dir.path(), name, source));
+        let found = of("perl.so", &perl(36, 3768)).expect("a Perl");
+        let language = found.script.map(|script| script.language);
+        assert_eq!((language, found.loops.len()), (Some(Language::Perl), 1));
+        for (name, version, size) in [("later.so", 38, 3768), ("other.so", 36, 3760)] {
+            let other = of(name, &perl(version, size)).expect("a Perl");
+            assert_eq!((other.script, other.loops), (None, Vec::new()));
+        }
     }
 }

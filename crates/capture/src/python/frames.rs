@@ -5,7 +5,7 @@
 //! then its stack shows the interpreter's own functions.
 
 use super::text;
-use crate::chain::{FILE_BYTES, MOST, NAME_BYTES, Numbers};
+use crate::chain::{FILE_BYTES, MOST, NAME_BYTES, Numbers, thread_value};
 use crate::function::{Function, NUMBERED};
 use crate::session::skeleton::types::python_layout;
 use hangdog_symbols::memory::Memory;
@@ -25,9 +25,6 @@ const CODE_OWN: u32 = 0x0200_0000;
 const TEXT_LENGTH: u64 = 16;
 const COMPACT: u32 = 1 << 5;
 const ASCII: u32 = 1 << 6;
-const PTHREAD_FIRST_VALUES: u64 = 784;
-const PTHREAD_VALUES: u64 = 1296;
-const VALUES_OF_BLOCK: u64 = 32;
 
 /// For each call of the interpreter's loop, the innermost first: its mark on the C stack, and behind
 /// it the words that stand for its functions. `define` is told of each function that has no number
@@ -103,17 +100,11 @@ pub(crate) fn read(
 /// The interpreter's state of a thread.
 fn thread_state(memory: &impl Memory, runtime: Runtime, thread_pointer: u64) -> Option<u64> {
     let key = memory.word(runtime.state.wrapping_add(runtime.layout.key.into()))?;
-    let (is_set, key) = (key as u32, key >> 32);
+    let (is_set, key) = (key as u32, (key >> 32) as u32);
     if is_set == 0 {
         return None;
     }
-    let block = match key / VALUES_OF_BLOCK {
-        0 => thread_pointer.wrapping_add(PTHREAD_FIRST_VALUES),
-        block => memory.word(thread_pointer.wrapping_add(PTHREAD_VALUES + 8 * block))?,
-    };
-    // A value lies behind the number of its key's use.
-    let state = memory.word(block.wrapping_add(16 * (key % VALUES_OF_BLOCK) + 8))?;
-    (state != 0).then_some(state)
+    thread_value(memory, thread_pointer, key)
 }
 
 /// The function of a code object; none inside if the interpreter made it up for itself.

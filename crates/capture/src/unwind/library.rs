@@ -469,7 +469,7 @@ fn memory(rows: u32) -> u64 {
 /// Extension modules have a Python's name in their directory only.
 fn names_interpreter(path: &str) -> bool {
     let name = path.rsplit('/').next().unwrap_or(path);
-    const STARTS: [&str; 7] = [
+    const STARTS: [&str; 9] = [
         "python",
         "libpython",
         "libjvm.so",
@@ -477,6 +477,8 @@ fn names_interpreter(path: &str) -> bool {
         "libruby",
         "php",
         "libphp",
+        "perl",
+        "libperl",
     ];
     STARTS.iter().any(|start| name.starts_with(start)) || name == "node"
 }
@@ -550,6 +552,7 @@ mod tests {
             "/usr/bin/node",
             "/usr/lib/x86_64-linux-gnu/libruby-3.1.so.3.1.2",
             "/usr/sbin/php-fpm8.2",
+            "/usr/bin/perl",
         ] {
             assert!(names_interpreter(path), "{path}");
         }
