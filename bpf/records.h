@@ -78,6 +78,9 @@ enum definition_kind {
 	DEFINITION_STACK_PROOF = 7, // a copy too; only in a test
 	DEFINITION_PYTHON = 8,
 	DEFINITION_SOCKET = 9,
+	DEFINITION_RUBY = 10,
+	DEFINITION_PHP = 11,
+	DEFINITION_PERL = 12,
 };
 
 // How a walk ended.
@@ -183,20 +186,29 @@ struct stack_copy {
 #define PYTHON_TEXT_COMPACT (1 << 5)
 #define PYTHON_TEXT_ASCII (1 << 6)
 
-// A Python function, sent once; `code` is what stands for it in a stack (bpf/python.h). Of its
-// texts the last bytes, as many as fit; lengths are of the whole, in characters.
-struct python_definition {
+// Of a function that belongs to a class or an object itself (Ruby's `Shop.open`, PHP's
+// `Shop::open`) and not to the objects of a class (`Shop#sell`, `Shop->sell`).
+#define SCOPE_IS_OBJECT 1
+
+// A function of an interpreted language, sent once; `kind` tells the language, `code` is what
+// stands for it in a stack (bpf/chain.h). `scope` is the class or package that it is in. Of its
+// texts the last bytes, as many as fit. Lengths are in bytes; Python's name and file are told by
+// the length of the whole, in characters, and by a state.
+struct function_definition {
 	u64 ts;
 	u32 kind;
 	u32 code;
 	u32 pid;
 	u32 line;
 	u32 name_length;
-	u32 name_state;
+	u32 name_state; // of other languages SCOPE_IS_OBJECT or 0
 	u32 file_length;
 	u32 file_state;
 	u8 name[128];
 	u8 file[256];
+	u32 scope_length;
+	u32 padding;
+	u8 scope[128];
 };
 
 #define SOCKET_ADDRESS 108

@@ -38,6 +38,13 @@ struct process_code {
 #define INTERPRETER_HOTSPOT 1
 // V8: `start` is how far into a function's object the place lies that it shares with others.
 #define INTERPRETER_V8 2
+// Ruby: at `start` lies its library's number among those with memory for each thread, and `end` is
+// how far in this memory what the thread runs lies.
+#define INTERPRETER_RUBY 3
+// PHP: at `start` lies the address of the innermost frame.
+#define INTERPRETER_PHP 4
+// Perl: at `start` lies the pthread key of the threads' interpreters.
+#define INTERPRETER_PERL 5
 
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
@@ -93,6 +100,8 @@ u32 last_epoch;
 #define RULE_SIGNAL 5
 #define RULE_END 6
 #define RULE_UNSUPPORTED 7
+// Added to RULE_SP and RULE_FP: the code is an interpreter's loop (chain.h).
+#define RULE_LOOP 8
 // Only here: the rows are not there.
 #define RULE_MISSING 15
 // Only here: code without unwind information, mostly of a just-in-time compiler. As RULE_FP:
@@ -197,7 +206,8 @@ struct cursor {
 	u32 cpu;
 	u32 exact; // ip is no return address: that very instruction was interrupted
 	u16 window;
-	u16 python;  // Python functions are among its callers
+	u16 chain;   // functions of a language are among its callers (chain.h)
+	u32 loop;    // the frame that was left was an interpreter's loop
 	u32 machine; // INTERPRETER_..., if there is one for machine.h; else 0
 	u64 machine_start;
 	u64 machine_end;
@@ -290,6 +300,17 @@ static __always_inline bool has_no_rules(const struct cursor *at)
 	return (rule & 15) == RULE_NONE || (rule & 15) == RULE_COMPILED;
 }
 
+static __always_inline bool is_loop(u32 rule)
+{
+	return (rule & 15) == (RULE_SP | RULE_LOOP) || (rule & 15) == (RULE_FP | RULE_LOOP);
+}
+
+// Whether the frame is an interpreter's loop.
+static __always_inline bool in_loop(const struct cursor *at)
+{
+	return is_loop(cached_rule(at, at->exact ? at->ip : at->ip - 1));
+}
+
 // Goes to the caller. Returns STACK_UNKNOWN if it did, else why not.
 __noinline u32 step(struct cursor *at)
 {
@@ -307,11 +328,14 @@ __noinline u32 step(struct cursor *at)
 	// It is the innermost frame's; whoever walks on for a missing rule needs it still.
 	if (rule != RULE_MISSING)
 		at->link = 0;
+	at->loop = is_loop(rule);
 	switch (rule & 15) {
 	case RULE_SP:
+	case RULE_SP | RULE_LOOP:
 		cfa = at->sp + cfa * 8;
 		break;
 	case RULE_FP:
+	case RULE_FP | RULE_LOOP:
 	case RULE_COMPILED:
 		// So the ABI marks the outermost frame.
 		if (!at->fp)

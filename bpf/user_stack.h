@@ -10,8 +10,11 @@
 
 #include "calls.h"
 #include "machine.h"
+#include "perl.h"
+#include "php.h"
 #include "proof.h"
 #include "python.h"
+#include "ruby.h"
 
 #ifdef HAS_UNWIND_RULES
 
@@ -89,12 +92,12 @@ __noinline u32 add_frame(struct cursor *at, u32 scratch, u32 i, u64 sp)
 {
 	struct stack_scratch *space = bpf_map_lookup_elem(&stack_scratch, &scratch);
 	struct stack_definition *walk;
-	u64 offset, frame = 0;
+	u64 offset, frame;
 
 	if (!space || !at || !i || i >= MAX_FRAMES)
 		return 0;
 	walk = &space->walk;
-	if (!at->python || !python_inside(scratch)) {
+	if (!at->chain || !chain_inside(scratch)) {
 		u64 below = at->sp, function = described_function(at);
 		u32 end = at->ranges ? step(at) : STACK_MISSING;
 
@@ -109,16 +112,23 @@ __noinline u32 add_frame(struct cursor *at, u32 scratch, u32 i, u64 sp)
 			return 0;
 		}
 		// Instead of the interpreter's loop come the functions that it runs.
-		if (at->python && !at->exact && python_leave(scratch, below, at->sp)) {
-			frame = python_next(scratch);
+		if (at->chain && !at->exact &&
+		    chain_leave(scratch, below, at->sp, at->loop, i == 1)) {
+			frame = chain_next(scratch);
 			if (frame) {
 				walk->frames[i - 1] = frame;
 				space->hash = mix(space->hash, frame);
 			}
+			// Ruby's loop consists of two functions.
+			if (at->loop && in_loop(at))
+				end = step(at);
+			if (end != STACK_UNKNOWN) {
+				walk->end = end;
+				return 0;
+			}
 		}
 	}
-	if (at->python)
-		frame = python_next(scratch);
+	frame = at->chain ? chain_next(scratch) : 0;
 	if (!frame)
 		frame = at->ip;
 	walk->frames[i] = frame;
@@ -180,6 +190,32 @@ __noinline u32 walk_user_stack(struct cursor *at, u64 ts, u64 place, u32 scratch
 	return id;
 }
 
+// Gets ready to tell the functions that the process's interpreter or virtual machine runs.
+static __always_inline void begin_functions(struct cursor *at, struct code_range *interpreter,
+					    u64 ts, u32 pid, enum scratch scratch)
+{
+	u64 start = interpreter->start, end = interpreter->end;
+
+	switch (interpreter->file_offset) {
+	case INTERPRETER_PYTHON:
+		at->chain = python_begin(scratch, start, end, ts, pid);
+		break;
+	case INTERPRETER_RUBY:
+		at->chain = ruby_begin(scratch, start, end, ts, pid);
+		break;
+	case INTERPRETER_PHP:
+		at->chain = php_begin(scratch, start, ts, pid);
+		break;
+	case INTERPRETER_PERL:
+		at->chain = perl_begin(scratch, start, ts, pid);
+		break;
+	default:
+		at->machine = interpreter->file_offset;
+		at->machine_start = start;
+		at->machine_end = end;
+	}
+}
+
 // The id of the user side of the current thread, which must have an mm; 0 for none.
 static __always_inline u32 user_stack_id(struct task_struct *task, struct pt_regs *regs, u64 ts,
 					 u32 cpu, enum scratch scratch)
@@ -217,26 +253,21 @@ static __always_inline u32 user_stack_id(struct task_struct *task, struct pt_reg
 				goto known;
 		}
 	}
-	// Different Python functions have the same return addresses: such a walk is not remembered.
-	// One that is remembered has no interpreter's loop among its callers, and no Python
-	// function then.
-	at.python = 0;
+	// Different functions of a language have the same return addresses: such a walk is not
+	// remembered. One that is remembered has no interpreter's loop among its callers, and no
+	// such function then.
+	at.chain = 0;
+	at.loop = 0;
 	at.machine = 0;
 	at.machine_start = 0;
 	at.machine_end = 0;
 	if (!prove && at.ranges & HAS_INTERPRETER) {
 		struct code_range *interpreter = interpreter_of(at.ranges);
 
-		if (interpreter && interpreter->file_offset != INTERPRETER_PYTHON) {
-			at.machine = interpreter->file_offset;
-			at.machine_start = interpreter->start;
-			at.machine_end = interpreter->end;
-		} else if (interpreter) {
-			at.python = python_begin(scratch, interpreter->start, interpreter->end, ts,
-						 pid);
-		}
+		if (interpreter)
+			begin_functions(&at, interpreter, ts, pid, scratch);
 	}
-	id = walk_user_stack(&at, ts, at.python ? 0 : place, scratch);
+	id = walk_user_stack(&at, ts, at.chain ? 0 : place, scratch);
 known:
 	if (prove && id) {
 		u32 key = scratch;

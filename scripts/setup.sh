@@ -42,6 +42,9 @@ need zlib1g-dev library zlib
 if [[ ${1-} == test ]]; then
     need chromium has chromium
     need openjdk-17-jdk-headless has javac
+    need perl has perl
+    need php-cli has php
+    need ruby has ruby
 fi
 if [[ ${1-} == bench ]]; then
     need bonnie++ has bonnie++

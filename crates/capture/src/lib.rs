@@ -16,6 +16,7 @@
 
 mod bounded;
 mod call_log;
+mod chain;
 pub mod clock;
 mod code;
 mod command;
@@ -32,6 +33,8 @@ mod marks;
 mod owner;
 mod pace;
 mod perf;
+mod perl;
+mod php;
 mod polled;
 mod population;
 mod privileges;
@@ -40,6 +43,7 @@ mod python;
 pub mod record;
 mod records;
 mod ring;
+mod ruby;
 mod running;
 mod save;
 mod session;

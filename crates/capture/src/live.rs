@@ -30,7 +30,7 @@ use crate::world::{Pending, World};
 
 /// How long a moment lasts in its trace: diagnosis weighs time, of which a moment has none.
 const NOMINAL: Duration = Duration::from_secs(1);
-/// So long it is waited for what tells Python's functions, and so long stacks of others than the
+/// So long it is waited for what tells interpreters' functions, and so long stacks of others than the
 /// process that is asked about are walked.
 const PATIENCE: Duration = Duration::from_millis(300);
 
@@ -70,7 +70,7 @@ pub fn look(options: &Options, process: &str, output: &Path) -> Result<()> {
         &mut pending.events,
         &mut pending.definitions,
     );
-    session.read_python_of_running(&mut pending.definitions, &stacks);
+    session.read_functions_of_running(&mut pending.definitions, &stacks);
     let mut world = World::new(start, &population);
     let threads = Threads::new(&world.tables.lifecycle);
     let found = threads.find(&format!("{process}/"));

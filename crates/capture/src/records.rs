@@ -5,8 +5,7 @@
 
 use hangdog_trace::words::StackEnd;
 
-use crate::function::Function;
-use crate::python;
+use crate::function::{self, Function};
 use crate::sockets::Description;
 use crate::waiting::Open;
 
@@ -122,8 +121,8 @@ pub(crate) struct StackCopy {
     /// Where that address is returned to while its rule cannot say so; 0 for none.
     pub link: u64,
     pub bytes: Vec<u8>,
-    /// Python functions to be put in, as [`python::chain`] has them.
-    pub python: Vec<u64>,
+    /// Functions to be put in, as [`chain::read`](crate::chain::read) has them.
+    pub chain: Vec<u64>,
 }
 
 /// Executable memory of a process, as the kernel tells it.
@@ -162,7 +161,6 @@ const EXEC: u32 = 3;
 const RENAME: u32 = 4;
 const EXIT: u32 = 5;
 const STACK_COPY: u32 = 6;
-const PYTHON: u32 = 8;
 const SOCKET: u32 = 9;
 #[cfg(test)]
 const STACK_PROOF: u32 = 7;
@@ -204,7 +202,7 @@ impl Definition {
                 exact: u64_at(40)? != 0,
                 link: u64_at(48)?,
                 bytes: bytes.get(COPY_HEADER..COPY_HEADER + length)?.to_vec(),
-                python: Vec::new(),
+                chain: Vec::new(),
             })
         };
         let what = if kind == STACK {
@@ -216,11 +214,11 @@ impl Definition {
             }
         } else if kind == STACK_COPY {
             What::StackCopy(copy()?)
-        } else if kind == PYTHON {
+        } else if let Some(function) = function::parse(kind, bytes) {
             What::Function {
                 number: u32_at(12)?,
                 pid: u32_at(16)?,
-                function: python::parse(bytes)?,
+                function,
             }
         } else if kind == SOCKET {
             What::Socket(Description::parse(bytes)?)

@@ -17,21 +17,27 @@ use libbpf_rs::{Iter, Link, MapCore, OpenObject, ProgramMut, RingBuffer, RingBuf
 
 use crate::bounded::BoundedHooks;
 use crate::call_log::{Bits, CallsOf};
+use crate::chain::{Numbers, Runtime};
 use crate::counters::{self, Counters, KINDS};
 use crate::error::{Error, Result};
 use crate::event::{Event, FlagUse, Happening};
 use crate::flag::{Flag, MOST_FLAGS, Watch};
 use crate::marks::{Finder, Found, Ticks};
 use crate::perf::{MAPPINGS, MappingEvents, sampling_clock};
+use crate::perl;
+use crate::php;
 use crate::population::Population;
-use crate::python::chain::{Numbers, Runtime};
+use crate::python;
 use crate::records::{CpuState, Definition, What};
 use crate::ring::{Block, Rings};
+use crate::ruby;
 use crate::system::monotonic_ns;
 use crate::unwind::{Arrays, Unwinder};
 use crate::waiting::{
-    Found as Waiting, Running, Stacks, parse_descriptors, read_python_of_running,
+    Found as Waiting, Running, Stacks, parse_descriptors, read_functions_of_running,
 };
+use hangdog_symbols::interpreter::Interpreter;
+use hangdog_symbols::script::Language;
 
 /// What libbpf-cargo generates from `bpf/`.
 #[allow(
@@ -547,18 +553,18 @@ impl Session {
     }
 
     /// The threads that were found, as events. What these refer to comes with the next definitions. Who
-    /// is alive must have been adopted: until then it is not known where Python keeps its frames.
+    /// is alive must have been adopted: until then it is not known where interpreters keep their frames.
     pub(crate) fn take_in(&mut self, mut found: Waiting) -> Vec<Event> {
         if self.stacks {
-            found.read_python(StackNumbers::of(self));
+            found.read_functions(StackNumbers::of(self));
         }
         self.define(found.definitions);
         found.events
     }
 
-    /// Reads the Python functions of running threads, for the last copies of their stacks among the
+    /// Reads the functions of running threads, for the last copies of their stacks among the
     /// `definitions` (`waiting.rs`).
-    pub(crate) fn read_python_of_running(
+    pub(crate) fn read_functions_of_running(
         &mut self,
         definitions: &mut Vec<Definition>,
         running_by_stack: &HashMap<u32, Running>,
@@ -573,7 +579,12 @@ impl Session {
             {
                 let numbers = numbers.entry(running.pid).or_default();
                 let copy = (ts, copy);
-                functions.extend(read_python_of_running(&mut stacks, running, copy, numbers));
+                functions.extend(read_functions_of_running(
+                    &mut stacks,
+                    running,
+                    copy,
+                    numbers,
+                ));
             }
         }
         definitions.append(&mut functions);
@@ -897,11 +908,25 @@ impl Stacks for StackNumbers<'_> {
         self.last_function.fetch_add(1, Ordering::Relaxed) + 1
     }
 
-    fn python(&self, pid: u32) -> Option<Runtime> {
-        let (state, version) = self.unwinder?.python(pid)?;
-        let at = usize::try_from(version.checked_sub(PYTHON_OLDEST)?).ok()?;
-        let layout = *self.layouts.get(at)?;
-        Some(Runtime { state, layout })
+    fn interpreter(&self, pid: u32) -> Option<Runtime> {
+        Some(match self.unwinder?.interpreter(pid)? {
+            (Interpreter::Known(known), base) => {
+                let at = known.version.checked_sub(PYTHON_OLDEST)?;
+                Runtime::Python(python::frames::Runtime {
+                    state: base.wrapping_add(known.state),
+                    layout: *self.layouts.get(usize::try_from(at).ok()?)?,
+                })
+            }
+            (Interpreter::Script(script), base) => match script.language {
+                Language::Ruby => Runtime::Ruby(ruby::Runtime {
+                    library: base.wrapping_add(script.state),
+                    context: script.detail,
+                }),
+                Language::Perl => Runtime::Perl(perl::Runtime(base.wrapping_add(script.state))),
+                Language::Php => Runtime::Php(php::Runtime(base.wrapping_add(script.state))),
+            },
+            _ => return None,
+        })
     }
 }
 

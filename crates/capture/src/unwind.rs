@@ -25,15 +25,16 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 use hangdog_symbols::interpreter::Interpreter;
+use hangdog_symbols::script::Language;
 use hangdog_symbols::time_left;
 use hangdog_trace::meta::Unwinding;
 use hangdog_trace::words::StackEnd;
 use hangdog_unwind::{End, Registers, Rule};
 
+use crate::chain::Weaver;
 use crate::error::Result;
 use crate::machine::{Frames, Machines};
 use crate::population::Population;
-use crate::python::chain::Weaver;
 use crate::records::{Definition, StackCopy, What};
 use arrays::{CodeRange, ProcessCode, Shared};
 use layout::{Layouts, Range};
@@ -54,7 +55,10 @@ const MOST_FRAMES: usize = 127;
 const PYTHON: u64 = 0;
 const HOTSPOT: u64 = 1;
 const V8: u64 = 2;
-/// What a hung Python program was doing can only be read at the start of a recording, by way of its
+const RUBY: u64 = 3;
+const PHP: u64 = 4;
+const PERL: u64 = 5;
+/// What a hung program of an interpreter was doing can only be read at the start of a recording, by way of its
 /// interpreter's file: on a busy machine that takes a second.
 const INTERPRETER_PATIENCE: u32 = 4;
 
@@ -115,7 +119,7 @@ impl Unwinder {
     }
 
     /// Takes over who is alive at the start, and waits for their tables as long as `patience`, for
-    /// Pythons [`INTERPRETER_PATIENCE`] times as long.
+    /// interpreters [`INTERPRETER_PATIENCE`] times as long.
     pub(crate) fn adopt(&mut self, population: &Population, patience: Duration) {
         let mut threads: HashMap<u32, usize> = HashMap::new();
         for member in population.threads.values() {
@@ -145,24 +149,25 @@ impl Unwinder {
         }
     }
 
-    /// Where the interpreter's state of a process lies, and its minor version, if it is a Python
-    /// whose frames can be read.
-    pub(crate) fn python(&self, pid: u32) -> Option<(u64, u64)> {
+    /// The interpreter of a process, and where offset 0 of its file would be mapped with the code.
+    pub(crate) fn interpreter(&self, pid: u32) -> Option<(Interpreter, u64)> {
         let known = |code| self.library.interpreter(code);
-        match self.layouts.interpreter(pid, known)? {
-            (Interpreter::Known(known), base) => {
-                Some((base.wrapping_add(known.state), known.version))
-            }
-            _ => None,
-        }
+        self.layouts.interpreter(pid, known)
     }
 
     /// What the kernel side is told of a process's interpreter.
-    fn interpreter(&mut self, pid: u32) -> Option<CodeRange> {
-        let known = |code| self.library.interpreter(code);
-        let (start, end, kind) = match self.layouts.interpreter(pid, known)? {
+    fn told_interpreter(&mut self, pid: u32) -> Option<CodeRange> {
+        let (start, end, kind) = match self.interpreter(pid)? {
             (Interpreter::Known(known), base) => {
                 (base.wrapping_add(known.state), known.version, PYTHON)
+            }
+            (Interpreter::Script(script), base) => {
+                let kind = match script.language {
+                    Language::Ruby => RUBY,
+                    Language::Php => PHP,
+                    Language::Perl => PERL,
+                };
+                (base.wrapping_add(script.state), script.detail, kind)
             }
             (Interpreter::Unknown, _) => return None,
             (machine, base) => {
@@ -307,7 +312,7 @@ impl Unwinder {
             let Some(before) = self.layouts.epoch(pid) else {
                 continue;
             };
-            let interpreter = self.interpreter(pid);
+            let interpreter = self.told_interpreter(pid);
             let library = &self.library;
             let rows = |code| library.rows_word(code);
             let Some(block) = self.layouts.write(pid, rows, interpreter) else {
@@ -418,7 +423,7 @@ impl Unwinder {
         };
         let most = MOST_FRAMES - frames.len();
         let mut at = frames.len();
-        let mut weaver = Weaver::new(&copy.python);
+        let mut weaver = Weaver::new(&copy.chain);
         let machine = self.machines.frames(copy.pid);
         let has_rules = |address: u64| {
             let found = layout::find(&waiting.code, address.wrapping_sub(1));
@@ -427,9 +432,8 @@ impl Unwinder {
                     && !matches!(self.library.rule(code, offset), Rules::Rule(Rule::NONE))
             })
         };
-        let mut left = |from, to, frames: &mut Vec<u64>| {
-            let functions = weaver.leave(from, to);
-            if !functions.is_empty() {
+        let mut left = |from, to, rule: Rule, frames: &mut Vec<u64>| {
+            if let Some(functions) = weaver.leave(from, to, rule.is_loop()) {
                 frames.pop();
                 frames.extend_from_slice(functions);
             } else if let Some(machine) = machine
@@ -448,8 +452,10 @@ impl Unwinder {
             &mut left,
         );
         // Unless a function has taken its place.
-        if frames[at] == registers.ip {
-            frames[at] = ip;
+        if let Some(first) = frames.get_mut(at)
+            && *first == registers.ip
+        {
+            *first = ip;
         }
         if end == End::Unsupported && frames.len() == at + 1 && copy.exact && copy.link != 0 {
             at += 1;

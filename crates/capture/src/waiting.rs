@@ -7,8 +7,8 @@
 //! was copied leads nowhere, and the stack ends early.
 //!
 //! The pass comes first of all, since a thread that goes on is seen no more. Where an interpreter keeps
-//! its frames is known only once its file was read: Python's functions are read then, of the threads
-//! that still stand where they were.
+//! its frames is known only once its file was read: the functions that it runs are read then, of the
+//! threads that still stand where they were.
 
 use std::collections::HashMap;
 use std::fs;
@@ -18,10 +18,10 @@ use hangdog_trace::ids::NO_CPU;
 use hangdog_trace::object::{Object, ObjectKind};
 use hangdog_trace::words::{Left, StackEnd};
 
+use crate::chain::{self, Numbers, Runtime};
 use crate::event::{Event, Happening, Switch};
 use crate::polled::{Opened, polled, polls};
 use crate::procfs;
-use crate::python::chain::{self, Numbers, Runtime};
 use crate::records::{Definition, StackCopy, What};
 use crate::sockets::{self, Description};
 use crate::sysv;
@@ -185,10 +185,10 @@ struct Copied {
 pub(crate) trait Stacks {
     /// A number that no other stack has.
     fn next_stack(&mut self) -> u32;
-    /// A number that no other Python function has.
+    /// A number that no other function has.
     fn next_function(&mut self) -> u32;
-    /// The Python interpreter of a process, if it has one.
-    fn python(&self, pid: u32) -> Option<Runtime>;
+    /// The interpreter of a process, if it has one whose functions can be read.
+    fn interpreter(&self, pid: u32) -> Option<Runtime>;
 }
 
 impl Found {
@@ -292,14 +292,14 @@ impl Found {
                 exact: true,
                 link: raw.link,
                 bytes,
-                python: Vec::new(),
+                chain: Vec::new(),
             }),
         });
         id
     }
 
-    /// Reads the Python functions of the threads that still wait where their stacks were copied.
-    pub(crate) fn read_python(&mut self, mut stacks: impl Stacks) {
+    /// Reads the functions of the threads that still wait where their stacks were copied.
+    pub(crate) fn read_functions(&mut self, mut stacks: impl Stacks) {
         let mut numbers: HashMap<u32, Numbers> = HashMap::new();
         let mut functions = Vec::new();
         for copied in &self.copied {
@@ -308,7 +308,7 @@ impl Found {
                 continue;
             };
             let (pid, ts) = (copy.pid, definition.ts);
-            let Some(runtime) = stacks.python(pid) else {
+            let Some(runtime) = stacks.interpreter(pid) else {
                 continue;
             };
             if !stands_still(copied.tid, copy.sp) {
@@ -316,8 +316,8 @@ impl Found {
             }
             let numbers = numbers.entry(pid).or_default();
             let thread = (pid, copied.thread_pointer);
-            let (python, new) = python_functions(&mut stacks, runtime, thread, ts, numbers);
-            copy.python = python;
+            let (chain, new) = functions_of(&mut stacks, runtime, thread, ts, numbers);
+            copy.chain = chain;
             functions.extend(new);
         }
         self.definitions.append(&mut functions);
@@ -342,26 +342,26 @@ impl Found {
     }
 }
 
-/// Reads the Python functions that `running` is in now, for a copy of its stack from a moment ago: what
+/// Reads the functions that `running` is in now, for a copy of its stack from a moment ago: what
 /// is at the root of the stack stays there.
-pub(crate) fn read_python_of_running(
+pub(crate) fn read_functions_of_running(
     stacks: &mut impl Stacks,
     running: Running,
     (ts, copy): (u64, &mut StackCopy),
     numbers: &mut Numbers,
 ) -> Vec<Definition> {
-    let Some(runtime) = stacks.python(running.pid) else {
+    let Some(runtime) = stacks.interpreter(running.pid) else {
         return Vec::new();
     };
     let thread = (running.pid, running.thread_pointer);
-    let (python, functions) = python_functions(stacks, runtime, thread, ts, numbers);
-    copy.python = python;
+    let (chain, functions) = functions_of(stacks, runtime, thread, ts, numbers);
+    copy.chain = chain;
     functions
 }
 
-/// The Python functions that a thread, by its process and thread pointer, is in, and what says what those
+/// The chain of functions that a thread, by its process and thread pointer, is in, and what says what those
 /// are called that were not met before.
-fn python_functions(
+fn functions_of(
     stacks: &mut impl Stacks,
     runtime: Runtime,
     (pid, thread_pointer): (u32, u64),
@@ -379,14 +379,14 @@ fn python_functions(
         new.push(Definition { ts, what });
         number
     };
-    let python = chain::read(
+    let chain = chain::read(
         &ProcessMemory(pid),
         runtime,
         thread_pointer,
         numbers,
         number,
     );
-    (python, new)
+    (chain, new)
 }
 
 /// Whether a thread is off its CPU with its stack pointer at `sp`.

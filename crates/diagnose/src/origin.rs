@@ -59,12 +59,12 @@ pub fn nearest<'f>(frames: impl Iterator<Item = &'f ResolvedFrame<'f>>) -> Optio
         .position(|origin| origin.as_ref() == Some(best))
 }
 
-/// Python, Java and JavaScript.
+/// Python, Ruby, PHP, Perl, Java and JavaScript.
 fn of_script(function: &str, source: &str) -> Origin {
     match function {
         // Modules within the interpreter, most of all those that import others.
-        _ if source.starts_with("<frozen ") => Origin::Machine,
-        "<module>" => Origin::Script,
+        _ if source.starts_with("<frozen ") || source.starts_with("<internal:") => Origin::Machine,
+        "<module>" | "<main>" | "{main}" | "<top (required)>" => Origin::Script,
         _ if ["[HotSpot]", "[V8]"].contains(&source) => Origin::Machine,
         _ if is_of_library(source) || is_of_java(source) || source.starts_with("node:") => {
             Origin::Package
@@ -276,8 +276,16 @@ fn outermost(path: &str) -> Option<&str> {
 
 /// Whether a source lies where a language or its package manager keeps what programs use.
 fn is_of_library(source: &str) -> bool {
-    const FOLDERS: [&str; 9] = [
+    const FOLDERS: [&str; 17] = [
+        "/share/perl",
+        "/perl5/",
+        "/perl/5.",
+        "/share/php/",
+        "/vendor/",
         "/lib/python3",
+        "/lib/ruby/",
+        "/gems/",
+        "/rubygems-integration/",
         "/site-packages/",
         "/dist-packages/",
         "/node_modules/",
@@ -358,6 +366,28 @@ mod tests {
         offset: 0x1000,
         source: "",
     };
+
+    /// The same in Ruby, whose own library has functions in files that are none.
+    #[test]
+    fn ruby() {
+        let c_method = of("libruby-3.1.so.3.1.2", "libruby-3.1.so.3.1.2+0x24b9a0");
+        let tap = script("Kernel#tap", "<internal:kernel>:89");
+        let get = script("Net::HTTP.get", "/usr/lib/ruby/3.1.0/net/http.rb:482");
+        let query = script(
+            "Mysql2::Client#query",
+            "/var/lib/gems/3.1.0/gems/mysql2-0.5/lib/mysql2/client.rb:147",
+        );
+        let sell = script("Shop#sell", "/srv/shop.rb:12");
+        let body = script("<main>", "/srv/shop.rb");
+        for (stack, expected) in [
+            (vec![WAIT, c_method, tap, get, sell, body], "Shop#sell"),
+            (vec![WAIT, query, body], "Mysql2::Client#query"),
+            (vec![WAIT, c_method, tap, body], "<main>"),
+            (vec![c_method, tap], "Kernel#tap"),
+        ] {
+            assert_eq!(speaker(&stack), Some(expected));
+        }
+    }
 
     /// The script's own function, not the interpreter's that runs it, nor one of a module that the
     /// script imported, nor the statements around; without it what is nearest.

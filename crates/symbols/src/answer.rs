@@ -14,6 +14,7 @@ use crate::jitdump;
 use crate::name::{Name, Names};
 use crate::perf_map;
 use crate::request::{Bytes, Places, Request, Response, TableOf};
+use crate::script;
 use crate::spans::Sought;
 use crate::stripped;
 use crate::variables;
@@ -69,14 +70,24 @@ fn table(build_id: &str, files: &[Option<File>]) -> Option<Response> {
             }));
         }
     };
-    let mut rows = Vec::with_capacity(table.rows().len() * 8);
-    for row in table.rows() {
+    let script = script::find(file);
+    let loops = script.as_ref().map_or(&[][..], |found| &found.loops);
+    let marked = table.rows_with_loops(loops);
+    let mut rows = Vec::with_capacity(marked.len() * 8);
+    for row in marked {
         rows.extend_from_slice(&row.pc.to_ne_bytes());
         rows.extend_from_slice(&row.rule.0.to_ne_bytes());
     }
     Some(Response::Table(TableOf {
         rows: Some(Bytes(rows)),
-        interpreter: Interpreter::of(file),
+        interpreter: match script {
+            Some(found) => Some(
+                found
+                    .script
+                    .map_or(Interpreter::Unknown, Interpreter::Script),
+            ),
+            None => Interpreter::of(file),
+        },
     }))
 }
 

@@ -1,5 +1,5 @@
 //! Whether an ELF file is an interpreter whose functions can be told: a Python, and of which version,
-//! Java's virtual machine, or V8.
+//! Java's virtual machine, V8, or one of Ruby, PHP or Perl.
 //!
 //! Every CPython that can load extension modules exports its state, `_PyRuntime`, and since 3.11
 //! also its version, `Py_Version`: the file's name does not matter. HotSpot exports the variables with
@@ -15,6 +15,7 @@ use object::read::{ReadCache, ReadRef};
 use serde::{Deserialize, Serialize};
 
 use crate::hotspot::Variables;
+use crate::script::Script;
 use crate::v8;
 
 const STATE: &[u8] = b"_PyRuntime";
@@ -31,12 +32,14 @@ const LEAST_STATE: u64 = 4096;
 pub enum Interpreter {
     /// A Python; `bpf/python.h` knows how it keeps its frames.
     Known(Known),
-    /// A Python that keeps its frames in another way.
+    /// A Python, Ruby, PHP or Perl that keeps its frames in another way.
     Unknown,
     /// Java's virtual machine.
     Java(Variables),
     /// V8, which runs JavaScript.
     V8(v8::Layout),
+    /// An interpreter of Ruby, PHP or Perl.
+    Script(Script),
 }
 
 /// A Python whose frames can be read.
@@ -54,11 +57,14 @@ impl Interpreter {
     pub(crate) fn is_plausible(&self) -> bool {
         match self {
             Interpreter::Known(known) => VERSIONS.contains(&known.version),
-            Interpreter::Unknown | Interpreter::Java(_) | Interpreter::V8(_) => true,
+            Interpreter::Unknown
+            | Interpreter::Java(_)
+            | Interpreter::V8(_)
+            | Interpreter::Script(_) => true,
         }
     }
 
-    /// `None` if the file is no interpreter, or cannot be read.
+    /// Of Python, Java and JavaScript; `None` if the file is no interpreter, or cannot be read.
     pub(crate) fn of(file: &File) -> Option<Interpreter> {
         let cache = ReadCache::new(file);
         let file = ElfFile64::<Endianness, _>::parse(&cache).ok()?;

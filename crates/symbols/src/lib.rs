@@ -26,6 +26,7 @@ mod perf_map;
 pub mod place;
 mod reader;
 mod request;
+pub mod script;
 mod spans;
 mod stripped;
 pub mod tables;

@@ -7,9 +7,15 @@ pub trait Memory {
 
     /// The word at an address.
     fn word(&self, address: u64) -> Option<u64> {
-        let mut bytes = [0; 8];
-        self.read(address, &mut bytes)?;
-        Some(u64::from_ne_bytes(bytes))
+        let [word] = self.words_at(address)?;
+        Some(word)
+    }
+
+    /// The words from an address on.
+    fn words_at<const COUNT: usize>(&self, address: u64) -> Option<[u64; COUNT]> {
+        let mut bytes = [[0; 8]; COUNT];
+        self.read(address, bytes.as_flattened_mut())?;
+        Some(bytes.map(u64::from_ne_bytes))
     }
 }
 

@@ -88,8 +88,8 @@ pub struct Unwinding {
     pub evicted: u64,
     /// Stacks of code whose table was not loaded yet, which were copied and unwound afterwards.
     pub copied_stacks: u64,
-    /// Python interpreters of versions whose frames cannot be read: in their stacks stand functions
-    /// of the interpreter, not of Python.
+    /// Interpreters (Python, Ruby, PHP, Perl) of versions whose frames cannot be read: in their stacks stand
+    /// functions of the interpreter, not of the program.
     pub unread_interpreters: u64,
 }
 

@@ -14,7 +14,7 @@ pub struct Row {
 
 /// How to get from a frame to its caller.
 ///
-/// Bits 0-3 hold the [`Kind`], 4-19 `cfa`, 20-31 `saved`. The CFA is the address above the return
+/// Bits 0-2 hold the [`Kind`], bit 3 says that the code is an interpreter's loop, 4-19 hold `cfa`, 20-31 `saved`. The CFA is the address above the return
 /// address: the caller's stack pointer. `saved` is 0 if the frame pointer is the caller's still,
 /// otherwise the caller's lies at CFA - 8 * `saved`.
 #[repr(transparent)]
@@ -45,6 +45,9 @@ pub enum Kind {
     Unsupported = 7,
 }
 
+/// Only with [`Kind::Sp`] and [`Kind::Fp`]: the numbers that this makes of others mean something else
+/// on the kernel side.
+const LOOP: u32 = 8;
 const CFA_SHIFT: u32 = 4;
 const SAVED_SHIFT: u32 = 20;
 const SAVED_MOST: u16 = (1 << 12) - 1;
@@ -76,14 +79,29 @@ impl Rule {
     pub const fn kind(self) -> Kind {
         match self.0 & 0xf {
             0 => Kind::None,
-            1 => Kind::Sp,
-            2 => Kind::Fp,
+            1 | 9 => Kind::Sp,
+            2 | 10 => Kind::Fp,
             3 => Kind::Realigned,
             4 => Kind::Plt,
             5 => Kind::Signal,
             6 => Kind::End,
             _ => Kind::Unsupported,
         }
+    }
+
+    /// The same rule for code of an interpreter's loop; unchanged if frames there have another form
+    /// than such a loop's.
+    #[must_use]
+    pub const fn in_loop(self) -> Rule {
+        match self.kind() {
+            Kind::Sp | Kind::Fp => Rule(self.0 | LOOP),
+            _ => self,
+        }
+    }
+
+    /// Whether the code is an interpreter's loop.
+    pub const fn is_loop(self) -> bool {
+        matches!(self.0 & 0xf, 9 | 10)
     }
 
     /// Where the CFA is: words, except for [`Kind::Plt`], where it is bytes.
@@ -100,5 +118,28 @@ impl Rule {
 impl fmt::Debug for Rule {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{:?}({}, {})", self.kind(), self.cfa(), self.saved())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The mark of a loop leaves what a rule does as it is, and only those have it that a loop's code
+    /// can have.
+    #[test]
+    fn a_loop_is_marked() {
+        let rule = Rule::new(Kind::Sp, 0xffff, 4095).expect("a rule");
+        let marked = rule.in_loop();
+        assert!(marked.is_loop() && !rule.is_loop());
+        assert_eq!(
+            (marked.kind(), marked.cfa(), marked.saved()),
+            (rule.kind(), rule.cfa(), rule.saved())
+        );
+        assert!(Rule::FRAME_POINTER.in_loop().is_loop());
+        for rule in [Rule::NONE, Rule::END, Rule::UNSUPPORTED] {
+            assert_eq!(rule.in_loop(), rule);
+            assert!(!rule.is_loop());
+        }
     }
 }

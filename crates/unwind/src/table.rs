@@ -68,6 +68,28 @@ impl Table {
         &self.rows
     }
 
+    /// The rows, with the code from `start` to `end` of each of `loops` marked as an interpreter's loop.
+    pub fn rows_with_loops(&self, loops: &[(u64, u64)]) -> Vec<Row> {
+        let is_loop = |pc: u32| {
+            let pc = u64::from(pc);
+            loops.iter().any(|&(start, end)| (start..end).contains(&pc))
+        };
+        let edges = loops.iter().flat_map(|&(start, end)| [start, end]);
+        let edges = edges.filter_map(|edge| {
+            Some(Row {
+                pc: u32::try_from(edge).ok()?,
+                rule: self.rule(edge),
+            })
+        });
+        let mut rows: Vec<Row> = self.rows.iter().copied().chain(edges).collect();
+        rows.sort_by_key(|row| row.pc);
+        rows.dedup_by_key(|row| row.pc);
+        for row in rows.iter_mut().filter(|row| is_loop(row.pc)) {
+            row.rule = row.rule.in_loop();
+        }
+        rows
+    }
+
     /// How many FDEs were left out: damaged, without code in the file, or hidden by another with
     /// the same start.
     pub fn skipped(&self) -> u64 {
@@ -80,5 +102,31 @@ impl Table {
         after
             .checked_sub(1)
             .map_or(Rule::NONE, |at| self.rows[at].rule)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rule::Kind;
+
+    /// All code of a loop is marked, and none besides, whether rows begin and end with it or not.
+    #[test]
+    fn loops_are_marked_from_edge_to_edge() {
+        let rule = |cfa| Rule::new(Kind::Sp, cfa, 0).expect("a rule");
+        let row = |pc, rule| Row { pc, rule };
+        let rows = vec![row(10, rule(1)), row(20, rule(2)), row(30, rule(3))];
+        let table = Table { rows, skipped: 0 };
+        let marked = table.rows_with_loops(&[(15, 30), (40, 50)]);
+        let expected = [
+            row(10, rule(1)),
+            row(15, rule(1).in_loop()),
+            row(20, rule(2).in_loop()),
+            row(30, rule(3)),
+            row(40, rule(3).in_loop()),
+            row(50, rule(3)),
+        ];
+        assert_eq!(marked, expected);
+        assert_eq!(table.rows_with_loops(&[]), table.rows());
     }
 }

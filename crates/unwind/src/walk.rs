@@ -55,19 +55,19 @@ pub fn walk(
     most: usize,
     addresses: &mut Vec<u64>,
 ) -> End {
-    walk_with(registers, rule, memory, most, addresses, |_, _, _| ())
+    walk_with(registers, rule, memory, most, addresses, |_, _, _, _| ())
 }
 
 /// The same. `left` is told of each frame that is left, by its piece of the stack (from and to where
-/// the stack pointer was), and may put something else in place of its address, the last of
-/// `addresses`.
+/// the stack pointer was) and the rule, and may put something else in place of its address, the last
+/// of `addresses`.
 pub fn walk_with(
     registers: Registers,
     mut rule: impl FnMut(u64) -> Rule,
     mut memory: impl FnMut(u64) -> Option<u64>,
     most: usize,
     addresses: &mut Vec<u64>,
-    mut left: impl FnMut(u64, u64, &mut Vec<u64>),
+    mut left: impl FnMut(u64, u64, Rule, &mut Vec<u64>),
 ) -> End {
     let mut registers = registers;
     let mut place = registers.ip;
@@ -85,7 +85,7 @@ pub fn walk_with(
         let Some(caller) = registers.caller(rule, &mut memory) else {
             return End::Unreadable;
         };
-        left(registers.sp, caller.sp, addresses);
+        left(registers.sp, caller.sp, rule, addresses);
         registers = caller;
         place = match rule.kind() {
             Kind::Signal => caller.ip,

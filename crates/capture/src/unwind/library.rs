@@ -469,10 +469,18 @@ fn memory(rows: u32) -> u64 {
 /// Extension modules have a Python's name in their directory only.
 fn names_interpreter(path: &str) -> bool {
     let name = path.rsplit('/').next().unwrap_or(path);
-    ["python", "libpython", "libjvm.so", "libnode.so"]
-        .iter()
-        .any(|start| name.starts_with(start))
-        || name == "node"
+    const STARTS: [&str; 9] = [
+        "python",
+        "libpython",
+        "libjvm.so",
+        "libnode.so",
+        "libruby",
+        "php",
+        "libphp",
+        "perl",
+        "libperl",
+    ];
+    STARTS.iter().any(|start| name.starts_with(start)) || name == "node"
 }
 
 /// Files with more code than this are large, bytes: their tables take up to a second on a busy machine.
@@ -492,7 +500,7 @@ fn next_of(wanted: &mut Vec<Request>) -> Option<Request> {
 
 /// Builds tables until nobody wants any.
 fn build_all(requests: Receiver<Request>, results: Sender<Built>) {
-    // Stacks of a new program are copied, without its Python functions, until its tables are there.
+    // Stacks of a new program are copied, without its interpreter's functions, until its tables are there.
     pace::like_any_other();
     let mut reader = Reader::default();
     let mut wanted: Vec<Request> = Vec::new();
@@ -542,6 +550,9 @@ mod tests {
             "/opt/lib/libpython3.12.so.1.0",
             "/usr/lib/jvm/lib/server/libjvm.so",
             "/usr/bin/node",
+            "/usr/lib/x86_64-linux-gnu/libruby-3.1.so.3.1.2",
+            "/usr/sbin/php-fpm8.2",
+            "/usr/bin/perl",
         ] {
             assert!(names_interpreter(path), "{path}");
         }

@@ -305,9 +305,9 @@ fn unwinding(taken: &Unwinding) -> String {
         text.push_str(&format!("; {count} could not be read"));
     }
     if taken.unread_interpreters > 0 {
-        let count = format::things(taken.unread_interpreters, "Python", "Pythons");
+        let count = format::things(taken.unread_interpreters, "interpreter", "interpreters");
         text.push_str(&format!(
-            "; {count} without function names (not 3.11 to 3.13)"
+            "; {count} without function names (not Python 3.11 to 3.13, Ruby 3.1, PHP 8.2 or Perl 5.36)"
         ));
     }
     text

@@ -13,6 +13,7 @@ mod marks;
 mod names;
 mod names_machines;
 mod names_python;
+mod names_scripts;
 mod names_sources;
 mod now;
 mod owner;

@@ -4,10 +4,9 @@
 //! the CPU. Here the thread is at rest; if it goes on meanwhile, what is read may lead nowhere, and
 //! then its stack shows the interpreter's own functions.
 
-use std::collections::HashMap;
-
 use super::text;
-use crate::function::{Function, NUMBERED, number_of};
+use crate::chain::{FILE_BYTES, MOST, NAME_BYTES, Numbers, thread_value};
+use crate::function::{Function, NUMBERED};
 use crate::session::skeleton::types::python_layout;
 use hangdog_symbols::memory::Memory;
 
@@ -18,10 +17,6 @@ pub(crate) struct Runtime {
     pub layout: python_layout,
 }
 
-/// Numbers of the functions of a process, by the addresses of their code objects; 0 for one that
-/// the interpreter made up for itself.
-pub(crate) type Numbers = HashMap<u64, u32>;
-
 const THREAD_WORDS: u64 = 20;
 const FRAME_WORDS: usize = 9;
 const CODE_SIZE: u64 = 16;
@@ -30,14 +25,6 @@ const CODE_OWN: u32 = 0x0200_0000;
 const TEXT_LENGTH: u64 = 16;
 const COMPACT: u32 = 1 << 5;
 const ASCII: u32 = 1 << 6;
-const PTHREAD_FIRST_VALUES: u64 = 784;
-const PTHREAD_VALUES: u64 = 1296;
-const VALUES_OF_BLOCK: u64 = 32;
-/// No more functions of a stack are told.
-const MOST: usize = 127;
-/// Nor more bytes of a text than the kernel side sends.
-const NAME_BYTES: usize = 128;
-const FILE_BYTES: usize = 256;
 
 /// For each call of the interpreter's loop, the innermost first: its mark on the C stack, and behind
 /// it the words that stand for its functions. `define` is told of each function that has no number
@@ -113,17 +100,11 @@ pub(crate) fn read(
 /// The interpreter's state of a thread.
 fn thread_state(memory: &impl Memory, runtime: Runtime, thread_pointer: u64) -> Option<u64> {
     let key = memory.word(runtime.state.wrapping_add(runtime.layout.key.into()))?;
-    let (is_set, key) = (key as u32, key >> 32);
+    let (is_set, key) = (key as u32, (key >> 32) as u32);
     if is_set == 0 {
         return None;
     }
-    let block = match key / VALUES_OF_BLOCK {
-        0 => thread_pointer.wrapping_add(PTHREAD_FIRST_VALUES),
-        block => memory.word(thread_pointer.wrapping_add(PTHREAD_VALUES + 8 * block))?,
-    };
-    // A value lies behind the number of its key's use.
-    let state = memory.word(block.wrapping_add(16 * (key % VALUES_OF_BLOCK) + 8))?;
-    (state != 0).then_some(state)
+    thread_value(memory, thread_pointer, key)
 }
 
 /// The function of a code object; none inside if the interpreter made it up for itself.
@@ -168,49 +149,9 @@ fn read_text(memory: &impl Memory, layout: &python_layout, object: u64, most: us
     read().unwrap_or_default()
 }
 
-/// Puts functions into a stack that is walked outwards, in place of the interpreter's loop.
-pub(crate) struct Weaver<'a> {
-    words: &'a [u64],
-}
-
-impl<'a> Weaver<'a> {
-    /// Of what [`read`] gave.
-    pub(crate) fn new(words: &'a [u64]) -> Weaver<'a> {
-        Weaver { words }
-    }
-
-    /// The functions that ran in the frame that had the stack from `from` to `to`; none if it was
-    /// not the loop's.
-    pub(crate) fn leave(&mut self, from: u64, to: u64) -> &'a [u64] {
-        match self.words.split_first() {
-            Some((mark, rest)) if (from..to).contains(mark) => {
-                let is_function = |word: &u64| number_of(*word).is_some();
-                let count = rest.iter().take_while(|word| is_function(word)).count();
-                let (functions, rest) = rest.split_at(count);
-                self.words = rest;
-                functions
-            }
-            _ => &[],
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    /// The functions of a call of the loop come where its mark lies, and once.
-    #[test]
-    fn functions_come_in_place_of_the_loop() {
-        let (inner, outer) = (NUMBERED | 7, NUMBERED | 8);
-        let words = [0x1010, inner, outer, 0x2010, NUMBERED | 9, 0];
-        let mut weaver = Weaver::new(&words);
-        assert!(weaver.leave(0x0f00, 0x1000).is_empty());
-        assert_eq!(weaver.leave(0x1000, 0x1100), [inner, outer]);
-        assert!(weaver.leave(0x1000, 0x1100).is_empty());
-        assert_eq!(weaver.leave(0x2000, 0x2100), [NUMBERED | 9]);
-        assert!(weaver.leave(0, 0x3000).is_empty(), "the end is no mark");
-    }
 
     struct Nothing;
 
