@@ -13,6 +13,39 @@ use crate::starvation::Starvation;
 use crate::suspect::Suspect;
 use crate::verdict::Class;
 
+/// What the product of the evidence on a way comes to, and how many verdicts of that were right in all:
+/// of 575 on 288 freezes of real programs, recorded whole or in the middle, a quarter of them beside
+/// builds, rounded down. Each doubt on the way is taken to be another's, so that the product alone is
+/// too low.
+const OBSERVED: [(f64, f64); 11] = [
+    (0.0, 0.05),
+    (0.1, 0.25),
+    (0.2, 0.5),
+    (0.3, 0.62),
+    (0.4, 0.68),
+    (0.5, 0.8),
+    (0.6, 0.84),
+    (0.7, 0.87),
+    (0.8, 0.92),
+    (0.9, 0.95),
+    (1.0, 0.98),
+];
+
+/// How likely a verdict with so much evidence is to be right.
+pub(crate) fn observed(evidence: f64) -> f64 {
+    let after = OBSERVED.partition_point(|&(known, _)| known < evidence);
+    match after
+        .checked_sub(1)
+        .map(|before| (OBSERVED[before], OBSERVED.get(after)))
+    {
+        None => OBSERVED[0].1,
+        Some(((_, last), None)) => last,
+        Some(((low, at_low), Some(&(high, at_high)))) => {
+            at_low + (at_high - at_low) * (evidence - low) / (high - low)
+        }
+    }
+}
+
 /// No class that is not known is held to be more likely than this.
 const UNKNOWN: f64 = 0.1;
 /// A problem that is less sure to have been felt by anybody than this makes the answer less sure.
@@ -86,4 +119,24 @@ pub(crate) fn of_problem(problem: &Problem) -> f64 {
         return IDLE;
     }
     LEAST + (1.0 - LEAST) * (problem.felt / FELT).clamp(0.0, 1.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// More evidence is never less sure, nothing is certain, and what was observed is met.
+    #[test]
+    fn more_evidence_is_surer() {
+        let all: Vec<f64> = (-1..=11)
+            .map(|tenth| observed(f64::from(tenth) / 10.0))
+            .collect();
+        assert!(all.is_sorted(), "{all:?}");
+        assert!(all.iter().all(|sure| (0.0..1.0).contains(sure)), "{all:?}");
+        assert_eq!(
+            (observed(0.5), observed(1.0), observed(2.0)),
+            (0.8, 0.98, 0.98)
+        );
+        assert!((observed(0.45) - 0.74).abs() < 1e-9);
+    }
 }

@@ -156,10 +156,16 @@ impl Judge<'_, '_> {
             place: self.place(suspect),
             share: self.share(suspect.time_of_class),
             by_crowd: matches!(suspect.starvation, Some(Starvation::Crowd { .. })),
-            confidence: (1.0 - self.share(unknown))
-                * self.likelihood(suspect)
-                * confidence::of_problem(self.problem)
-                * if self.setting.lost { EVENTS_LOST } else { 1.0 },
+            confidence: {
+                let evidence = (1.0 - self.share(unknown))
+                    * self.likelihood(suspect)
+                    * confidence::of_problem(self.problem);
+                let sure = match suspect.class {
+                    Class::Unknown => evidence,
+                    _ => confidence::observed(evidence),
+                };
+                sure * if self.setting.lost { EVENTS_LOST } else { 1.0 }
+            },
         }
     }
 

@@ -21,7 +21,7 @@ const COMPARABLE: f64 = 0.05;
 const UNKNOWN: f64 = 0.25;
 const UNKNOWN_BUT_FELT: f64 = 0.8;
 /// From so much confidence on, what lasted all along counts like what did not.
-const SURE: f64 = 0.5;
+const SURE: f64 = 0.8;
 /// What is left where it only shared the CPUs.
 const SHARED: f64 = 0.3;
 
@@ -74,7 +74,7 @@ pub fn ranked(
 /// Whether a verdict names a root with some confidence: of two problems a person first reads the one
 /// that they can act on.
 pub(crate) fn is_convincing(verdict: &Verdict) -> bool {
-    const LEAST: f64 = 0.15;
+    const LEAST: f64 = 0.37;
     verdict.root.class != Class::Unknown && verdict.root.confidence >= LEAST
 }
 
