@@ -309,6 +309,49 @@ static __always_inline u64 ruby_context(u64 library_at, u64 offset, u64 self)
 	return context;
 }
 
+// So many frames are told by one read.
+#define RUBY_FRAMES_AT_ONCE 16
+
+struct ruby_frames {
+	struct ruby_frame frames[RUBY_FRAMES_AT_ONCE];
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, u32);
+	__type(value, struct ruby_frames);
+} ruby_frames SEC(".maps");
+
+// What tells the functions that the current thread is in, and where in them it is, from others; 0
+// if there are none, or too many. Only for the scheduler's walks.
+__noinline u64 ruby_key(u64 library_at, u64 offset)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+	struct ruby_context context;
+	struct ruby_frames *space;
+	u64 at, size, key;
+	u32 zero = 0;
+
+	space = bpf_map_lookup_elem(&ruby_frames, &zero);
+	at = ruby_context(library_at, offset, task->thread.fsbase);
+	if (!space || !at || bpf_probe_read_user(&context, sizeof(context), (void *)at))
+		return 0;
+	size = context.stack + context.stack_words * 8 - context.frame;
+	if (!size || size > sizeof(*space) ||
+	    bpf_probe_read_user(space, size, (void *)context.frame))
+		return 0;
+	key = at;
+	for (u32 i = 0; i < RUBY_FRAMES_AT_ONCE; i++) {
+		struct ruby_frame *frame = &space->frames[i];
+
+		if (i * sizeof(*frame) >= size)
+			break;
+		key = mix(mix(mix(key, frame->pc), frame->iseq), frame->environment);
+	}
+	return key;
+}
+
 // Reads the functions that the current thread is in. Returns 0 if it has nothing to do with Ruby.
 __noinline u32 ruby_begin(u32 scratch, u64 library_at, u64 offset, u64 ts, u32 pid)
 {

@@ -63,6 +63,7 @@ struct stack_scratch {
 	struct stack_copy copy;
 	struct memo memo;
 	u64 hash;
+	u64 plain; // the same of the return addresses alone, whatever stands in their place
 	u64 remember;
 };
 

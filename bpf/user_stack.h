@@ -133,6 +133,7 @@ __noinline u32 add_frame(struct cursor *at, u32 scratch, u32 i, u64 sp)
 		frame = at->ip;
 	walk->frames[i] = frame;
 	space->hash = mix(space->hash, frame);
+	space->plain = mix(space->plain, at->ip);
 	walk->frame_count = i + 1;
 	offset = at->sp - sizeof(u64) - sp;
 	if (i <= MEMO_FRAMES)
@@ -163,6 +164,7 @@ __noinline u32 walk_user_stack(struct cursor *at, u64 ts, u64 place, u32 scratch
 	cpu = at->cpu;
 	sp = at->sp;
 	space->hash = mix(first_hash(pid), at->ip);
+	space->plain = space->hash;
 	space->remember = place != 0;
 	walk->end = STACK_DEPTH;
 	walk->frame_count = 1;
@@ -181,7 +183,7 @@ __noinline u32 walk_user_stack(struct cursor *at, u64 ts, u64 place, u32 scratch
 	memo = memo_of(place, cpu);
 	if (memo && *(volatile u64 *)&space->remember && count <= MEMO_FRAMES && id) {
 		space->memo.key = place;
-		space->memo.hash = hash;
+		space->memo.hash = *(volatile u64 *)&space->plain;
 		space->memo.stack = id;
 		space->memo.count = count - 1;
 		space->memo.span = at->sp - sp;
@@ -222,7 +224,8 @@ static __always_inline u32 user_stack_id(struct task_struct *task, struct pt_reg
 {
 	u32 pid = task->tgid, id;
 	struct process_code *code = code_of(pid);
-	u64 identity, hash, place = 0;
+	struct code_range *interpreter = NULL;
+	u64 identity, hash, place = 0, functions = 0;
 	struct cursor at;
 
 	if (!code)
@@ -241,11 +244,17 @@ static __always_inline u32 user_stack_id(struct task_struct *task, struct pt_reg
 	at.ranges = *(volatile u64 *)&code->ranges;
 	if ((u32)identity != pid || (at.ranges >> 40) != (at.epoch & 0xffffff))
 		at.ranges = 0;
+	if (!prove && at.ranges & HAS_INTERPRETER)
+		interpreter = interpreter_of(at.ranges);
 	if (scratch == SCRATCH_SCHED && !(at.sp & 7)) {
 		struct memo *memo;
 
 		hash = mix(first_hash(pid), at.ip);
 		place = mix(mix(hash, at.sp ^ (u64)at.epoch << 48), at.fp);
+		if (interpreter && interpreter->file_offset == INTERPRETER_RUBY)
+			functions = ruby_key(interpreter->start, interpreter->end);
+		if (functions)
+			place = mix(place, functions);
 		memo = memo_of(place, cpu);
 		if (memo && memo->key == place) {
 			id = recall(memo, &at, hash);
@@ -254,20 +263,16 @@ static __always_inline u32 user_stack_id(struct task_struct *task, struct pt_reg
 		}
 	}
 	// Different functions of a language have the same return addresses: such a walk is not
-	// remembered. One that is remembered has no interpreter's loop among its callers, and no
-	// such function then.
+	// remembered, unless its place tells of the functions. One that is remembered otherwise has
+	// no interpreter's loop among its callers, and no such function then.
 	at.chain = 0;
 	at.loop = 0;
 	at.machine = 0;
 	at.machine_start = 0;
 	at.machine_end = 0;
-	if (!prove && at.ranges & HAS_INTERPRETER) {
-		struct code_range *interpreter = interpreter_of(at.ranges);
-
-		if (interpreter)
-			begin_functions(&at, interpreter, ts, pid, scratch);
-	}
-	id = walk_user_stack(&at, ts, at.chain ? 0 : place, scratch);
+	if (interpreter)
+		begin_functions(&at, interpreter, ts, pid, scratch);
+	id = walk_user_stack(&at, ts, at.chain && !functions ? 0 : place, scratch);
 known:
 	if (prove && id) {
 		u32 key = scratch;
