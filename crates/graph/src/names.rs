@@ -100,7 +100,7 @@ pub const IDLE: &[&str] = &[
     "java.lang.ref.Reference.waitForReferencePendingList",
     "java.lang.ref.ReferenceQueue.remove",
     // A thread that gets a job's token from make or cargo, for whoever wants one.
-    "jobserver::imp::spawn_helper",
+    "std::sys::backtrace::__rust_begin_short_backtrace::<jobserver::imp::spawn_helper*",
 ];
 
 /// Kernel code that waits for a block device, or for a file system that waits for one.

@@ -106,6 +106,10 @@ pub(super) fn merge(
                     old.replace(new);
                 }
             }
+            // One that may be idle stands for none to which something was owed.
+            Some(old) if old.problem.may_be_idle() && !new.problem.may_be_idle() => {
+                old.replace(new);
+            }
             Some(_) => {}
             None => kept.push(new),
         }
@@ -145,7 +149,8 @@ impl Chained {
             return false;
         };
         if own.thread != other.thread
-            || (own.kind, other.kind) != (ProblemKind::Wait, ProblemKind::Wait)
+            || own.kind != other.kind
+            || !matches!(own.kind, ProblemKind::Wait | ProblemKind::Turn)
             || own.many.is_some()
             || other.many.is_some()
             || own.duration().min(other.duration()) < SHORTEST_NS

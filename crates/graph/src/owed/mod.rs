@@ -149,9 +149,12 @@ pub(crate) fn asked(evidence: &Evidence<'_>, wait: &Wait) -> Vec<Edge> {
     for &row in woken.iter().rev() {
         let other = evidence.wakes.wakee[row];
         let known = evidence.threads.thread(other);
-        // The recorder awaits the exec of what it starts, and is asked for nothing.
-        let is_recorder = Some(known.pid) == evidence.recorder;
-        let may_end_it = !known.is_kernel() && !is_recorder && (!within || known.upid == own);
+        // The recorder awaits the exec of what it starts, and is asked for nothing; what a virtual
+        // machine keeps for itself is told what there is to compile.
+        let is_nobody = known.is_kernel()
+            || Some(known.pid) == evidence.recorder
+            || is_machine(evidence, other);
+        let may_end_it = !is_nobody && (!within || known.upid == own);
         if asked.len() < MOST && may_end_it && other != wait.thread && !asked.contains(&other) {
             asked.push(other);
         }
@@ -342,6 +345,7 @@ fn other_thread(evidence: &Evidence<'_>, wait: &Wait, is_lock: bool) -> Option<U
             return 5;
         };
         match there.kind {
+            _ if evidence.shows(there.user_stack(evidence), Mark::Idle) => 0,
             _ if there.is_for_own_lock(evidence) => 3 * usize::from(is_lock),
             WaitKind::Sleep | WaitKind::Disk | WaitKind::Paging | WaitKind::Child => 4,
             WaitKind::Stopped => 4,
