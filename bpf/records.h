@@ -122,10 +122,10 @@ struct waiting_thread {
 	u64 ip;
 	u64 sp;
 	u64 fp;
-	u64 link;	    // as a copied stack has it
-	u64 born_at;	    // when it was created
-	u64 left_at;	    // when it left its CPU, by the scheduler's clock; 0 if that is not known
-	u64 reader_came;    // when who looks got its CPU, by that clock
+	u64 link;	 // as a copied stack has it
+	u64 born_at;	 // when it was created
+	u64 left_at;	 // when it left its CPU, by the scheduler's clock; 0 if that is not known
+	u64 reader_came; // when who looks got its CPU, by that clock
 	u64 thread_pointer; // where user space keeps what is the thread's own
 	u64 kernel[WAITING_FRAMES];
 };

@@ -18,8 +18,7 @@ static __always_inline void tell_since(struct waiting_thread *waiting, struct ta
 {
 	waiting->left_at = 0;
 	waiting->reader_came = 0;
-	if (!bpf_core_field_exists(task->sched_info.last_arrival) ||
-	    !task->sched_info.last_arrival)
+	if (!bpf_core_field_exists(task->sched_info.last_arrival) || !task->sched_info.last_arrival)
 		return;
 	waiting->left_at = task->sched_info.last_arrival + task->se.sum_exec_runtime -
 			   task->se.prev_sum_exec_runtime;

@@ -201,12 +201,12 @@ impl Found {
         let open = Opened::of(open);
         let mut found = Found::default();
         let mut locks = None;
-        // SAFETY: a record has the size of `RawWaiting`, which holds plain numbers; it is read wherever
-        // it lies.
-        let raws = || {
-            (bytes.chunks_exact(size_of::<RawWaiting>()))
-                .map(|record| unsafe { record.as_ptr().cast::<RawWaiting>().read_unaligned() })
+        let read = |record: &[u8]| {
+            // SAFETY: a record has the size of `RawWaiting`, which holds plain numbers; it is read
+            // wherever it lies.
+            unsafe { record.as_ptr().cast::<RawWaiting>().read_unaligned() }
         };
+        let raws = || bytes.chunks_exact(size_of::<RawWaiting>()).map(read);
         let clock = SchedulerClock::of(raws());
         for raw in raws() {
             let on_cpu = raw.left == ON_CPU;

@@ -89,7 +89,7 @@ fn weighted(problem: &Problem, verdict: &Verdict, end: u64) -> f64 {
             },
             () if root.by_crowd => SHARED,
             () if problem.lasts_all_along(end) && root.who.tid != verdict.problem.who.tid => {
-                let sure = (root.confidence / SURE).min(1.0);
+                let sure = (root.confidence / SURE).min(1.0) * root.share;
                 1.0 + (1.0 / problem::ALL_ALONG - 1.0) * sure
             }
             () => 1.0,

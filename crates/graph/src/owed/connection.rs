@@ -1,6 +1,7 @@
 //! Who owes the answer to what was sent over a connection: the process at the other end, or, where that
 //! passes on what others send, whoever was handed it.
 
+use hangdog_timeline::State;
 use hangdog_trace::calls::Call;
 use hangdog_trace::ids::{NONE, Upid, Utid};
 use hangdog_trace::object::{Object, ObjectKind};
@@ -109,36 +110,45 @@ pub(super) fn peer(evidence: &Evidence<'_>, wait: &Wait, object: Object) -> Opti
     })
 }
 
-/// Who should have got a datagram that a thread sent before it waited, and has not been woken since: the
-/// wait began before the recording, and so did theirs, even before that. A program sends a datagram
-/// anew each time that it waits for an answer, but not a request by a connection.
+/// Who should have got a datagram that a thread sent before it waited, and has not been woken since: all
+/// threads of the receiver have slept since before that. A program sends a datagram anew each time that
+/// it waits for an answer, but not a request by a connection.
 fn never_woken(evidence: &Evidence<'_>, wait: &Wait, object: Object) -> Option<Utid> {
     const SURELY_BEFORE_NS: i64 = 1_000_000;
     let sockets = evidence.sockets;
-    if wait.start > 0 || object.kind() != ObjectKind::Inet || sockets.peer(object).is_some() {
+    if object.kind() != ObjectKind::Inet || sockets.peer(object).is_some() {
         return None;
     }
-    let asked_since = evidence.away_since(wait.thread)?;
+    let asked = evidence.switches.ts[wait.row?];
+    let asked_since = asleep_since(evidence, wait.thread, asked + 1)?;
+    if wait.end as i64 - asked_since < SURELY_SENT_NS as i64 {
+        return None;
+    }
     let is_datagram = |&end: &Object| !sockets.accepts(end);
     let mut holders = (sockets.listeners(object).filter(is_datagram))
         .filter_map(|end| sockets.holders(end).last());
     let holder = holders.next()?;
     let threads = &evidence.threads.process(holder.process).threads;
-    let mut readers = threads
-        .iter()
-        .copied()
-        .filter(|&thread| is_there(evidence, thread, wait.end));
-    let sleeps_since_before = |thread: Utid| {
-        let life_of_wait = evidence.timeline.intervals(thread).get(0);
-        evidence
-            .away_since(thread)
+    let mut receivers = (threads.iter().copied())
+        .filter(|&thread| thread != wait.thread && is_there(evidence, thread, wait.end));
+    let first = receivers.clone().next()?;
+    let has_slept = |thread: Utid| {
+        asleep_since(evidence, thread, wait.end)
             .is_some_and(|since| since + SURELY_BEFORE_NS < asked_since)
-            && life_of_wait.is_some_and(|first| first.end >= wait.end)
     };
-    let first = readers.clone().next()?;
-    let is_all = holder.unread == 0
-        && readers.all(|thread| thread != wait.thread && sleeps_since_before(thread));
-    is_all.then_some(first)
+    (holder.unread == 0 && receivers.all(has_slept)).then_some(first)
+}
+
+/// Since when a thread has been off its CPU that waits right before a moment, ns since the trace's start:
+/// before that, of one that was found so. None of one that does not wait, or where it is not known.
+fn asleep_since(evidence: &Evidence<'_>, thread: Utid, moment: u64) -> Option<i64> {
+    let intervals = evidence.timeline.intervals(thread);
+    let interval = intervals.get(intervals.index_at(moment.saturating_sub(1))?)?;
+    match interval.start {
+        _ if interval.state != State::Blocked => None,
+        0 => evidence.away_since(thread),
+        start => Some(start as i64),
+    }
 }
 
 /// Who used an end of a connection first of all, be it after the wait for the other end.
