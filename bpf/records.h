@@ -290,6 +290,7 @@ struct cpu_state {
 	// Where the scheduler's programs put the call that they look at; interrupts are off.
 	struct call call;
 	u64 copies_left;     // stacks that may be copied until user space allows more
+	u64 copies_kept;     // of these, for threads that leave their CPU
 	u64 transfers_left;  // that may be recorded until they are allowed anew
 	u64 armed_timer;     // that a thread armed and that fires now
 	u64 handoffs_left;   // as for transfers

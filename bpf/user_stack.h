@@ -53,15 +53,18 @@ static __always_inline u32 recall(const struct memo *memo, const struct cursor *
 }
 
 // Sends what is needed to walk on elsewhere. A copy is a stack of its own, whatever it holds.
-// Returns its id; 0 if there have been too many.
+// Returns its id; 0 if there have been too many. A busy machine samples programs that have no rules
+// yet all the time: what a thread waits in, which is told only once, must not be short of room for
+// that.
 static __always_inline u32 send_copy(struct stack_scratch *space, const struct cursor *at,
-				     u32 count, u64 ts, u32 pid)
+				     u32 count, u64 ts, u32 pid, u32 scratch)
 {
 	struct stack_copy *copy = &space->copy;
 	struct cpu_state *state = this_cpu(at->cpu);
 	u32 id;
 
-	if (!state->copies_left || count > MAX_FRAMES)
+	if (!state->copies_left || count > MAX_FRAMES ||
+	    (scratch == SCRATCH_SAMPLE && state->copies_left <= state->copies_kept))
 		return 0;
 	state->copies_left--;
 	copy->sp = at->sp;
@@ -176,7 +179,7 @@ __noinline u32 walk_user_stack(struct cursor *at, u64 ts, u64 place, u32 scratch
 	end = *(volatile u16 *)&walk->end;
 	count = *(volatile u16 *)&walk->frame_count;
 	if (end == STACK_MISSING) {
-		id = send_copy(space, at, count, ts, pid);
+		id = send_copy(space, at, count, ts, pid, key);
 		return id ?: identify(walk, mix(hash, end), ts, cpu, pid);
 	}
 	id = identify(walk, mix(hash, end), ts, cpu, pid);

@@ -83,6 +83,9 @@ const HURRIED_PERIOD: Duration = Duration::from_millis(5);
 /// How late a round may be at most. It is less where what came since the last one would fill a
 /// quarter of its room sooner.
 const LATEST: Duration = Duration::from_secs(1);
+/// The same while stacks wait for the unwind tables of a program: each round puts tables that were built
+/// where the kernel side finds them, and allows it more copies.
+const LATEST_UNSETTLED: Duration = Duration::from_millis(60);
 /// How often rows are handed to the disk: what a killed recording may lose.
 const PART: Duration = Duration::from_secs(1);
 /// Marks are handed over sooner where there are so many.
@@ -379,7 +382,7 @@ impl<'a> Recording<'a> {
         if let Some(command) = &mut self.command {
             command.go()?;
         }
-        let pace = self.guard.handle().join(LATEST);
+        let pace = self.guard.handle().join(LATEST_UNSETTLED);
         let began = Instant::now();
         let mut part = Instant::now();
         let mut round = Instant::now();
@@ -395,15 +398,19 @@ impl<'a> Recording<'a> {
             let (filled, filled_by_marks) = self.read(now.saturating_sub(LATENESS_NS))?;
             let took = std::mem::replace(&mut round, Instant::now()).elapsed();
             let room = took.div_f64(filled.max(1e-6) * 4.0);
-            let left = end.map_or(LATEST, |end| end.saturating_duration_since(round));
+            let latest = match self.session.unsettled_since() {
+                u64::MAX => LATEST,
+                _ => LATEST_UNSETTLED,
+            };
+            let left = end.map_or(latest, |end| end.saturating_duration_since(round));
             let room = room.min(left);
             period = match filled_by_marks {
                 HURRIED.. => {
-                    pace.again_first_within(room.clamp(HURRIED_PERIOD, LATEST));
+                    pace.again_first_within(room.clamp(HURRIED_PERIOD, latest));
                     HURRIED_PERIOD
                 }
                 _ => {
-                    pace.again_within(room.clamp(PERIOD, LATEST));
+                    pace.again_within(room.clamp(PERIOD, latest));
                     PERIOD
                 }
             };

@@ -749,6 +749,7 @@ impl Session {
         (state.transfers_allowed, state.handoffs_allowed) = (transfers, handoffs);
         for cpu in &mut state.cpus[..cpus] {
             cpu.copies_left = copies.into();
+            cpu.copies_kept = u64::from(copies) / 4 * 3;
         }
     }
 
