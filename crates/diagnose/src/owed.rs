@@ -5,6 +5,7 @@
 //! idle, however long.
 
 use hangdog_graph::edge::ended_by;
+use hangdog_graph::evidence::signed;
 use hangdog_graph::fore::is_nearly_all;
 use hangdog_graph::owed::{
     asked_own, awaits_completions, is_deadlocked, is_descendant, is_from_outside, is_job_pool,
@@ -225,7 +226,7 @@ fn is_all_it_does(evidence: &Evidence<'_>, wait: &Wait) -> bool {
     ) else {
         return true;
     };
-    let end = wait.end as i64;
+    let end = signed(wait.end);
     let of_life = 0..end.saturating_sub(born).max(0) as u64;
     is_nearly_all(end.saturating_sub(since).max(0) as u64, &of_life)
 }

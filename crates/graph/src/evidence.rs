@@ -88,6 +88,11 @@ impl<'a> Deref for Evidence<'a> {
     }
 }
 
+/// A time or a duration that may be compared with one before the trace's start.
+pub fn signed(ns: u64) -> i64 {
+    i64::try_from(ns).unwrap_or(i64::MAX)
+}
+
 /// Where a thread waits: its call, and the user stack, as [`Evidence::same_frames`] has it.
 pub type Site = (i16, StackId);
 
@@ -128,7 +133,7 @@ impl<'a> Evidence<'a> {
         };
         let found = evidence.tables.found_waiting;
         for row in (0..found.len()).filter(|&row| found.age[row] != 0) {
-            let before = |age: u64| found.ts[row] as i64 - age as i64;
+            let before = |age: u64| signed(found.ts[row]).saturating_sub(signed(age));
             let lived = found.lived[row];
             let away = (before(found.age[row]), (lived != 0).then(|| before(lived)));
             evidence.away_since.entry(found.thread[row]).or_insert(away);

@@ -140,7 +140,15 @@ impl Watch<'_> {
     /// Waits until it has told of so many hangs.
     fn wait_for(&self, hangs: usize) {
         let lines = hangs + 1;
-        wait_until("a hang is told", || self.said().lines().count() >= lines);
+        wait_until("a hang is told", || self.told() >= lines);
+    }
+
+    /// How many lines it said, that it is watching among them. On a busy machine it also says how little
+    /// time the ring holds.
+    fn told(&self) -> usize {
+        let said = self.said();
+        let lines = said.lines().filter(|line| !line.contains("the ring holds"));
+        lines.count()
     }
 
     /// What `hangdog hangs` lists.
@@ -226,7 +234,7 @@ fn a_window_that_does_not_answer() {
     let folder = fs::metadata(machine.path("caught")).expect("a folder");
     assert_eq!(folder.permissions().mode() & 0o777, 0o700);
     watch.end();
-    assert_eq!(watch.said().lines().count(), 3, "{}", watch.said());
+    assert_eq!(watch.told(), 3, "{}", watch.said());
 }
 
 /// A window that hangs on is saved while it does, once. Within the limit on disk there is no room
@@ -382,7 +390,7 @@ fn a_thread_that_stalls() {
         window.hang(300);
         thread::sleep(Duration::from_millis(100));
     }
-    assert_eq!(watch.said().lines().count(), 1, "{}", watch.said());
+    assert_eq!(watch.told(), 1, "{}", watch.said());
     window.hang(2_500);
     watch.wait_for(1);
     let hangs = watch.hangs();
@@ -407,7 +415,7 @@ fn a_window_with_a_reader() {
     let mut window = Window::open_as(&machine, &display, &["relay"]);
     // The watch learns what its main thread polls.
     thread::sleep(Duration::from_secs(4));
-    assert_eq!(watch.said().lines().count(), 1, "{}", watch.said());
+    assert_eq!(watch.told(), 1, "{}", watch.said());
     let took = window.hang(3_000);
     watch.wait_for(1);
     let hangs = watch.hangs();

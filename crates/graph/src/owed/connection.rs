@@ -12,7 +12,7 @@ use std::ops::Range;
 use super::who::{is_home, is_there, main_life, process_of, stopped_thread, thread_of, wait_at};
 use super::{other_thread, owes};
 use crate::edge::{Edge, EdgeKind, Source, Strength};
-use crate::evidence::Evidence;
+use crate::evidence::{Evidence, signed};
 use crate::marks::Mark;
 use crate::wait::{Wait, WaitKind};
 
@@ -120,8 +120,8 @@ fn never_woken(evidence: &Evidence<'_>, wait: &Wait, object: Object) -> Option<U
         return None;
     }
     let asked = evidence.switches.ts[wait.row?];
-    let asked_since = asleep_since(evidence, wait.thread, asked + 1)?;
-    if wait.end as i64 - asked_since < SURELY_SENT_NS as i64 {
+    let asked_since = asleep_since(evidence, wait.thread, asked.saturating_add(1))?;
+    if signed(wait.end).saturating_sub(asked_since) < signed(SURELY_SENT_NS) {
         return None;
     }
     let is_datagram = |&end: &Object| !sockets.accepts(end);
@@ -134,7 +134,7 @@ fn never_woken(evidence: &Evidence<'_>, wait: &Wait, object: Object) -> Option<U
     let first = receivers.clone().next()?;
     let has_slept = |thread: Utid| {
         asleep_since(evidence, thread, wait.end)
-            .is_some_and(|since| since + SURELY_BEFORE_NS < asked_since)
+            .is_some_and(|since| since.saturating_add(SURELY_BEFORE_NS) < asked_since)
     };
     (holder.unread == 0 && receivers.all(has_slept)).then_some(first)
 }
@@ -147,7 +147,7 @@ fn asleep_since(evidence: &Evidence<'_>, thread: Utid, moment: u64) -> Option<i6
     match interval.start {
         _ if interval.state != State::Blocked => None,
         0 => evidence.away_since(thread),
-        start => Some(start as i64),
+        start => Some(signed(start)),
     }
 }
 
