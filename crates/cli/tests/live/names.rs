@@ -53,5 +53,6 @@ fn a_wait_names_its_callers() {
     let from = names.iter().position(|name| *name == "wait_outer");
     let callers = from.map(|from| &names[from..from + 3]);
     let expected = ["wait_outer", "wait_outermost", "main"];
-    assert_eq!(callers, Some(&expected[..]), "{names:?}");
+    let end = stacks.end(switches.user_stack[slept]);
+    assert_eq!(callers, Some(&expected[..]), "{names:?}, ended: {end:?}");
 }
