@@ -379,6 +379,9 @@ impl<'a> Recording<'a> {
 
     /// Reads the rings until something says stop.
     fn run(&mut self, progress: &mut impl FnMut(Progress)) -> Result<End> {
+        // The recorder's own threads, which read what was there, have no unwind tables meanwhile and
+        // may have taken all the room for copies of stacks: the command's first stacks need it.
+        self.read(monotonic_ns().saturating_sub(LATENESS_NS))?;
         if let Some(command) = &mut self.command {
             command.go()?;
         }
