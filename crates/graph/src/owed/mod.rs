@@ -149,8 +149,8 @@ pub(crate) fn asked(evidence: &Evidence<'_>, wait: &Wait) -> Vec<Edge> {
     for &row in woken.iter().rev() {
         let other = evidence.wakes.wakee[row];
         let known = evidence.threads.thread(other);
-        // The recorder awaits the exec of what it starts, and is asked for nothing; what a virtual
-        // machine keeps for itself is told what there is to compile.
+        // Two kinds of threads are woken without being asked for an answer: the recorder, which waits
+        // for the exec of its command, and a virtual machine's own threads, as its compilers.
         let is_nobody = known.is_kernel()
             || Some(known.pid) == evidence.recorder
             || is_machine(evidence, other);

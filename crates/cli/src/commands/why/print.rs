@@ -66,7 +66,7 @@ pub fn print_region(picked: &Picked<'_>) -> Result<()> {
     Ok(out.flush()?)
 }
 
-/// What a thread waited before the recording is told from here on.
+/// The report says how long a thread waited before the recording if it was at least this long.
 const NOTED_NS: u64 = 100_000_000;
 const MOST_FRAMES: usize = 6;
 const MOST_ROWS: usize = 6;
