@@ -53,8 +53,8 @@ static __always_inline u32 recall(const struct memo *memo, const struct cursor *
 }
 
 // Sends what is needed to walk on elsewhere. A copy is a stack of its own, whatever it holds.
-// Returns its id; 0 if there have been too many. On a busy machine samples of programs without rules
-// could take all the room. A wait has one stack only, so part of the room is kept for waits.
+// Returns its id; 0 if there have been too many. On a busy machine samples of programs without
+// rules could take all the room. A wait has one stack only, so part of the room is kept for waits.
 static __always_inline u32 send_copy(struct stack_scratch *space, const struct cursor *at,
 				     u32 count, u64 ts, u32 pid, u32 scratch)
 {
