@@ -85,6 +85,7 @@ pub fn explain(
     setting: Setting<'_>,
     number: usize,
 ) -> Option<Explanation> {
+    let problem = &problem.explained();
     let blame = Blame::of_problem(evidence, problem, setting);
     let knot = blame.knot(problem);
     let suspect = Suspect::first(evidence, &blame, problem.thread, knot);

@@ -41,6 +41,8 @@ pub struct Setting<'a> {
 
 /// Why a problem took so long.
 pub fn diagnose(evidence: &Evidence<'_>, problem: &Problem, setting: Setting<'_>) -> Verdict {
+    let all_ns = problem.duration();
+    let problem = &problem.explained();
     let blame = Blame::of_problem(evidence, problem, setting);
     let judge = Judge {
         evidence,
@@ -53,6 +55,7 @@ pub fn diagnose(evidence: &Evidence<'_>, problem: &Problem, setting: Setting<'_>
     if !blame.starters.is_empty() && problem.many.is_some() {
         verdict.whole = Some(Whole::of(evidence, problem, &blame, setting));
     }
+    verdict.problem.all_ns = (all_ns > problem.duration()).then_some(all_ns);
     verdict
 }
 
@@ -96,6 +99,7 @@ impl Judge<'_, '_> {
             who: who(evidence, self.problem.thread),
             start_ns: self.problem.window.start,
             duration_ns: self.problem.duration(),
+            all_ns: None,
             class: self.problem_class(&suspect),
         };
         let sentence = sentence::of(&Facts {

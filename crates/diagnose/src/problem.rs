@@ -170,6 +170,18 @@ impl Problem {
         self.window.end - self.window.start
     }
 
+    /// The part of it that is explained: all of it, but the first of very many small waits.
+    pub(crate) fn explained(&self) -> Problem {
+        let end = match &self.many {
+            Some(many) => many.explained_until,
+            None => self.window.end,
+        };
+        Problem {
+            window: self.window.start..end,
+            ..self.clone()
+        }
+    }
+
     fn overlaps(&self, other: &Problem) -> bool {
         other.window.start < self.window.end && self.window.start < other.window.end
     }
@@ -407,7 +419,9 @@ fn of_thread(
                 window: candidate.window,
                 felt: weight,
                 owed,
-                score: worth(excess) * weight,
+                score: worth(excess)
+                    * weight
+                    * candidate.many.as_ref().map_or(1.0, ManyWaits::weight),
                 many: candidate.many,
             }
         })

@@ -42,7 +42,10 @@ pub(crate) struct Facts<'a, 'e> {
 pub(crate) fn of(facts: &Facts<'_, '_>) -> String {
     let name = |thread| facts.evidence.name(thread);
     let victim = name(facts.victim);
-    let time = duration(facts.problem.duration());
+    let time = duration(match &facts.problem.many {
+        Some(many) => many.duration(),
+        None => facts.problem.duration(),
+    });
     let alone = facts.victim == facts.culprit;
     let (head, what) = match facts.now {
         Some(now) => (format!("{victim} {now}"), present(&reason(facts))),

@@ -79,6 +79,7 @@ pub(crate) fn each_stretch(
         own: &own[own.partition_point(|&row| evidence.wakes.ts[row as usize] < window.start)..],
         parts: Vec::new(),
         looks: Vec::new(),
+        on_cpu: 0,
     };
     for at in intervals.indexes(window.start, window.end) {
         let Some(whole) = intervals.get(at) else {
@@ -122,6 +123,8 @@ struct Joiner<'a, 'e> {
     parts: Vec<Part>,
     /// What lay between and behind them, each with the part that it follows.
     looks: Vec<(usize, Stretch)>,
+    /// How long it ran since the last of the waits, ns.
+    on_cpu: u64,
 }
 
 impl Joiner<'_, '_> {
@@ -137,19 +140,12 @@ impl Joiner<'_, '_> {
         {
             return self.flush(see);
         }
-        let on_cpu: u64 = self
-            .looks
-            .iter()
-            .rev()
-            .take_while(|(part, _)| *part == behind)
-            .map(|(_, look)| match look {
-                Stretch::Busy(busy) if busy.state == State::Running => busy.duration(),
-                _ => 0,
-            })
-            .sum();
+        if interval.state == State::Running {
+            self.on_cpu += interval.duration();
+        }
         let look = LOOK_NS.saturating_mul(self.parts.len() as u64);
         let look = look.max(waited / LOOK_PART);
-        if on_cpu > look.min(LONGEST_LOOK_NS) {
+        if self.on_cpu > look.min(LONGEST_LOOK_NS) {
             self.flush(see);
         }
     }
@@ -165,6 +161,7 @@ impl Joiner<'_, '_> {
             self.flush(see);
         }
         self.parts.push(part);
+        self.on_cpu = 0;
     }
 
     /// Whether this may be the lock that goes with a condition, which a thread that was woken in
@@ -195,14 +192,15 @@ impl Joiner<'_, '_> {
             (a, b) => a == b || is_poll(before) && (a.is_none() || b.is_none()),
         };
         // In one page fault the kernel may wait for a limit to be raised, and then for the disk.
-        let gate =
-            |part: &Part| Wait::new(self.evidence, self.thread, &part.whole).gate(self.evidence);
-        self.evidence.may_be_one_place(before, now)
-            && same_object
+        let (evidence, thread) = (self.evidence, self.thread);
+        let gate = |part: &Part| Wait::new(evidence, thread, &part.whole).gate(evidence);
+        // The cheap questions first: most waits of a busy thread end here.
+        same_object
+            && self.evidence.may_be_one_place(before, now)
+            && (self.caused_nothing(last.whole.end, part.whole.start)
+                || self.is_one_request(last, before))
             && gate(last) == gate(part)
             && !self.has_got_it(last, before)
-            && (self.is_one_request(last, before)
-                || self.caused_nothing(last.whole.end, part.whole.start))
     }
 
     /// Whether another thread gave a semaphore to one that waited for it, or the network brought

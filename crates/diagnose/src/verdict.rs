@@ -51,6 +51,10 @@ pub struct ProblemReport {
     pub start_ns: u64,
     /// How long it took, ns.
     pub duration_ns: u64,
+    /// How long it went on in all, ns, where it consists of so many small waits that only the first of them
+    /// are explained.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub all_ns: Option<u64>,
     /// What the thread itself did for most of it.
     pub class: Class,
 }

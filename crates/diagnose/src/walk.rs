@@ -49,9 +49,6 @@ const OFTEN: usize = 3;
 /// No real program has a chain this long; a damaged trace may.
 const DEEPEST: usize = 64;
 
-/// So many small waits of a problem are followed one by one: more would take long.
-const MOST_FOLLOWED: u64 = 50_000;
-
 impl Blame {
     /// Lays the time of a problem to those who took it. If it consists of many small waits, each of
     /// them is followed.
@@ -62,10 +59,8 @@ impl Blame {
     ) -> Blame {
         let (thread, window) = (problem.thread, problem.window.clone());
         match &problem.many {
-            Some(many) if many.waits <= MOST_FOLLOWED => {
-                Blame::of_run(evidence, thread, window, setting)
-            }
-            _ => Blame::of(evidence, thread, window, setting),
+            Some(_) => Blame::of_run(evidence, thread, window, setting),
+            None => Blame::of(evidence, thread, window, setting),
         }
     }
 

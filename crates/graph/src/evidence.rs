@@ -178,6 +178,9 @@ impl<'a> Evidence<'a> {
     pub fn may_be_one_place(&self, a: usize, b: usize) -> bool {
         let switches = self.switches;
         let stacks = (switches.user_stack[a], switches.user_stack[b]);
+        if switches.call[a] != switches.call[b] || stacks.0 == stacks.1 {
+            return switches.call[a] == switches.call[b];
+        }
         let (one, other) = (
             self.stacks.frame_ids(stacks.0),
             self.stacks.frame_ids(stacks.1),
@@ -188,8 +191,7 @@ impl<'a> Evidence<'a> {
         } else {
             stacks.1
         };
-        switches.call[a] == switches.call[b]
-            && one[..both] == other[..both]
+        one[..both] == other[..both]
             && (one.len() == other.len() || self.stacks.end(shorter) != StackEnd::Root)
     }
 

@@ -20,11 +20,18 @@ pub(crate) fn joined(evidence: &Evidence<'_>) -> HashMap<Utid, Utid> {
         .collect()
 }
 
+/// A thread with more intervals than this does more than wait for another's end.
+const MOST_INTERVALS: usize = 10_000;
+
 /// The thread whose end another waits for in nearly all of its life.
 fn only_joins(evidence: &Evidence<'_>, thread: Utid) -> Option<Utid> {
     let life = seen_life(evidence, thread);
     let mut waited: HashMap<Utid, u64> = HashMap::new();
-    for interval in evidence.timeline.intervals(thread).iter() {
+    let intervals = evidence.timeline.intervals(thread);
+    if intervals.len() > MOST_INTERVALS {
+        return None;
+    }
+    for interval in intervals.iter() {
         // A signal cuts a wait in two.
         if interval.state == State::Blocked {
             let wait = Wait::new(evidence, thread, &interval);

@@ -2,9 +2,10 @@
 
 use crate::case::Case;
 use crate::loss::Loss;
+use crate::rank::Known;
 use crate::regions::Picked;
 use hangdog_diagnose::verdict::{Class, Who};
-use hangdog_diagnose::{Answers, Problem, Verdict, diagnose, judge, signature};
+use hangdog_diagnose::{Answers, Problem, Verdict, judge, signature};
 use hangdog_graph::Evidence;
 use hangdog_trace::ids::Utid;
 use rayon::prelude::*;
@@ -48,14 +49,14 @@ pub fn problem_rows(
     case: &Case,
     evidence: &Evidence<'_>,
     problems: &[Problem],
+    known: &Known,
     answers: &Answers,
 ) -> Vec<ProblemRow> {
-    let setting = case.setting(answers, None);
     problems
         .par_iter()
         .enumerate()
         .map(|(at, problem)| {
-            let verdict = diagnose(evidence, problem, setting);
+            let verdict = known.verdict(case, evidence, problem, answers);
             ProblemRow {
                 signature: signature(&verdict),
                 number: at + 1,

@@ -25,28 +25,52 @@ const SURE: f64 = 0.8;
 /// What is left where it only shared the CPUs.
 const SHARED: f64 = 0.3;
 
-/// The problems of a trace, the first to be read first.
-pub fn problems(case: &Case, evidence: &Evidence<'_>) -> Vec<Problem> {
+/// The verdicts that were needed to find the order, as they are without anybody's answers.
+#[derive(Debug, Default)]
+pub struct Known(Vec<(Problem, Verdict)>);
+
+impl Known {
+    /// The verdict on a problem, in view of the answers.
+    pub fn verdict(
+        &self,
+        case: &Case,
+        evidence: &Evidence<'_>,
+        problem: &Problem,
+        answers: &Answers,
+    ) -> Verdict {
+        let mut known = self.0.iter();
+        let is_unanswered = answers.iter().len() == 0;
+        let known = known.find(|(known, _)| is_unanswered && known == problem);
+        match known {
+            Some((_, verdict)) => verdict.clone(),
+            None => diagnose(evidence, problem, case.setting(answers, None)),
+        }
+    }
+}
+
+/// The problems of a trace, the first to be read first, and what is known of them by then.
+pub fn problems(case: &Case, evidence: &Evidence<'_>) -> (Vec<Problem>, Known) {
     let answers = Answers::default();
     let setting = case.setting(&answers, None);
     let end = evidence.timeline.end();
-    ranked(problem::find(evidence, case.scope()), end, |problem| {
-        diagnose(evidence, problem, setting)
-    })
+    let explain = |problem: &Problem| diagnose(evidence, problem, setting);
+    let (problems, verdicts) = ranked(problem::find(evidence, case.scope()), end, explain);
+    let known = problems.iter().cloned().zip(verdicts).collect();
+    (problems, Known(known))
 }
 
-/// The problems in the order that their verdicts give; `end` is the trace's.
+/// The problems in the order that their verdicts give, and those of the first ones; `end` is the trace's.
 pub fn ranked(
     problems: Vec<Problem>,
     end: u64,
     explain: impl Fn(&Problem) -> Verdict + Sync,
-) -> Vec<Problem> {
+) -> (Vec<Problem>, Vec<Verdict>) {
     let best = problems.first().map_or(0.0, |worst| worst.score);
     let count = (problems.iter().take(LOOKED_AT))
         .take_while(|problem| problem.score >= COMPARABLE * best)
         .count();
     if count < 2 {
-        return problems;
+        return (problems, Vec::new());
     }
     let mut rest = problems;
     let later = rest.split_off(count);
@@ -67,8 +91,11 @@ pub fn ranked(
         looked_at[0].0 = looked_at[0].0.max(looked_at[first].0);
     }
     looked_at.sort_by(|a, b| b.0.total_cmp(&a.0));
-    let looked_at = looked_at.into_iter().map(|(_, _, problem)| problem);
-    looked_at.chain(later).collect()
+    let (mut problems, verdicts): (Vec<_>, Vec<_>) = (looked_at.into_iter())
+        .map(|(_, verdict, problem)| (problem, verdict))
+        .unzip();
+    problems.extend(later);
+    (problems, verdicts)
 }
 
 /// Whether a verdict names a root with some confidence: of two problems a person first reads the one

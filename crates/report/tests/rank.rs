@@ -41,7 +41,7 @@ fn an_alternative_is_nearly_as_bad() {
     };
     let shown = |worst: &Problem, score| {
         let problems = [worst.clone(), problem("tool", 2_000, score)];
-        let first = ranked(problems.to_vec(), END, explain).swap_remove(0);
+        let first = ranked(problems.to_vec(), END, explain).0.swap_remove(0);
         first.thread == recording.t("tool")
     };
     for worst in [&felt, &hardly_felt] {
@@ -87,7 +87,7 @@ fn what_lasts_all_along_is_read_by_its_cause() {
     assert_eq!(verdict.root.who.thread, "server", "{}", verdict.sentence);
     let first = |app: f64, tool: f64| {
         let problems = vec![of("tool", tool), of("app", app)];
-        let first = ranked(problems, END, explain).swap_remove(0);
+        let first = ranked(problems, END, explain).0.swap_remove(0);
         evidence.name(first.thread).to_owned()
     };
     assert_eq!(first(50.0, 100.0), "app");
@@ -122,7 +122,9 @@ fn an_alternative_names_another_root() {
             score: 90.0,
             ..Problem::picked(recording.t(thread), 0..2 * second)
         };
-        let first = ranked(vec![worst.clone(), other], 2 * END, explain).swap_remove(0);
+        let first = ranked(vec![worst.clone(), other], 2 * END, explain)
+            .0
+            .swap_remove(0);
         first != worst
     };
     assert!(shown("tool"));

@@ -9,7 +9,7 @@ use hangdog_graph::Evidence;
 use hangdog_levels::Sums;
 use hangdog_levels::source::{Cpu, Source, Thread};
 use hangdog_report::answers::{ProblemRow, problem_rows};
-use hangdog_report::rank;
+use hangdog_report::rank::{self, Known};
 use hangdog_report::{Case, Loading, Recording, answers_file};
 use hangdog_trace::meta::Mode;
 use hangdog_trace::tables::Losses;
@@ -137,6 +137,8 @@ pub struct Desk<'a> {
     pub evidence: &'a Evidence<'a>,
     /// The problems, worst first.
     pub problems: &'a [Problem],
+    /// The verdicts on the worst of them.
+    pub known: &'a Known,
 }
 
 type Job = Box<dyn FnOnce(&Desk<'_>) + Send>;
@@ -242,7 +244,13 @@ impl Opened {
         }
         let rows = self
             .ask(move |desk| {
-                let rows = problem_rows(desk.case, desk.evidence, desk.problems, &answers);
+                let rows = problem_rows(
+                    desk.case,
+                    desk.evidence,
+                    desk.problems,
+                    desk.known,
+                    &answers,
+                );
                 Ok(Arc::new(rows))
             })
             .await?;
@@ -294,11 +302,12 @@ fn read(
     phase.send_replace(Phase::Tracks(ground.clone()));
     let case = Case::of(recording, &mut *loading())?;
     let evidence = case.evidence();
-    let problems = rank::problems(&case, &evidence);
+    let (problems, known) = rank::problems(&case, &evidence);
     let desk = Desk {
         case: &case,
         evidence: &evidence,
         problems: &problems,
+        known: &known,
     };
     phase.send_replace(Phase::Ready(ground));
     let asked = Mutex::new(asked);

@@ -20,7 +20,7 @@ use std::io::Write as _;
 pub fn run(args: &DebugArgs) -> Result<()> {
     let case = load::case(&args.trace)?;
     let evidence = case.evidence();
-    let problems = rank::problems(&case, &evidence);
+    let (problems, _) = rank::problems(&case, &evidence);
     let (chosen, _) = choose(&args.which.wanted(), &evidence, &case.recording, &problems)?;
     let answers = answers_file::read(&args.trace)?;
     let good = args.which.baseline.as_deref().map(load::case).transpose()?;

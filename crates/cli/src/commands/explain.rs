@@ -30,7 +30,7 @@ pub fn run(args: &ExplainArgs) -> Result<()> {
     let case = load::case(&args.trace)?;
     let recording = &case.recording;
     let evidence = case.evidence();
-    let problems = rank::problems(&case, &evidence);
+    let (problems, _) = rank::problems(&case, &evidence);
     let (chosen, _) = choose(&args.which.wanted(), &evidence, recording, &problems)?;
     let good = args.which.baseline.as_deref().map(load::case).transpose()?;
     let baseline = good.as_ref().map(|good| good.evidence());

@@ -82,7 +82,7 @@ fn problems(case: &Case, selection: &Selection) -> Result<Vec<Span>> {
     let evidence = case.evidence();
     let answers = answers_file::read(recording.trace.path())?;
     let setting = case.setting(&answers, None);
-    let found = rank::problems(case, &evidence);
+    let (found, _) = rank::problems(case, &evidence);
     Ok(found
         .iter()
         .filter(|problem| {

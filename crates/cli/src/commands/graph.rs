@@ -87,7 +87,7 @@ fn chosen(args: &GraphArgs, case: &Case, evidence: &Evidence<'_>) -> Result<Prob
         return Ok(Problem::picked(thread, window.from..window.to));
     }
     let number = args.around.unwrap_or(1);
-    let problems = rank::problems(case, evidence);
+    let (problems, _) = rank::problems(case, evidence);
     problems.get(number as usize - 1).cloned().ok_or_else(|| {
         let count = format::things(problems.len() as u64, "problem was", "problems were");
         NothingFound::new(format!("{count} found; there is no number {number}")).into()

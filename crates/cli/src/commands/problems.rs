@@ -9,7 +9,7 @@ use hangdog_report::answers::{ProblemRow, problem_rows};
 use hangdog_report::answers_file;
 use hangdog_report::format;
 use hangdog_report::loss::Loss;
-use hangdog_report::rank;
+use hangdog_report::rank::{self, Known};
 use hangdog_report::select::{self, NothingFound};
 use hangdog_report::units::Span;
 use serde::Serialize;
@@ -30,13 +30,14 @@ pub fn run(args: &ProblemsArgs) -> Result<()> {
     let recording = &case.recording;
     let evidence = case.evidence();
     let scope = case.scope();
-    let mut found = match &args.process {
+    let (mut found, known) = match &args.process {
         None => rank::problems(&case, &evidence),
         Some(selector) => {
             let processes = select::processes(&recording.threads, selector)?;
-            problem::find_of(&evidence, scope, |thread| {
+            let own = problem::find_of(&evidence, scope, |thread| {
                 processes.contains(&recording.threads.thread(thread).upid)
-            })
+            });
+            (own, Known::default())
         }
     };
     let least = args.min.map_or(0, Span::ns);
@@ -44,7 +45,7 @@ pub fn run(args: &ProblemsArgs) -> Result<()> {
     if found.is_empty() {
         return Err(NothingFound::new("no problems found").into());
     }
-    let rows = problem_rows(&case, &evidence, &found, &answers);
+    let rows = problem_rows(&case, &evidence, &found, &known, &answers);
     if args.json {
         return output::json(&Answer {
             trace: &args.trace,

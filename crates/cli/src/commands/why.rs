@@ -15,8 +15,7 @@ use anyhow::{Result, bail};
 use ask::Said;
 use hangdog_diagnose::shape::Shape;
 use hangdog_diagnose::verdict::{Question, Verdict};
-use hangdog_diagnose::{Answers, Problem, Setting, diagnose, diagnose_run, signature};
-use hangdog_graph::Evidence;
+use hangdog_diagnose::{Answers, Problem, diagnose, diagnose_run, signature};
 use hangdog_report::answers::{Found, VerdictAnswer};
 use hangdog_report::answers_file;
 use hangdog_report::rank;
@@ -24,9 +23,6 @@ use hangdog_report::regions::Marked;
 use hangdog_report::which::{choose, laid_to_process, whole_run};
 use std::io::{self, IsTerminal};
 use std::path::Path;
-
-/// How a problem is explained.
-type Diagnose = fn(&Evidence<'_>, &Problem, Setting<'_>) -> Verdict;
 
 /// Finds and explains.
 pub fn run(args: &WhyArgs) -> Result<()> {
@@ -45,21 +41,20 @@ fn of_trace(trace: &Path, args: &WhyArgs) -> Result<()> {
     let recording = &case.recording;
     let meta = recording.trace.meta();
     let evidence = case.evidence();
-    let problems = rank::problems(&case, &evidence);
+    let (problems, known) = rank::problems(&case, &evidence);
     let wanted = args.which.wanted();
-    let (mut chosen, mut number, diagnose) =
-        match whole_run(&wanted, args.whole, &evidence, meta, &problems)? {
-            Some(run) => (run, None, diagnose_run as Diagnose),
-            None => {
-                let (chosen, number) = choose(&wanted, &evidence, recording, &problems)?;
-                (chosen, number, diagnose as Diagnose)
-            }
-        };
+    let run = whole_run(&wanted, args.whole, &evidence, meta, &problems)?;
+    let is_run = run.is_some();
+    let (mut chosen, mut number) = match run {
+        Some(run) => (run, None),
+        None => choose(&wanted, &evidence, recording, &problems)?,
+    };
     let good = args.which.baseline.as_deref().map(load::case).transpose()?;
     let baseline = good.as_ref().map(|good| good.evidence());
-    let explain = |problem: &Problem, answers: &Answers| {
-        let setting = case.setting(answers, baseline.as_ref());
-        diagnose(&evidence, problem, setting)
+    let explain = |problem: &Problem, answers: &Answers| match (&baseline, is_run) {
+        (None, false) => known.verdict(&case, &evidence, problem, answers),
+        (_, false) => diagnose(&evidence, problem, case.setting(answers, baseline.as_ref())),
+        (_, true) => diagnose_run(&evidence, problem, case.setting(answers, baseline.as_ref())),
     };
     let mut verdict = explain(&chosen, &answers);
     let is_answered = answers.iter().next().is_some();

@@ -18,9 +18,8 @@ use crate::stretch::Waiting;
 
 /// From so many waits on they are many.
 const FEWEST: u64 = 10;
-/// With so many it is cut: what follows is the same again, and explaining takes as long as there are
-/// waits.
-const MOST: u64 = 250_000;
+/// So many are explained: what follows is the same again, and explaining takes as long as there are waits.
+const MOST_EXPLAINED: u64 = 20_000;
 /// Less than this part of the time in waits is a computation that waits now and then.
 const LEAST_PART: u64 = 10;
 
@@ -39,6 +38,25 @@ pub struct ManyWaits {
     pub stack: StackId,
     /// The processes that were asked by connections.
     pub asked: Vec<Upid>,
+    /// The end of the last of those that are explained: the first 20,000.
+    pub(super) explained_until: u64,
+}
+
+/// From this length on, on average, a wait is for a piece of work; a shorter one is little more than what it
+/// costs to hand it over.
+const PIECE_NS: f64 = 50_000.0;
+
+impl ManyWaits {
+    /// How much of it is work that others do, 0 to 1, by how long its waits are.
+    pub(super) fn weight(&self) -> f64 {
+        let mean = self.waited_ns as f64 / self.waits.max(1) as f64;
+        (mean / PIECE_NS).min(1.0)
+    }
+
+    /// How long it took from the first to the end of the last, ns.
+    pub(crate) fn duration(&self) -> u64 {
+        self.window.end - self.window.start
+    }
 }
 
 /// The work of a thread.
@@ -67,7 +85,7 @@ impl Many {
             Part::Help if each(waiting) >= NOTED_NS => self.end(),
             Part::Help => {
                 self.help(evidence, waiting);
-                (self.sum.waits >= MOST).then(|| self.end()).flatten()
+                None
             }
         }
     }
@@ -78,6 +96,9 @@ impl Many {
             (sum.window.start, self.busy) = (waiting.from, 0);
         }
         sum.window.end = waiting.to;
+        if sum.waits < MOST_EXPLAINED {
+            sum.explained_until = waiting.to;
+        }
         sum.waits += waiting.parts as u64;
         sum.waited_ns += waiting.to - waiting.from;
         if each(waiting) > sum.longest_ns {

@@ -31,6 +31,8 @@ const SAME_TIME: f64 = 0.8;
 const LEAST_FELT: f64 = 0.09;
 /// Who asked stands for who was asked if it suffers at least so much of what that does.
 const AS_MUCH: f64 = 0.5;
+/// A thread that has more intervals than this in a window does not wait for one thing in it.
+const BUSY: usize = 200_000;
 /// No chain of waits is followed further.
 const LONGEST: usize = 12;
 
@@ -472,6 +474,10 @@ fn is_child(evidence: &Evidence<'_>, thread: Utid, of: Utid) -> bool {
 
 /// The wait that most of a thread's time in `window` went to.
 fn main_wait(evidence: &Evidence<'_>, thread: Utid, window: Range<u64>) -> Option<Waiting> {
+    let intervals = evidence.timeline.intervals(thread);
+    if intervals.indexes(window.start, window.end).len() > BUSY {
+        return None;
+    }
     let mut longest: Option<Waiting> = None;
     each_stretch(evidence, thread, window.clone(), |stretch| {
         if let Stretch::Waiting(waiting) = stretch

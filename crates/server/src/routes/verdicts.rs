@@ -68,9 +68,7 @@ fn judge(
     answers: &Answers,
 ) -> Result<(Problem, Option<usize>, Verdict)> {
     let (problem, number) = wanted(desk, query)?;
-    let setting = desk.case.setting(answers, None);
-    let explain = |problem: &Problem| diagnose(desk.evidence, problem, setting);
-    let verdict = explain(&problem);
+    let verdict = (desk.known).verdict(desk.case, desk.evidence, &problem, answers);
     Ok((problem, number, verdict))
 }
 
@@ -187,6 +185,7 @@ pub async fn report_of(opened: &Opened, problem: Option<u32>, redact: bool) -> R
                 desk.case,
                 desk.evidence,
                 std::slice::from_ref(&chosen),
+                desk.known,
                 &answers,
             );
             if let (Some(row), Some(number)) = (row.first_mut(), number) {

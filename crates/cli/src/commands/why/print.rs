@@ -100,6 +100,13 @@ pub fn print(
         format::duration(problem.duration_ns),
         problem.class,
     )?;
+    if let Some(all_ns) = problem.all_ns {
+        let all = format::duration(all_ns);
+        writeln!(
+            out,
+            "         the first of its waits, which are explained; {all} in all"
+        )?;
+    }
     write_root(&mut out, &paint, verdict)?;
     writeln!(
         out,
