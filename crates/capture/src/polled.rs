@@ -1,9 +1,10 @@
 //! What a thread waits for that waits for several things at once (poll, select).
 //!
 //! The kernel side tells the one descriptor of a poll. Of a thread that was found waiting for several,
-//! they are read from its memory; which of them matters is told by who is at the other end.
+//! they are read from its memory, or are those of its epoll; which of them matters is told by who is at the
+//! other end.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fs;
 
 use hangdog_symbols::memory::{Memory, ProcessMemory};
@@ -23,6 +24,19 @@ pub(crate) fn polls(call: i16) -> bool {
         || matches!(i64::from(call), libc::SYS_ppoll | libc::SYS_pselect6)
 }
 
+/// Whether a call waits for any of the things that were put into an epoll before.
+pub(crate) fn epolls(call: i16) -> bool {
+    #[cfg(target_arch = "x86_64")]
+    let is_old = i64::from(call) == libc::SYS_epoll_wait;
+    #[cfg(not(target_arch = "x86_64"))]
+    let is_old = false;
+    is_old
+        || matches!(
+            i64::from(call),
+            libc::SYS_epoll_pwait | libc::SYS_epoll_pwait2
+        )
+}
+
 fn is_old_select(call: i16) -> bool {
     #[cfg(target_arch = "x86_64")]
     return i64::from(call) == libc::SYS_select;
@@ -40,6 +54,8 @@ pub(crate) struct Opened {
     objects: HashMap<(u32, u64), u64>,
     /// For each pipe, who can write to it.
     writers: HashMap<u64, Vec<u32>>,
+    /// The sockets by which a process is connected to, by process and inode number.
+    listeners: HashSet<(u32, u64)>,
 }
 
 impl Opened {
@@ -59,12 +75,27 @@ impl Opened {
                 ObjectKind::Pipe | ObjectKind::Inet | ObjectKind::Unix => {}
                 _ => continue,
             }
-            if open.kind != LISTENER {
-                let inode = object.value();
-                opened.objects.insert((open.pid, inode), object.0);
+            let place = (open.pid, object.value());
+            if open.kind == LISTENER {
+                opened.listeners.insert(place);
+            } else {
+                opened.objects.insert(place, object.0);
             }
         }
         opened
+    }
+
+    /// The same for the descriptors of an epoll. Who may be connected to by one of them is a server, which
+    /// waits for anybody: 0. A unix socket does not count: an event loop may wake itself by it.
+    pub(crate) fn awaited_by_epoll(&self, pid: u32, descriptors: &[u32]) -> u64 {
+        let mut inodes = (descriptors.iter()).filter_map(|&descriptor| inode(pid, descriptor));
+        match inodes.any(|inode| self.listeners.contains(&(pid, inode))) {
+            true => 0,
+            false => match self.awaited(pid, descriptors) {
+                unix if Object(unix).kind() == ObjectKind::Unix => 0,
+                awaited => awaited,
+            },
+        }
     }
 
     /// Which of the descriptors that a thread of a process waits for at once has somebody at its other
@@ -73,11 +104,8 @@ impl Opened {
     /// waits for its display all the time.
     pub(crate) fn awaited(&self, pid: u32, descriptors: &[u32]) -> u64 {
         let objects: Vec<Object> = (descriptors.iter())
-            .filter_map(|descriptor| {
-                let link = fs::read_link(format!("/proc/{pid}/fd/{descriptor}")).ok()?;
-                // pipe:[123], socket:[123]
-                let (_, inode) = link.to_str()?.split_once(":[")?;
-                let inode: u64 = inode.strip_suffix(']')?.parse().ok()?;
+            .filter_map(|&descriptor| {
+                let inode = inode(pid, descriptor)?;
                 self.objects.get(&(pid, inode)).copied().map(Object)
             })
             .collect();
@@ -104,6 +132,14 @@ impl Opened {
             _ => only(&all).unwrap_or(0),
         }
     }
+}
+
+/// The inode of a pipe or a socket that a process has open.
+fn inode(pid: u32, descriptor: u32) -> Option<u64> {
+    let link = fs::read_link(format!("/proc/{pid}/fd/{descriptor}")).ok()?;
+    // pipe:[123], socket:[123]
+    let (_, inode) = link.to_str()?.split_once(":[")?;
+    inode.strip_suffix(']')?.parse().ok()
 }
 
 /// An event loop waits for more than so many descriptors.
@@ -144,6 +180,27 @@ pub(crate) fn polled(tid: u32, pid: u32, call: i16) -> Vec<u32> {
         u32::try_from(number).ok()
     };
     entries.filter_map(descriptor).collect()
+}
+
+/// The descriptors of the epoll that a thread waits for in a call that [`epolls`], if they are a few.
+pub(crate) fn epolled(tid: u32, pid: u32) -> Vec<u32> {
+    const MOST: usize = 64;
+    let Some(&[_, epoll, ..]) = procfs::system_call(tid).as_deref() else {
+        return Vec::new();
+    };
+    let Ok(text) = fs::read_to_string(format!("/proc/{pid}/fdinfo/{epoll}")) else {
+        return Vec::new();
+    };
+    // "tfd:       12 events:       19 data: ..."
+    let descriptor = |line: &str| {
+        let mut words = line.strip_prefix("tfd:")?.split_ascii_whitespace();
+        words.next()?.parse().ok()
+    };
+    let descriptors: Vec<u32> = text.lines().filter_map(descriptor).collect();
+    match descriptors.len() {
+        0..=MOST => descriptors,
+        _ => Vec::new(),
+    }
 }
 
 #[cfg(test)]
@@ -205,6 +262,54 @@ mod tests {
         assert_eq!(awaited(&[(OTHER, pipes[0]), (THIRD, pipes[1])]), 0);
         assert_eq!(Opened::of(&[]).awaited(own, &all), 0);
         assert_eq!(Opened::of(&[]).awaited(OTHER, &all), 0);
+    }
+
+    /// Of an epoll the one connection counts, unless it is a server's.
+    #[test]
+    fn the_only_connection_of_an_epoll_is_awaited() {
+        let own = std::process::id();
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let client = std::net::TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        let connection = object(ObjectKind::Inet, &client);
+        let mut server = open(own, object(ObjectKind::Inet, &listener), 3);
+        if let What::Open(open) = &mut server.what {
+            open.kind = 1;
+        }
+        let opened = Opened::of(&[open(own, connection, 3), server]);
+        let (client, listener) = (client.as_raw_fd() as u32, listener.as_raw_fd() as u32);
+        assert_eq!(opened.awaited_by_epoll(own, &[client]), connection);
+        assert_eq!(opened.awaited_by_epoll(own, &[client, listener]), 0);
+    }
+
+    /// What an epoll waits for is read of a thread that waits for it.
+    #[test]
+    fn the_descriptors_of_an_epoll_are_read() {
+        let (reader, _writer) = std::io::pipe().unwrap();
+        let descriptor = reader.as_raw_fd();
+        let (tell, told) = std::sync::mpsc::channel();
+        let waiter = std::thread::spawn(move || {
+            let mut event = libc::epoll_event {
+                events: libc::EPOLLIN as u32,
+                u64: 0,
+            };
+            // SAFETY: gettid and epoll_create1 have no preconditions; the descriptors are open, and the
+            // event lives on until the calls return.
+            unsafe {
+                let epoll = libc::epoll_create1(0);
+                libc::epoll_ctl(epoll, libc::EPOLL_CTL_ADD, descriptor, &mut event);
+                tell.send(libc::gettid() as u32).unwrap();
+                libc::epoll_wait(epoll, &mut event, 1, 1000);
+                libc::close(epoll);
+            }
+        });
+        let tid = told.recv().unwrap();
+        let read = || epolled(tid, std::process::id());
+        let found = (0..100).find_map(|_| {
+            std::thread::sleep(std::time::Duration::from_millis(5));
+            Some(read()).filter(|found| !found.is_empty())
+        });
+        waiter.join().unwrap();
+        assert_eq!(found, Some(vec![descriptor as u32]));
     }
 
     /// Descriptors are read from the memory of a thread that waits for them, by poll and by select.

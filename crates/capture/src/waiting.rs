@@ -20,7 +20,7 @@ use hangdog_trace::words::{Left, StackEnd};
 
 use crate::chain::{self, Numbers, Runtime};
 use crate::event::{Event, Happening, Switch};
-use crate::polled::{Opened, polled, polls};
+use crate::polled::{Opened, epolled, epolls, polled, polls};
 use crate::procfs;
 use crate::records::{Definition, StackCopy, What};
 use crate::sockets::{self, Description};
@@ -254,6 +254,13 @@ impl Found {
                         object: match raw.object {
                             0 if polls(raw.call) => {
                                 open.awaited(raw.pid, &polled(raw.tid, raw.pid, raw.call))
+                            }
+                            object if epolls(raw.call) => {
+                                let epolled = epolled(raw.tid, raw.pid);
+                                match open.awaited_by_epoll(raw.pid, &epolled) {
+                                    0 => object,
+                                    awaited => awaited,
+                                }
                             }
                             object => object,
                         },

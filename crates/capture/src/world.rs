@@ -9,6 +9,7 @@ mod handoffs;
 use hangdog_symbols::{Namer, Origin, Process};
 use hangdog_trace::Tables;
 use hangdog_trace::ids::{IDLE, KERNEL_PROCESS, NO_STACK, NONE, StackId, Upid, Utid};
+use hangdog_trace::object::{Object, ObjectKind};
 use hangdog_trace::tables::{
     Count, Descriptor, Flag, FlagAccess, FoundWaiting, Frames, Interrupt, Io, LifecycleEvent, Mark,
     Sample, Socket, Switch, SystemCall, Transfer, Wake,
@@ -20,7 +21,7 @@ use crate::code::{AddressSpace, Code};
 use crate::event::{self, Event, Happening};
 use crate::flag;
 use crate::marks::RawMark;
-use crate::polled::polls;
+use crate::polled::{epolls, polls};
 use crate::population::Population;
 use crate::records::{Definition, What};
 use crate::system::unix_ns;
@@ -486,7 +487,10 @@ impl World {
 
     /// What a thread waits for: as it was found, where it waits again by the same call for several things.
     fn awaited_object(&mut self, thread: Utid, switch: &event::Switch, was_found: bool) -> u64 {
-        if was_found && polls(switch.call) && switch.object != 0 {
+        let is_epoll = |object: u64| Object(object).kind() == ObjectKind::Epoll;
+        let is_one_of_several = polls(switch.call) && switch.object != 0
+            || epolls(switch.call) && !is_epoll(switch.object);
+        if was_found && is_one_of_several {
             self.polled.insert(thread, (switch.call, switch.object));
         }
         let waits = matches!(
@@ -500,7 +504,7 @@ impl World {
             self.polled.remove(&thread);
         }
         match switch.object {
-            0 if call == switch.call => object,
+            own if call == switch.call && (own == 0 || is_epoll(own)) => object,
             own => own,
         }
     }

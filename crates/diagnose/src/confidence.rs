@@ -5,7 +5,7 @@
 //! object that names who is waited for says much; that somebody was asked, or usually comes, says
 //! little; where it is not known what a wait ended by, the root is as good as not known.
 
-use hangdog_graph::{Edge, EdgeKind, Strength, WaitKind};
+use hangdog_graph::{Edge, EdgeKind, Source, Strength, WaitKind};
 
 use crate::blame::{BlameKind, Piece};
 use crate::problem::Problem;
@@ -99,6 +99,8 @@ pub(crate) fn of_end(suspect: &Suspect, pieces: &[&Piece], is_own: bool) -> f64 
         (BlameKind::Stopped, _) if is_own => 0.9,
         (BlameKind::Stopped, _) => 1.0,
         (_, Some((_, edge))) if edge.kind == EdgeKind::Input => 1.0,
+        // No worker is left.
+        (_, Some((_, edge))) if edge.kind == EdgeKind::Awaited && edge.source == Source::Nobody => 0.9,
         (_, Some((_, edge))) => of_edge(edge).min(0.6),
         (_, None) => 0.5,
     };

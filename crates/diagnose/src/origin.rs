@@ -122,6 +122,8 @@ fn of_file(function: &str, module: &str, source: &str) -> Origin {
         _ if Machine::of(module).is_some() => Origin::Machine,
         _ if module.contains(".so") => Origin::Library,
         _ if is_of_library(source) => Origin::Library,
+        // By which PostgreSQL waits, for whatever it is.
+        "WaitEventSetWait" | "WaitLatch" | "WaitLatchOrSocket" => Origin::Library,
         _ => of_go(function)
             .or_else(|| of_namespace(function))
             .unwrap_or(Origin::Program),

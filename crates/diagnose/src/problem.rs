@@ -217,16 +217,24 @@ impl Scope {
 
 /// The problems of a trace, worst first: of threads to which something was owed, as far as is known.
 pub fn find(evidence: &Evidence<'_>, scope: Scope) -> Vec<Problem> {
-    let mut found = find_of(evidence, scope, |_| true);
+    let mut found = find_among(evidence, scope, None::<fn(Utid) -> bool>);
     found.retain(|problem| problem.owed >= LEAST_FELT && !problem.is_nobodys());
     found
 }
 
-/// The problems of the threads that are asked for, worst first.
+/// The problems of the threads that somebody named, worst first.
 pub fn find_of(
     evidence: &Evidence<'_>,
     scope: Scope,
-    is_asked_for: impl Fn(Utid) -> bool,
+    is_named: impl Fn(Utid) -> bool,
+) -> Vec<Problem> {
+    find_among(evidence, scope, Some(is_named))
+}
+
+fn find_among(
+    evidence: &Evidence<'_>,
+    scope: Scope,
+    is_named: Option<impl Fn(Utid) -> bool>,
 ) -> Vec<Problem> {
     // Who recorded `sleep 10` asks what else went on.
     let clock = (scope.command_tid).filter(|&tid| whole::is_clock(evidence, tid));
@@ -267,7 +275,8 @@ pub fn find_of(
     };
     problems.retain(|problem| {
         let process = evidence.threads.thread(problem.thread).upid;
-        is_asked_for(problem.thread) && (family.has(process) || !is_recorder(process))
+        (is_named.as_ref()).is_none_or(|is_named| is_named(problem.thread))
+            && (family.has(process) || !is_recorder(process))
     });
     for problem in &mut problems {
         let process = evidence.threads.thread(problem.thread).upid;
@@ -282,7 +291,7 @@ pub fn find_of(
             .then(a.window.start.cmp(&b.window.start))
             .then(a.thread.cmp(&b.thread))
     });
-    let mut chosen = merge::merge(evidence, &family, problems);
+    let mut chosen = merge::merge(evidence, &family, problems, is_named.is_some());
     chosen.truncate(MOST);
     chosen
 }

@@ -133,6 +133,16 @@ pub(crate) fn of(facts: &Facts<'_, '_>) -> String {
                 "{head}: {who} {was} runnable{doing} while other threads {held} the CPUs{share}."
             )
         }
+        (Class::LongWait, ..)
+            if (facts.wait).is_some_and(|wait| owed::starves_own_pool(facts.evidence, &wait)) =>
+        {
+            format!(
+                "{head}: each worker of {}'s pool waits for a task that only they could run; the chain \
+                 of waits ends at {who}{}.",
+                process_of(facts),
+                within(facts)
+            )
+        }
         (Class::Unknown | Class::LongWait, ..) if facts.now.is_none() && is_deadlocked(facts) => {
             format!(
                 "{head}: each thread of {} waits for a lock, a condition or another of them, so that none \
@@ -266,6 +276,11 @@ fn reason(facts: &Facts<'_, '_>) -> String {
         }
         BlameKind::Message if facts.wait.is_some_and(|wait| opens_fifo(facts, &wait)) => {
             format!("waited for another program to open the other end of a FIFO{within}")
+        }
+        BlameKind::Message
+            if (facts.wait).is_some_and(|wait| owed::awaits_user(facts.evidence, &wait)) =>
+        {
+            format!("waited for input from its user{within}")
         }
         BlameKind::Message if facts.is_asked => {
             format!("did not answer, waiting for a message itself{within}")

@@ -16,7 +16,7 @@
 
 use hangdog_graph::belief::{Belief, InVain, beliefs};
 use hangdog_graph::edge::ended_by;
-use hangdog_graph::owed::{asked_again, is_deadlocked};
+use hangdog_graph::owed::{asked_again, is_deadlocked, starves_own_pool};
 use hangdog_graph::{Edge, EdgeKind, Evidence, Source, Strength, Wait, WaitKind};
 use hangdog_timeline::{Cause, Interval, State};
 use hangdog_trace::ids::{NONE, Utid};
@@ -688,6 +688,7 @@ fn own_kind(evidence: &Evidence<'_>, edge: &Edge, wait: &Wait) -> BlameKind {
         (Source::Device(_), _) if edge.wake.map(context) == Some(Context::Hardirq) => {
             BlameKind::Message
         }
+        (Source::Nobody, WaitKind::Condition) if starves_own_pool(evidence, wait) => BlameKind::Lock,
         // Nobody is known who could have signalled it; but it is if nobody is left who could.
         (Source::Nobody, WaitKind::Condition) => {
             let process = evidence.threads.thread(wait.thread).upid;

@@ -74,6 +74,10 @@ pub enum Mark {
     Freezable = 1 << 28,
     /// A shell or another interpreter reads what it is to do next.
     ReadsCommands = 1 << 29,
+    /// The result of a task is waited for that was given to a pool of threads.
+    AwaitsResult = 1 << 30,
+    /// The event loop of a program with a window.
+    EventLoop = 1 << 31,
 }
 
 /// Marks that one of the innermost few frames shows, by a part of its function's name.
@@ -89,7 +93,7 @@ const INNERMOST: [(Mark, &[&str]); 6] = [
 const FEW: usize = 6;
 
 /// Marks that any frame shows, by its function's name, or by the start of it.
-const ANYWHERE: [(Mark, &[&str]); 24] = [
+const ANYWHERE: [(Mark, &[&str]); 26] = [
     (Mark::Idle, names::IDLE),
     (Mark::DiskWait, names::DISK_WAIT),
     (Mark::DiskWake, names::DISK_WAKE),
@@ -114,6 +118,8 @@ const ANYWHERE: [(Mark, &[&str]); 24] = [
     (Mark::ChangesFiles, names::CHANGES_FILES),
     (Mark::MemoryLimit, names::MEMORY_LIMIT),
     (Mark::Freezable, names::FREEZABLE),
+    (Mark::AwaitsResult, names::AWAITS_RESULT),
+    (Mark::EventLoop, names::EVENT_LOOP),
 ];
 
 /// The marks of all stacks, by their rows.

@@ -366,6 +366,38 @@ pub(crate) const HANDLES: &[&str] = &[
     "int java.util.concurrent.ForkJoinTask.doExec()",
 ];
 
+/// Functions that wait for the result of a task.
+pub(crate) const AWAITS_RESULT: &[&str] = &[
+    "java.util.concurrent.FutureTask.get*",
+    "java.util.concurrent.FutureTask.awaitDone*",
+    "java.util.concurrent.CompletableFuture.get*",
+    "java.util.concurrent.CompletableFuture.join*",
+    "java.util.concurrent.CompletableFuture.waitingGet*",
+    "java.util.concurrent.AbstractExecutorService.invokeAll*",
+    "Future.result",
+    "std::__future_base::_State_baseV2::wait*",
+    "std::__basic_future<*",
+];
+
+/// Functions in which a program with a window waits for what comes next.
+pub(crate) const EVENT_LOOP: &[&str] = &[
+    "g_main_loop_run",
+    "g_application_run",
+    "gtk_main",
+    "gtk_dialog_run",
+    "QEventLoop::exec*",
+    "QCoreApplication::exec*",
+    "QDialog::exec*",
+    "Tk_MainLoop",
+    "Tkapp_MainLoop",
+    "XtAppMainLoop",
+    "XtAppNextEvent",
+    "XNextEvent",
+    "SDL_WaitEvent*",
+    "glfwWaitEvents*",
+    "wl_display_dispatch*",
+];
+
 /// Kernel code that hands on what came in by a terminal.
 pub const TERMINAL: &[&str] = &[
     "flush_to_ldisc",

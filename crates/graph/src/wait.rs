@@ -254,6 +254,12 @@ impl Wait {
         self.row.is_some_and(|row| call(row) == Call::Write)
     }
 
+    /// Whether it is for any of what was put into an epoll before.
+    pub(crate) fn by_epoll(&self, evidence: &Evidence<'_>) -> bool {
+        let name = |row: usize| evidence.calls.name(evidence.switches.call[row]);
+        self.row.is_some_and(|row| name(row).starts_with("epoll"))
+    }
+
     /// Whether only a thread of the same process can end it: it waits on a futex that is not shared, or
     /// for an eventfd.
     pub fn is_within_process(&self, evidence: &Evidence<'_>) -> bool {

@@ -22,6 +22,10 @@ const UNKNOWN: f64 = 0.25;
 const UNKNOWN_BUT_FELT: f64 = 0.8;
 /// From so much confidence on, what lasted all along counts like what did not.
 const SURE: f64 = 0.8;
+/// From so much confidence on, a circle of waits is one.
+const CIRCULAR: f64 = 0.3;
+/// What is felt less counts as this much where nothing is felt less for being usual.
+const LEAST_FELT: f64 = 0.02;
 /// What is left where it only shared the CPUs.
 const SHARED: f64 = 0.3;
 
@@ -110,6 +114,10 @@ fn weighted(problem: &Problem, verdict: &Verdict, end: u64) -> f64 {
     let root = &verdict.root;
     problem.score
         * match () {
+            // Nothing but a person ends it, whoever felt it by now.
+            () if root.class == Class::Circular && root.confidence >= CIRCULAR => {
+                1.0 / problem.felt.clamp(LEAST_FELT, 1.0)
+            }
             () if !is_convincing(verdict) => match problem.severity() {
                 problem::Severity::High => UNKNOWN_BUT_FELT,
                 _ => UNKNOWN,

@@ -383,7 +383,8 @@ impl Finder {
     }
 }
 
-fn is_timer(evidence: &Evidence<'_>, wake: usize) -> bool {
+/// Whether a timeout made a thread go on.
+pub(super) fn is_timer(evidence: &Evidence<'_>, wake: usize) -> bool {
     let context = Context::from(evidence.wakes.context[wake]);
     matches!(context, Context::Hrtimer | Context::Timer)
 }

@@ -16,6 +16,7 @@ use std::ops::Range;
 
 use super::family::Family;
 use super::starter::{is_shell, of_starter};
+use super::finder::is_timer;
 use super::{Problem, ProblemKind, worth};
 use crate::owed::{IDLE, owed};
 use crate::stretch::{Stretch, Waiting, each_stretch};
@@ -65,16 +66,18 @@ const OWN_SLEEP: f64 = 0.05;
 const TURNS: f64 = 0.1;
 
 /// The problems that are left of `problems`, which are sorted, the worst first.
+/// Of programs that somebody `named`, the wait for their own work is felt.
 pub(super) fn merge(
     evidence: &Evidence<'_>,
     family: &Family,
     problems: Vec<Problem>,
+    named: bool,
 ) -> Vec<Problem> {
     let mut kept: Vec<Chained> = Vec::new();
     let mut all: Vec<Chained> = problems
         .into_iter()
         .take(MOST)
-        .map(|problem| Chained::new(evidence, family, problem))
+        .map(|problem| Chained::new(evidence, family, problem, named))
         .collect();
     all = join_sequels(evidence, all);
     all.sort_by(|a, b| b.problem.score.total_cmp(&a.problem.score));
@@ -95,7 +98,9 @@ pub(super) fn merge(
             continue;
         }
         if let Some(old) = kept.iter_mut().find(|old| new.waits_for(old)) {
-            let is_head = new.is_felt_like(old) || new.is_felt && new.only_asked(old);
+            let is_head = new.is_felt_like(old)
+                || new.is_felt && new.only_asked(old)
+                || new.is_program_of(evidence, old);
             let is_long = new.problem.duration() as f64 >= AS_MUCH * old.problem.duration() as f64;
             if is_head && is_long && (!new.only_started(old) || new.is_as_long_as(evidence, old)) {
                 old.replace(new);
@@ -190,7 +195,7 @@ impl Chained {
         self.problem.window = window;
     }
 
-    fn new(evidence: &Evidence<'_>, family: &Family, mut problem: Problem) -> Chained {
+    fn new(evidence: &Evidence<'_>, family: &Family, mut problem: Problem, named: bool) -> Chained {
         // None of many small waits takes most of the time.
         let (links, is_circle) = match problem.many {
             Some(_) => (Vec::new(), false),
@@ -203,7 +208,7 @@ impl Chained {
         }
         let is_felt = problem.owed >= LEAST_FELT;
         // Whoever recorded a command awaits all of its work.
-        let is_awaited = family.first.contains(&problem.thread);
+        let is_awaited = named || family.first.contains(&problem.thread);
         if !is_awaited && is_own_work(evidence, &problem, &links) {
             let left = match only_awaits_sleep(evidence, &links) {
                 true => OWN_SLEEP,
@@ -252,6 +257,16 @@ impl Chained {
             && overlap(&self.problem.window, &other.problem.window) as f64
                 >= SAME_TIME * other.problem.duration() as f64
             && (many.asked.contains(&other_process) || is_descendant(evidence, other_process, own))
+    }
+
+    /// Whether it is a program itself that waits for another thread of it, just as long as that is held up.
+    fn is_program_of(&self, evidence: &Evidence<'_>, other: &Chained) -> bool {
+        let process = |chained: &Chained| evidence.threads.thread(chained.problem.thread).upid;
+        self.is_felt
+            && process(self) == process(other)
+            && evidence.stands_for_program(self.problem.thread)
+            && self.link_to(other) == Some(0)
+            && is_as_long(&self.problem.window, &other.problem.window)
     }
 
     /// Whether what this one suffers is worth as much as what the other does.
@@ -319,7 +334,7 @@ fn is_one_time(a: &Range<u64>, b: &Range<u64>) -> bool {
     both as f64 >= SAME_TIME * shorter as f64 && both > 0
 }
 
-/// Whom a problem's thread waits for, and so on; and whether that leads back to it.
+/// Whom a problem's thread waits for, and so on; and whether that leads round in a circle.
 fn links(evidence: &Evidence<'_>, problem: &Problem) -> (Vec<Link>, bool) {
     let mut links: Vec<Link> = Vec::new();
     let (mut thread, mut window) = (problem.thread, problem.window.clone());
@@ -331,8 +346,10 @@ fn links(evidence: &Evidence<'_>, problem: &Problem) -> (Vec<Link>, bool) {
             let is_circle = link.is_owed && links.iter().all(|link| link.is_owed);
             return (links, is_circle);
         }
-        if links.iter().any(|known| known.thread == link.thread) {
-            break;
+        // Those that it waits for wait for each other.
+        if let Some(at) = links.iter().position(|known| known.thread == link.thread) {
+            let is_circle = link.is_owed && links[at + 1..].iter().all(|link| link.is_owed);
+            return (links, is_circle);
         }
         (thread, window) = (link.thread, link.window.clone());
         links.push(link);
@@ -370,12 +387,14 @@ pub(super) fn next_link(evidence: &Evidence<'_>, thread: Utid, window: Range<u64
         is_started: wait.kind == WaitKind::Child
             || edge.kind == EdgeKind::Exit
             || by_pipe && is_child(evidence, next, thread),
-        is_owed: edge.wake.is_none()
-            && !matches!(
-                edge.kind,
-                EdgeKind::Habit | EdgeKind::Asked | EdgeKind::Amid
-            )
-            && owed(evidence, wait, false) > IDLE,
+        // Of a lock nobody is guessed to be its holder who only waits for one, unless nobody else is left.
+        is_owed: edge.wake.is_none_or(|row| is_timer(evidence, row))
+            && match edge.kind {
+                EdgeKind::Habit | EdgeKind::Asked => false,
+                EdgeKind::Amid => wait.is_for_own_lock(evidence),
+                _ => true,
+            }
+            && (wait.is_for_own_lock(evidence) || owed(evidence, wait, false) > IDLE),
         is_asked: !by_pipe && !matches!(wait.kind, WaitKind::Child | WaitKind::Condition),
     })
 }

@@ -64,6 +64,15 @@ fn named_debtor(evidence: &Evidence<'_>, wait: &Wait) -> Option<Edge> {
         let what = "is asked by the kernel before the file is opened";
         return server_of_files(evidence, wait, sockets.keepers(), what);
     }
+    if starves_own_pool(evidence, wait) {
+        let reason = "each worker of its pool waits for a task that only they could run";
+        return Some(Edge::new(
+            EdgeKind::Awaited,
+            Strength::Strong,
+            Source::Nobody,
+            reason,
+        ));
+    }
     if let Some(edge) = awaited_child(evidence, wait).or_else(|| other_client(evidence, wait)) {
         return Some(edge);
     }
@@ -71,6 +80,13 @@ fn named_debtor(evidence: &Evidence<'_>, wait: &Wait) -> Option<Edge> {
     match (wait.kind, object.kind()) {
         (WaitKind::Message | WaitKind::Poll, ObjectKind::Pipe) => other_end(evidence, wait, object),
         (WaitKind::Device, _) if wait.writes(evidence) => terminal(evidence, wait),
+        (WaitKind::Poll, ObjectKind::Unix | ObjectKind::Inet) if awaits_user(evidence, wait) => {
+            Some(of_user())
+        }
+        // An epoll's only connection when it was looked at need not be what it waits for since.
+        (WaitKind::Poll, ObjectKind::Inet) if wait.by_epoll(evidence) => {
+            asked_process(evidence, wait).or_else(|| peer(evidence, wait, object))
+        }
         (
             WaitKind::Message | WaitKind::Poll | WaitKind::Kernel,
             ObjectKind::Unix | ObjectKind::Inet,
@@ -80,6 +96,8 @@ fn named_debtor(evidence: &Evidence<'_>, wait: &Wait) -> Option<Edge> {
         (WaitKind::Poll, ObjectKind::None | ObjectKind::Epoll | ObjectKind::Eventfd)
         | (WaitKind::Idle, _) => asked_process(evidence, wait)
             .or_else(|| helper(evidence, wait))
+            .or_else(|| own_worker(evidence, wait).filter(|_| wait.kind == WaitKind::Poll))
+            .or_else(|| awaits_user(evidence, wait).then(of_user))
             .or_else(|| only_client(evidence, wait)),
         _ => None,
     }
@@ -399,6 +417,98 @@ fn helper(evidence: &Evidence<'_>, wait: &Wait) -> Option<Edge> {
         evidence.name(thread)
     );
     Some(owes(thread, Strength::Weak, reason))
+}
+
+/// Whether a worker of a pool of threads waits, within a task, for the result of another, and so does each
+/// other worker of the pool: then none is left to run that.
+pub fn starves_own_pool(evidence: &Evidence<'_>, wait: &Wait) -> bool {
+    let shows = |wait: &Wait, mark| evidence.shows(wait.user_stack(evidence), mark);
+    let awaits_task = |wait: &Wait| {
+        let is_condition = matches!(wait.kind, WaitKind::Condition | WaitKind::Lock);
+        is_condition && shows(wait, Mark::Handles) && shows(wait, Mark::AwaitsResult)
+    };
+    if !awaits_task(wait) {
+        return false;
+    }
+    let middle = wait.start + wait.duration() / 2;
+    let stem = |thread: Utid| {
+        let name = evidence.threads.thread(thread).name();
+        name.trim_end_matches(|c: char| c.is_ascii_digit())
+    };
+    let own = evidence.threads.thread(wait.thread).upid;
+    let threads = evidence.threads.process(own).threads.iter().copied();
+    let mut others = threads.filter(|&other| {
+        other != wait.thread
+            && stem(other) == stem(wait.thread)
+            && !evidence.threads.thread(other).is_main()
+            && is_there(evidence, other, middle)
+    });
+    others.all(|other| wait_at(evidence, other, middle).is_some_and(|there| awaits_task(&there)))
+}
+
+/// Whether a program with a window waits for what its user does: its event loop polls, it asked its display
+/// for nothing that it waits for, and the display has nothing to do.
+pub fn awaits_user(evidence: &Evidence<'_>, wait: &Wait) -> bool {
+    let process = evidence.threads.thread(wait.thread).upid;
+    if wait.kind != WaitKind::Poll
+        || !evidence.stands_for_program(wait.thread)
+        || evidence.shows(wait.user_stack(evidence), Mark::Asks)
+        || !evidence.shows(wait.user_stack(evidence), Mark::EventLoop)
+    {
+        return false;
+    }
+    let mut peers =
+        (evidence.sockets.asks(process)).filter_map(|object| evidence.sockets.peer_process(object));
+    let display = peers.find(|&peer| evidence.serves_display(peer));
+    let Some(thread) = display.and_then(|display| who::first_thread(evidence, display)) else {
+        return false;
+    };
+    let is_idle = wait_at(evidence, thread, wait.end).is_some_and(|it| is_home(evidence, &it));
+    is_idle && display.is_some_and(|display| stopped_thread(evidence, display, wait.end).is_none())
+}
+
+fn of_user() -> Edge {
+    let reason = "its event loop waits for input from its display: a user who does nothing";
+    Edge::new(EdgeKind::Input, Strength::Strong, Source::Nobody, reason)
+}
+
+/// The thread of a server that works for its event loop: one that does not wait for work, but for what it
+/// asked for, a file, or a lock, or computes.
+fn own_worker(evidence: &Evidence<'_>, wait: &Wait) -> Option<Edge> {
+    let own = evidence.threads.thread(wait.thread).upid;
+    // Who was not asked waits for no work to be done.
+    evidence.sockets.served_by(own).next()?;
+    let middle = wait.start + wait.duration() / 2;
+    let is_amid = |thread: Utid, moment: u64| {
+        wait_at(evidence, thread, moment).is_none_or(|there| {
+            let asks = evidence.shows(there.user_stack(evidence), Mark::Asks)
+                || asks_by(evidence, &there, moment);
+            let works = !is_home(evidence, &there)
+                && there.kind != WaitKind::Sleep
+                && !is_own_pipe(evidence, &there);
+            works || there.kind == WaitKind::Poll && asks
+        })
+    };
+    let threads = evidence.threads.process(own).threads.iter().copied();
+    let thread = threads
+        .filter(|&other| other != wait.thread && !is_machine(evidence, other))
+        .filter(|&other| {
+            [middle, wait.end]
+                .iter()
+                .all(|&at| is_there(evidence, other, at))
+        })
+        .find(|&other| is_amid(other, middle) && is_amid(other, wait.end))?;
+    let reason = format!(
+        "of the other threads of its process, {} is in the middle of work",
+        evidence.name(thread)
+    );
+    Some(owes(thread, Strength::Weak, reason))
+}
+
+/// Whether a thread waits for the answer to what it asked for by a connection.
+fn asks_by(evidence: &Evidence<'_>, wait: &Wait, moment: u64) -> bool {
+    let object = wait.object(evidence);
+    evidence.sockets.role(object) == Some(Role::Client) && is_open(evidence, object, moment)
 }
 
 /// The program at the other end of a terminal that takes no more: of those that the writer descends

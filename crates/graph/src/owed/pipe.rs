@@ -90,9 +90,8 @@ fn at_work(evidence: &Evidence<'_>, wait: &Wait, pipe: Object) -> Option<Edge> {
     Some(owes(thread, Strength::Weak, reason))
 }
 
-/// Who may have the other end of a pipe that was not seen open: for one who reads, what its process
-/// started; else one that was started beside it, as a shell does for a pipeline; for one who writes,
-/// its parent.
+/// Who may have the other end of a pipe that was not seen open: what the process started; else one that was
+/// started beside it, as a shell does for a pipeline; for one who writes, its parent.
 pub(crate) fn relative(evidence: &Evidence<'_>, wait: &Wait) -> Option<Edge> {
     const BESIDE_NS: u64 = 100_000_000;
     // Of those that lived before the recording only the order is known.
@@ -131,8 +130,9 @@ pub(crate) fn relative(evidence: &Evidence<'_>, wait: &Wait) -> Option<Edge> {
         .filter(is_beside)
         .filter(is_alive);
     let last = match writes {
-        true => beside
+        true => started
             .next()
+            .or_else(|| beside.next())
             .or_else(|| Some(evidence.threads.process(parent)).filter(is_alive)),
         false => started.next().or_else(|| beside.next()),
     }?;

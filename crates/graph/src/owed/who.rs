@@ -7,6 +7,7 @@ use hangdog_trace::sockets::Role;
 use std::ops::Range;
 
 use super::connection::has_sent;
+use super::pipe::is_own_pipe;
 use crate::evidence::Evidence;
 use crate::marks::Mark;
 use crate::names;
@@ -140,8 +141,10 @@ pub(super) fn is_home(evidence: &Evidence<'_>, wait: &Wait) -> bool {
             !evidence.shows(wait.user_stack(evidence), Mark::Handles)
         }
         WaitKind::Poll | WaitKind::Idle | WaitKind::Unknown => true,
-        // For whoever connects.
-        WaitKind::Message => evidence.sockets.listens(wait.object(evidence)),
+        // For whoever connects, or for a signal that a thread of its own passes on.
+        WaitKind::Message => {
+            evidence.sockets.listens(wait.object(evidence)) || is_own_pipe(evidence, wait)
+        }
         _ => awaits_completions(evidence, wait),
     }
 }
