@@ -100,7 +100,9 @@ pub(crate) fn of_end(suspect: &Suspect, pieces: &[&Piece], is_own: bool) -> f64 
         (BlameKind::Stopped, _) => 1.0,
         (_, Some((_, edge))) if edge.kind == EdgeKind::Input => 1.0,
         // No worker is left.
-        (_, Some((_, edge))) if edge.kind == EdgeKind::Awaited && edge.source == Source::Nobody => 0.9,
+        (_, Some((_, edge))) if edge.kind == EdgeKind::Awaited && edge.source == Source::Nobody => {
+            0.9
+        }
         (_, Some((_, edge))) => of_edge(edge).min(0.6),
         (_, None) => 0.5,
     };

@@ -79,7 +79,16 @@ pub(crate) fn of(facts: &Facts<'_, '_>) -> String {
     match (facts.class, facts.knot, facts.starvation) {
         (Class::Circular, Some(knot), _) => {
             if let [only] = knot.threads[..] {
-                return format!("{head}: a lock that {} itself has.", name(only));
+                let name = name(only);
+                return match facts.wait.map(|wait| wait.kind) {
+                    Some(WaitKind::Message | WaitKind::Poll | WaitKind::Kernel) => {
+                        format!(
+                            "{head}: {name} asked itself, and waits for its own answer{}.",
+                            within(facts)
+                        )
+                    }
+                    _ => format!("{head}: a lock that {name} itself has."),
+                };
             }
             let names: Vec<String> = knot.threads.iter().map(|&thread| name(thread)).collect();
             let Some((last, others)) = names.split_last() else {

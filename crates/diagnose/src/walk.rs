@@ -688,7 +688,9 @@ fn own_kind(evidence: &Evidence<'_>, edge: &Edge, wait: &Wait) -> BlameKind {
         (Source::Device(_), _) if edge.wake.map(context) == Some(Context::Hardirq) => {
             BlameKind::Message
         }
-        (Source::Nobody, WaitKind::Condition) if starves_own_pool(evidence, wait) => BlameKind::Lock,
+        (Source::Nobody, WaitKind::Condition) if starves_own_pool(evidence, wait) => {
+            BlameKind::Lock
+        }
         // Nobody is known who could have signalled it; but it is if nobody is left who could.
         (Source::Nobody, WaitKind::Condition) => {
             let process = evidence.threads.thread(wait.thread).upid;

@@ -488,6 +488,9 @@ pub const JAVA_MACHINE: &[&str] = &[
     "G1 Main Marker",
 ];
 
+/// Threads of Erlang's virtual machine that run no Erlang.
+pub(crate) const ERLANG_MACHINE: &[&str] = &["sys_sig_dispatc", "sys_msg_dispatc"];
+
 /// Further threads of a Java virtual machine that wait for work without end.
 pub(crate) const JAVA_UPKEEP: &[&str] = &[
     "VM Thread",

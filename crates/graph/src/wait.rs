@@ -66,7 +66,9 @@ impl Gate {
         match self {
             Gate::FrozenFiles => "waited for a frozen file system to be thawed",
             Gate::MemoryLimit => "waited at the memory limit of its control group",
-            Gate::Terminal => "waited for a terminal or device to take output",
+            Gate::Terminal => {
+                "waited for a terminal or device to take output, which is stopped (Ctrl-S) or not read,"
+            }
         }
     }
 }

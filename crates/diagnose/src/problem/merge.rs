@@ -15,8 +15,8 @@ use hangdog_trace::object::ObjectKind;
 use std::ops::Range;
 
 use super::family::Family;
-use super::starter::{is_shell, of_starter};
 use super::finder::is_timer;
+use super::starter::{is_shell, of_starter};
 use super::{Problem, ProblemKind, worth};
 use crate::owed::{IDLE, owed};
 use crate::stretch::{Stretch, Waiting, each_stretch};
@@ -47,6 +47,8 @@ pub(super) struct Link {
     is_asked: bool,
     /// Something was owed to the one before, and nothing ended its wait meanwhile.
     is_owed: bool,
+    /// It is only guessed that the one before waits for it.
+    is_guessed: bool,
 }
 
 struct Chained {
@@ -346,9 +348,11 @@ fn links(evidence: &Evidence<'_>, problem: &Problem) -> (Vec<Link>, bool) {
             let is_circle = link.is_owed && links.iter().all(|link| link.is_owed);
             return (links, is_circle);
         }
-        // Those that it waits for wait for each other.
+        // Those that it surely waits for wait for each other.
         if let Some(at) = links.iter().position(|known| known.thread == link.thread) {
-            let is_circle = link.is_owed && links[at + 1..].iter().all(|link| link.is_owed);
+            let is_circle = link.is_owed
+                && links[at + 1..].iter().all(|link| link.is_owed)
+                && !links[..=at].iter().any(|link| link.is_guessed);
             return (links, is_circle);
         }
         (thread, window) = (link.thread, link.window.clone());
@@ -371,6 +375,7 @@ pub(super) fn next_link(evidence: &Evidence<'_>, thread: Utid, window: Range<u64
             is_started: false,
             is_asked: false,
             is_owed: false,
+            is_guessed: false,
         });
     }
     let waiting = main_wait(evidence, thread, window)?;
@@ -395,6 +400,10 @@ pub(super) fn next_link(evidence: &Evidence<'_>, thread: Utid, window: Range<u64
                 _ => true,
             }
             && (wait.is_for_own_lock(evidence) || owed(evidence, wait, false) > IDLE),
+        is_guessed: matches!(
+            edge.kind,
+            EdgeKind::Habit | EdgeKind::Asked | EdgeKind::Amid
+        ),
         is_asked: !by_pipe && !matches!(wait.kind, WaitKind::Child | WaitKind::Condition),
     })
 }

@@ -69,7 +69,8 @@ pub(super) fn peer(evidence: &Evidence<'_>, wait: &Wait, object: Object) -> Opti
             later
                 .filter(|&user| user != wait.thread && is_there(evidence, user, wait.end))
                 .or_else(|| other_thread(evidence, wait, true))
-                .or_else(|| only_one_at_condition(evidence, wait))?
+                .or_else(|| only_one_at_condition(evidence, wait))
+                .or_else(|| is_alone(evidence, wait).then_some(wait.thread))?
         }
         _ => thread_of(evidence, process, end.unwrap_or(Object::NONE), wait.end)?,
     };
@@ -84,7 +85,8 @@ pub(super) fn peer(evidence: &Evidence<'_>, wait: &Wait, object: Object) -> Opti
         return Some(owes(to, Strength::Strong, reason));
     }
     if thread == wait.thread {
-        return None;
+        let reason = format!("it asked itself over {object}, and has no other thread to answer");
+        return is_alone(evidence, wait).then(|| owes(thread, Strength::Strong, reason));
     }
     let name = evidence.name(thread);
     let unread = end
@@ -169,6 +171,13 @@ fn only_one_at_condition(evidence: &Evidence<'_>, wait: &Wait) -> Option<Utid> {
                 .is_some_and(|there| there.kind == WaitKind::Condition)
     });
     waiting.next().filter(|_| waiting.next().is_none())
+}
+
+/// Whether a process has no other thread while one waits.
+fn is_alone(evidence: &Evidence<'_>, wait: &Wait) -> bool {
+    let threads = &evidence.threads.process_of(wait.thread).threads;
+    let mut others = threads.iter().filter(|&&other| other != wait.thread);
+    !others.any(|&other| is_there(evidence, other, wait.end))
 }
 
 /// Whether a thread waits to be connected to a listener of this machine that does not take the

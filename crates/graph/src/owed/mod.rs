@@ -483,9 +483,7 @@ fn own_worker(evidence: &Evidence<'_>, wait: &Wait) -> Option<Edge> {
         wait_at(evidence, thread, moment).is_none_or(|there| {
             let asks = evidence.shows(there.user_stack(evidence), Mark::Asks)
                 || asks_by(evidence, &there, moment);
-            let works = !is_home(evidence, &there)
-                && there.kind != WaitKind::Sleep
-                && !is_own_pipe(evidence, &there);
+            let works = !is_home(evidence, &there) && there.kind != WaitKind::Sleep;
             works || there.kind == WaitKind::Poll && asks
         })
     };
@@ -525,6 +523,15 @@ fn terminal(evidence: &Evidence<'_>, wait: &Wait) -> Option<Edge> {
         wait_at(evidence, thread, wait.end).is_none_or(|there| !is_home(evidence, &there))
     };
     let stopped = |process: Upid| stopped_thread(evidence, process, wait.end);
+    // A thread of its own reads what is shown.
+    let reads = |thread: &Utid| {
+        let process = evidence.threads.process_of(*thread);
+        process.threads.iter().any(|&other| {
+            other != *thread
+                && wait_at(evidence, other, wait.end)
+                    .is_some_and(|there| there.kind == WaitKind::Device && !there.writes(evidence))
+        })
+    };
     let all = || ancestors.clone();
     let beside = || {
         let parents: Vec<Upid> = all().collect();
@@ -538,7 +545,7 @@ fn terminal(evidence: &Evidence<'_>, wait: &Wait) -> Option<Edge> {
             all()
                 .filter_map(|process| thread_of(evidence, process, Object::NONE, wait.end))
                 .find(|thread| !awaits_child(thread))
-                .filter(is_amid)
+                .filter(|thread| is_amid(thread) && !reads(thread))
         })?;
     let reason = format!("{} may be using its terminal", evidence.name(thread));
     Some(owes(thread, Strength::Weak, reason))

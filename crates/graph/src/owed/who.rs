@@ -7,7 +7,6 @@ use hangdog_trace::sockets::Role;
 use std::ops::Range;
 
 use super::connection::has_sent;
-use super::pipe::is_own_pipe;
 use crate::evidence::Evidence;
 use crate::marks::Mark;
 use crate::names;
@@ -35,7 +34,8 @@ pub(super) fn thread_of(
         !object.is_none() && there.is_some_and(|there| there.object(evidence) == object)
     };
     let is_busy = |&thread: &Utid| {
-        wait_around(evidence, thread, until).is_none_or(|there| !is_home(evidence, &there))
+        !is_machine(evidence, thread)
+            && wait_around(evidence, thread, until).is_none_or(|there| !is_home(evidence, &there))
     };
     let sleeps = |&thread: &Utid| {
         wait_at(evidence, thread, until).is_some_and(|there| there.kind == WaitKind::Sleep)
@@ -141,10 +141,8 @@ pub(super) fn is_home(evidence: &Evidence<'_>, wait: &Wait) -> bool {
             !evidence.shows(wait.user_stack(evidence), Mark::Handles)
         }
         WaitKind::Poll | WaitKind::Idle | WaitKind::Unknown => true,
-        // For whoever connects, or for a signal that a thread of its own passes on.
-        WaitKind::Message => {
-            evidence.sockets.listens(wait.object(evidence)) || is_own_pipe(evidence, wait)
-        }
+        // For whoever connects.
+        WaitKind::Message => evidence.sockets.listens(wait.object(evidence)),
         _ => awaits_completions(evidence, wait),
     }
 }
@@ -184,9 +182,7 @@ pub fn is_deadlocked(evidence: &Evidence<'_>, process: Upid) -> bool {
 /// Whether a thread is one that a virtual machine keeps for itself.
 pub(super) fn is_machine(evidence: &Evidence<'_>, thread: Utid) -> bool {
     let name = evidence.threads.thread(thread).name();
-    names::JAVA_MACHINE
-        .iter()
-        .any(|start| name.starts_with(start))
+    (names::JAVA_MACHINE.iter().chain(names::ERLANG_MACHINE)).any(|start| name.starts_with(start))
 }
 
 /// The same, or one that waits for what such a thread, or the program, leaves to do.
