@@ -99,6 +99,12 @@ pub const IDLE: &[&str] = &[
     "java.util.concurrent.ForkJoinPool.awaitWork",
     "java.lang.ref.Reference.waitForReferencePendingList",
     "java.lang.ref.ReferenceQueue.remove",
+    // Python's, of the threads that a pool of processes keeps for itself.
+    "Pool._handle_tasks",
+    "Pool._handle_results",
+    "Pool._handle_workers",
+    "Queue._feed",
+    "_ExecutorManagerThread.wait_result_broken_or_wakeup",
     // A thread that gets a job's token from make or cargo, for whoever wants one.
     "std::sys::backtrace::__rust_begin_short_backtrace::<jobserver::imp::spawn_helper*",
 ];

@@ -70,7 +70,7 @@ pub(super) fn peer(evidence: &Evidence<'_>, wait: &Wait, object: Object) -> Opti
                 .filter(|&user| user != wait.thread && is_there(evidence, user, wait.end))
                 .or_else(|| other_thread(evidence, wait, true))
                 .or_else(|| only_one_at_condition(evidence, wait))
-                .or_else(|| is_alone(evidence, wait).then_some(wait.thread))?
+                .or_else(|| waits_for_itself(evidence, wait, object).then_some(wait.thread))?
         }
         _ => thread_of(evidence, process, end.unwrap_or(Object::NONE), wait.end)?,
     };
@@ -86,7 +86,8 @@ pub(super) fn peer(evidence: &Evidence<'_>, wait: &Wait, object: Object) -> Opti
     }
     if thread == wait.thread {
         let reason = format!("it asked itself over {object}, and has no other thread to answer");
-        return is_alone(evidence, wait).then(|| owes(thread, Strength::Strong, reason));
+        return waits_for_itself(evidence, wait, object)
+            .then(|| owes(thread, Strength::Strong, reason));
     }
     let name = evidence.name(thread);
     let unread = end
@@ -173,8 +174,20 @@ fn only_one_at_condition(evidence: &Evidence<'_>, wait: &Wait) -> Option<Utid> {
     waiting.next().filter(|_| waiting.next().is_none())
 }
 
-/// Whether a process has no other thread while one waits.
-fn is_alone(evidence: &Evidence<'_>, wait: &Wait) -> bool {
+/// Whether a thread waits for the answer to what it asked by a connection that only its own process could
+/// accept, which has no other thread.
+fn waits_for_itself(evidence: &Evidence<'_>, wait: &Wait, object: Object) -> bool {
+    let sockets = evidence.sockets;
+    if sockets.role(object) != Some(Role::Client)
+        || sockets.listens(object)
+        || object.kind() != ObjectKind::Inet
+    {
+        return false;
+    }
+    // It may accept it when it has given up.
+    if (sockets.peer(object)).is_some_and(|end| last_user(evidence, end, wait.end).is_some()) {
+        return false;
+    }
     let threads = &evidence.threads.process_of(wait.thread).threads;
     let mut others = threads.iter().filter(|&&other| other != wait.thread);
     !others.any(|&other| is_there(evidence, other, wait.end))

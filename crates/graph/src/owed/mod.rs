@@ -163,6 +163,11 @@ pub(crate) fn asked(evidence: &Evidence<'_>, wait: &Wait) -> Vec<Edge> {
         .collect();
     let own = evidence.threads.thread(wait.thread).upid;
     let within = wait.is_within_process(evidence);
+    let middle = wait.start + wait.duration() / 2;
+    let has_nothing_to_do = |other: Utid| {
+        let there = wait_at(evidence, other, middle);
+        there.is_some_and(|there| evidence.shows(there.user_stack(evidence), Mark::Idle))
+    };
     let mut asked: Vec<Utid> = Vec::new();
     for &row in woken.iter().rev() {
         let other = evidence.wakes.wakee[row];
@@ -172,7 +177,7 @@ pub(crate) fn asked(evidence: &Evidence<'_>, wait: &Wait) -> Vec<Edge> {
         let is_nobody = known.is_kernel()
             || Some(known.pid) == evidence.recorder
             || is_machine(evidence, other);
-        let may_end_it = !is_nobody && (!within || known.upid == own);
+        let may_end_it = !is_nobody && !has_nothing_to_do(other) && (!within || known.upid == own);
         if asked.len() < MOST && may_end_it && other != wait.thread && !asked.contains(&other) {
             asked.push(other);
         }
@@ -427,7 +432,7 @@ pub fn starves_own_pool(evidence: &Evidence<'_>, wait: &Wait) -> bool {
         let is_condition = matches!(wait.kind, WaitKind::Condition | WaitKind::Lock);
         is_condition && shows(wait, Mark::Handles) && shows(wait, Mark::AwaitsResult)
     };
-    if !awaits_task(wait) {
+    if evidence.threads.thread(wait.thread).is_main() || !awaits_task(wait) {
         return false;
     }
     let middle = wait.start + wait.duration() / 2;

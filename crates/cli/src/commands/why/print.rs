@@ -128,12 +128,11 @@ pub fn print(
     }
     if let Some(knot) = &verdict.knot {
         let names: Vec<String> = knot.iter().map(name).collect();
-        writeln!(
-            out,
-            "{}    {} wait for each other",
-            heading("Cycle"),
-            names.join(", ")
-        )?;
+        let who = match &names[..] {
+            [only] => format!("{only} waits for itself"),
+            _ => format!("{} wait for each other", names.join(", ")),
+        };
+        writeln!(out, "{}    {who}", heading("Cycle"))?;
     }
 
     writeln!(out, "\n{}", heading("Where the time went"))?;
