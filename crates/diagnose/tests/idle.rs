@@ -1,0 +1,162 @@
+//! Chains of waits that come to a thread that looks idle: whether it is another of its process that works,
+//! its user that it waits for, its own pool of threads, or itself.
+
+mod support;
+
+use hangdog_diagnose::Class;
+use support::*;
+
+/// A client on CPU 0 that asks a server by a connection, whose first thread polls, and a second thread.
+const SERVED: &str = "
+    process client 100
+    thread client client 100
+    process server 200
+    thread loop server 200
+    thread worker server 201
+    0 socket client object=inet:1 local=127.0.0.1:5000 remote=127.0.0.1:80
+    0 socket server object=inet:2 local=127.0.0.1:80 remote=127.0.0.1:5000
+    0 socket server object=inet:3 local=127.0.0.1:80
+    0 open client object=inet:1
+    0 open server object=inet:2
+    0 open server object=inet:3 kind=listener
+    0 cpu0 switch idle -> client
+    0 cpu1 switch idle -> loop
+    1ms transfer client sent 9 object=inet:1
+    1ms cpu0 switch client -> worker sleeping poll object=inet:1 stack=poll;ask
+    1100us transfer loop received 9 object=inet:2
+    2ms cpu1 switch loop -> idle sleeping epoll_wait object=epoll:9 stack=epoll_wait;run_loop
+";
+
+fn root(text: &str, victim: &str) -> (u32, Class, String) {
+    let recording = record(text);
+    let verdict = explain(&recording, victim, 2_000..1_000_000);
+    (verdict.root.who.tid, verdict.root.class, verdict.sentence)
+}
+
+/// The event loop of a server that was asked has nothing to do, but a thread of it reads from a disk: that
+/// one has the work. One that sleeps, or waits for work, has none.
+#[test]
+fn a_worker_has_what_the_event_loop_handed_on() {
+    let with = |wait: &str| {
+        root(
+            &format!("{SERVED} 3ms cpu0 switch worker -> idle {wait}\nend 1s"),
+            "client",
+        )
+    };
+    let (tid, class, sentence) = with(
+        "uninterruptible read object=file:7 stack=read;load_page kstack=io_schedule;folio_wait_bit_common",
+    );
+    assert_eq!((tid, class), (201, Class::LongWait), "{sentence}");
+    assert!(sentence.contains("waited for the disk"), "{sentence}");
+    for idle in [
+        "sleeping clock_nanosleep arg=9s stack=nanosleep;tick",
+        "sleeping futex arg=128 object=futex:0x9 stack=pthread_cond_wait;next_job",
+    ] {
+        let (tid, _, sentence) = with(idle);
+        assert_eq!(tid, 200, "{idle}: {sentence}");
+    }
+}
+
+/// A program with a window whose event loop is idle waits for its user; the display owes it nothing. One
+/// that asked the display and waits for the reply is owed that.
+#[test]
+fn an_idle_window_waits_for_its_user() {
+    let window = |stack: &str| {
+        root(
+            &format!(
+                "process tool 100
+                thread tool tool 100
+                process dialog 200
+                thread dialog dialog 200
+                process Xvfb 300
+                thread display Xvfb 300
+                0 socket dialog object=unix:1 peer=unix:2 peer-process=Xvfb remote=@/tmp/.X11-unix/X1
+                0 socket Xvfb object=unix:2 peer=unix:1 peer-process=dialog local=@/tmp/.X11-unix/X1
+                0 open dialog object=unix:1
+                0 open Xvfb object=unix:2
+                0 open tool object=pipe:5 access=read
+                0 open dialog object=pipe:5 access=write
+                0 cpu0 switch idle -> tool
+                0 cpu1 switch idle -> display
+                1ms cpu1 switch display -> dialog sleeping epoll_wait object=epoll:9 stack=epoll_wait;WaitForSomething
+                1ms cpu0 switch tool -> idle sleeping read object=pipe:5 stack=read;ask_passphrase
+                2ms cpu1 switch dialog -> idle sleeping poll object=unix:1 stack={stack}
+                end 1s"
+            ),
+            "tool",
+        )
+    };
+    let (tid, class, sentence) = window("poll;g_main_loop_run;gtk_main");
+    assert_eq!((tid, class), (200, Class::LongWait), "{sentence}");
+    assert!(
+        sentence.contains("waited for input from its user"),
+        "{sentence}"
+    );
+    let (tid, _, sentence) = window("poll;_XReply;XSync;g_main_loop_run;gtk_main");
+    assert_eq!(tid, 300, "{sentence}");
+}
+
+/// Each worker of a pool waits for a task that is given to the pool; while one of them has nothing to do,
+/// it would take that.
+#[test]
+fn a_pool_starves_itself() {
+    const TASK: &str = "pthread_cond_wait;java.util.concurrent.FutureTask.get;Shop.render;java.util.concurrent.ThreadPoolExecutor.runWorker";
+    let pool = |second: &str| {
+        root(
+            &format!(
+                "process shop 100
+                thread main shop 100
+                thread pool-1 shop 101
+                thread pool-2 shop 102
+                0 cpu0 switch idle -> pool-1
+                0 cpu1 switch idle -> pool-2
+                1ms cpu0 switch pool-1 -> main sleeping futex arg=128 object=futex:0x1 stack={TASK}
+                1ms cpu1 switch pool-2 -> idle sleeping futex arg=128 object=futex:0x2 stack={second}
+                2ms cpu0 switch main -> idle sleeping epoll_wait object=epoll:9 stack=epoll_wait;serve
+                end 1s"
+            ),
+            "pool-1",
+        )
+    };
+    let says = "each worker of main's pool waits for a task that only they could run";
+    let (tid, class, sentence) = pool(TASK);
+    assert_eq!((tid, class), (101, Class::LongWait), "{sentence}");
+    assert!(sentence.contains(says), "{sentence}");
+    let (_, _, sentence) =
+        pool("pthread_cond_wait;java.util.concurrent.ThreadPoolExecutor.getTask");
+    assert!(!sentence.contains(says), "{sentence}");
+}
+
+/// A program with one thread asks itself, by a connection that it cannot accept meanwhile. One that another
+/// thread of it could accept is not lost; nor does a server that waits for connections ask itself.
+#[test]
+fn a_program_asks_itself() {
+    let asks = |thread: &str, object: &str| {
+        root(
+            &format!(
+                "process site 100
+                thread site site 100
+                {thread}
+                0 socket site object=inet:1 local=127.0.0.1:5000 remote=127.0.0.1:80
+                0 socket site object=inet:3 local=127.0.0.1:80
+                0 open site object=inet:1
+                0 open site object=inet:3 kind=listener unread=1
+                0 cpu0 switch idle -> site
+                1ms cpu0 switch site -> idle sleeping poll object={object} stack=poll;load_menu
+                end 1s"
+            ),
+            "site",
+        )
+    };
+    let says = "asked itself, and waits for its own answer in load_menu";
+    let (tid, class, sentence) = asks("", "inet:1");
+    assert_eq!((tid, class), (100, Class::Circular), "{sentence}");
+    assert!(sentence.contains(says), "{sentence}");
+    let other = "thread other site 101
+                0 cpu1 switch idle -> other
+                1ms cpu1 switch other -> idle sleeping epoll_wait object=epoll:9 stack=epoll_wait;serve";
+    for (thread, object) in [(other, "inet:1"), ("", "inet:3")] {
+        let (_, _, sentence) = asks(thread, object);
+        assert!(!sentence.contains(says), "{sentence}");
+    }
+}
