@@ -159,7 +159,16 @@ impl Judge<'_, '_> {
             inlined_into: function.and_then(|function| function.inlined_into.clone()),
             place: self.place(suspect),
             share: self.share(suspect.time_of_class),
-            by_crowd: matches!(suspect.starvation, Some(Starvation::Crowd { .. })),
+            by_crowd: matches!(
+                suspect.starvation,
+                Some(
+                    Starvation::Crowd { .. }
+                        | Starvation::Hog {
+                            gives_way: true,
+                            ..
+                        }
+                )
+            ),
             confidence: {
                 let evidence = (1.0 - self.share(unknown))
                     * self.likelihood(suspect)

@@ -51,7 +51,9 @@ pub(crate) fn owed(evidence: &Evidence<'_>, wait: &Wait, often: bool) -> f64 {
         }
         // Where a thread often waits for a condition, or does nothing else, it waits for work.
         WaitKind::Condition => match is_main && !often {
-            true if is_all_it_does(evidence, wait) => ALL_IT_DOES,
+            true if is_all_it_does(evidence, wait) || did_little_else(evidence, wait) => {
+                ALL_IT_DOES
+            }
             true => HOPED,
             false if is_main && asked_own(evidence, wait) => MAYBE,
             // A worker that has a task waits for more than work.
@@ -229,6 +231,25 @@ fn is_all_it_does(evidence: &Evidence<'_>, wait: &Wait) -> bool {
     let end = signed(wait.end);
     let of_life = 0..end.saturating_sub(born).max(0) as u64;
     is_nearly_all(end.saturating_sub(since).max(0) as u64, &of_life)
+}
+
+/// Whether a thread that waited already when the recording began was woken a few times since, did next to
+/// nothing, and waited again at the same place: one that others give something to do now and then.
+fn did_little_else(evidence: &Evidence<'_>, wait: &Wait) -> bool {
+    const MOST: usize = 64;
+    let near = |wait: &Wait| evidence.near(wait.user_stack(evidence));
+    let intervals = evidence.timeline.intervals(wait.thread);
+    if intervals.len() > MOST || intervals.get(0).is_none_or(|it| it.state != State::Blocked) {
+        return false;
+    }
+    let (mut waits, mut waited) = (0, 0_u64);
+    for interval in intervals.iter().filter(|it| it.state == State::Blocked) {
+        let other = Wait::new(evidence, wait.thread, &interval);
+        if other.kind == wait.kind && near(&other) == near(wait) {
+            (waits, waited) = (waits + 1, waited.saturating_add(interval.duration()));
+        }
+    }
+    waits > 1 && is_nearly_all(waited, &evidence.timeline.life(wait.thread))
 }
 
 /// Of a wait for anything: whether its process asked for something that it has not got.

@@ -349,7 +349,7 @@ fn of_thread(
     let usual = finder.usual();
     let takes_turns = finder.takes_turns();
     let often: HashSet<u64> = (finder.candidates.iter())
-        .filter(|candidate| finder.is_often(candidate))
+        .filter(|candidate| finder.is_often(evidence, candidate))
         .map(|candidate| candidate.window.start)
         .collect();
     let mut problems: Vec<Problem> = finder

@@ -17,6 +17,8 @@ pub(crate) enum Starvation {
         cpu: u16,
         /// The hog's kernel priority is the stronger one.
         outranks: bool,
+        /// It was given a lower priority so that others like the hog come first.
+        gives_way: bool,
         share: f64,
     },
     /// Many shared it.
@@ -26,6 +28,10 @@ pub(crate) enum Starvation {
         most: Option<Utid>,
     },
 }
+
+/// The kernel's priority of a thread at niceness 0, and of the first that is not real-time.
+const NICE_0: u8 = 120;
+const FIRST_NORMAL: u8 = 100;
 
 /// More than this share of the time is most of it.
 const MOST: f64 = 0.5;
@@ -72,12 +78,14 @@ pub(crate) fn explain(
     if let Some((&(hog, cpu), &time)) = most
         && time as f64 > MOST * total as f64
     {
+        let both = priority(evidence, thread, windows).zip(hog_priority.get(&hog).copied());
+        let outranks = both.is_some_and(|(own, hogs)| hogs < own);
         return Starvation::Hog {
             thread: hog,
             cpu,
-            outranks: priority(evidence, thread, windows)
-                .zip(hog_priority.get(&hog).copied())
-                .is_some_and(|(own, hogs)| hogs < own),
+            outranks,
+            gives_way: outranks
+                && both.is_some_and(|(own, hogs)| own > NICE_0 && hogs >= FIRST_NORMAL),
             share: time as f64 / total as f64,
         };
     }

@@ -69,7 +69,7 @@ fn an_idle_window_waits_for_its_user() {
                 process dialog 200
                 thread dialog dialog 200
                 process Xvfb 300
-                thread display Xvfb 300
+                thread Xvfb Xvfb 300
                 0 socket dialog object=unix:1 peer=unix:2 peer-process=Xvfb remote=@/tmp/.X11-unix/X1
                 0 socket Xvfb object=unix:2 peer=unix:1 peer-process=dialog local=@/tmp/.X11-unix/X1
                 0 open dialog object=unix:1
@@ -77,8 +77,8 @@ fn an_idle_window_waits_for_its_user() {
                 0 open tool object=pipe:5 access=read
                 0 open dialog object=pipe:5 access=write
                 0 cpu0 switch idle -> tool
-                0 cpu1 switch idle -> display
-                1ms cpu1 switch display -> dialog sleeping epoll_wait object=epoll:9 stack=epoll_wait;WaitForSomething
+                0 cpu1 switch idle -> Xvfb
+                1ms cpu1 switch Xvfb -> dialog sleeping epoll_wait object=epoll:9 stack=epoll_wait;WaitForSomething
                 1ms cpu0 switch tool -> idle sleeping read object=pipe:5 stack=read;ask_passphrase
                 2ms cpu1 switch dialog -> idle sleeping poll object=unix:1 stack={stack}
                 end 1s"

@@ -195,11 +195,17 @@ impl<'a> Evidence<'a> {
             && (one.len() == other.len() || self.stacks.end(shorter) != StackEnd::Root)
     }
 
+    /// The first stack with the same innermost functions as this; [`NO_STACK`](hangdog_trace::ids::NO_STACK)
+    /// of none.
+    pub fn near(&self, stack: StackId) -> StackId {
+        self.marks.near(self.stacks, stack)
+    }
+
     /// Whether two rows of `switches` wait at nearly one place: on one object, or in one call and
     /// the same innermost functions, whatever led there.
     pub fn are_near(&self, a: usize, b: usize) -> bool {
         let switches = self.switches;
-        let near = |row: usize| self.marks.near(self.stacks, switches.user_stack[row]);
+        let near = |row: usize| self.near(switches.user_stack[row]);
         let same_object = switches.object[a] != 0 && switches.object[a] == switches.object[b];
         let same_call = switches.call[a] == switches.call[b];
         same_object || same_call && near(a) != 0 && near(a) == near(b)

@@ -4,7 +4,7 @@
 mod support;
 
 use hangdog_diagnose::problem::ProblemKind;
-use hangdog_diagnose::{Answers, Problem, diagnose};
+use hangdog_diagnose::{Answers, Class, Problem, diagnose};
 use hangdog_report::rank::ranked;
 use support::{record, setting};
 
@@ -129,4 +129,36 @@ fn an_alternative_names_another_root() {
     };
     assert!(shown("tool"));
     assert!(!shown("app"));
+}
+
+/// Nothing but a person ends a circle: it is read first, whoever felt it by now.
+#[test]
+fn a_circle_is_read_first() {
+    let recording = record(
+        "process batch 100
+        thread one batch 100
+        thread two batch 101
+        process tool 200
+        thread tool tool 200
+        0 cpu0 switch idle -> one
+        0 cpu1 switch idle -> two
+        1ms cpu0 switch one -> tool sleeping futex op=wait object=futex:0x1 holder=two stack=lock_b;main
+        1ms cpu1 switch two -> idle sleeping futex op=wait object=futex:0x2 holder=one stack=lock_a;run
+        end 2s",
+    );
+    let evidence = recording.evidence();
+    let explain = |problem: &Problem| {
+        let answers = Answers::default();
+        diagnose(&evidence, problem, setting(false, &answers))
+    };
+    let of = |thread: &str, felt: f64, score: f64| Problem {
+        score,
+        felt,
+        ..Problem::picked(recording.t(thread), 1_000_000..END)
+    };
+    let circle = of("one", 0.1, 20.0);
+    let verdict = explain(&circle);
+    assert_eq!(verdict.root.class, Class::Circular, "{}", verdict.sentence);
+    let first = ranked(vec![of("tool", 1.0, 100.0), circle], END, explain).0;
+    assert_eq!(evidence.name(first[0].thread), "one");
 }

@@ -3,7 +3,7 @@
 use hangdog_graph::evidence::Site;
 use hangdog_graph::{Evidence, Wait, WaitKind};
 use hangdog_timeline::{Cause, Interval, State};
-use hangdog_trace::ids::Utid;
+use hangdog_trace::ids::{NO_STACK, Utid};
 use hangdog_trace::object::ObjectKind;
 use hangdog_trace::words::Context;
 use std::collections::HashMap;
@@ -353,14 +353,27 @@ impl Finder {
         self.polls >= POLLS || self.turns.values().chain(last).any(|&turns| turns >= TURNS)
     }
 
-    /// Whether the thread waited often where this candidate is.
-    pub(super) fn is_often(&self, candidate: &Candidate) -> bool {
+    /// Whether the thread waited often where this candidate is. Of one that waited already when the
+    /// recording began, the stack was read in another way, and may be shorter: then its innermost functions
+    /// tell.
+    pub(super) fn is_often(&self, evidence: &Evidence<'_>, candidate: &Candidate) -> bool {
         const OFTEN: u32 = 3;
-        if candidate.looks {
-            return true;
-        }
-        let times = candidate.site.and_then(|site| self.lengths.get(&site));
-        times.is_some_and(|&at| self.counts[at].iter().sum::<u32>() >= OFTEN)
+        const OFTEN_NEAR: u32 = 10;
+        let Some(site) = candidate.site.filter(|_| !candidate.looks) else {
+            return candidate.looks;
+        };
+        let times = |at: usize| self.counts[at].iter().sum::<u32>();
+        let is_near =
+            |other: Site| other.0 == site.0 && evidence.near(other.1) == evidence.near(site.1);
+        let here = self
+            .lengths
+            .get(&site)
+            .is_some_and(|&at| times(at) >= OFTEN);
+        let nearby = || {
+            let near = self.lengths.iter().filter(|&(&other, _)| is_near(other));
+            near.map(|(_, &at)| times(at)).sum::<u32>() >= OFTEN_NEAR
+        };
+        here || candidate.window.start == 0 && evidence.near(site.1) != NO_STACK && nearby()
     }
 
     /// What waits at a site usually take, where there are enough to say: the lower bound of the
