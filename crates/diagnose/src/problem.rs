@@ -303,6 +303,9 @@ const MAKER: f64 = 0.1;
 /// should be.
 pub const ALL_ALONG: f64 = 0.3;
 
+/// What is left of a problem of a thread that is at a lower priority than others: it may take its time.
+const NICE: f64 = 0.3;
+
 /// How much more the want of a CPU is felt than a computation, where it is nearly all there is: one
 /// that gets its half is as well off as others.
 const STARVED: f64 = 2.0;
@@ -413,6 +416,10 @@ fn of_thread(
                     let felt = felt * (1.0 + STARVED * want);
                     (felt, felt)
                 }
+            };
+            let weight = match starvation::is_nice(evidence, thread, &window) {
+                true => weight * NICE,
+                false => weight,
             };
             let is_window = || length >= NOTED_NS && family.is_window(evidence, thread);
             let kind = match candidate.doing {

@@ -117,6 +117,11 @@ pub(crate) fn by_crowd(evidence: &Evidence<'_>, thread: Utid, window: &Range<u64
     matches!(why, Starvation::Crowd { .. })
 }
 
+/// Whether a thread ran at a lower priority than usual in a window: somebody chose that it may take its time.
+pub(crate) fn is_nice(evidence: &Evidence<'_>, thread: Utid, window: &Range<u64>) -> bool {
+    priority(evidence, thread, std::slice::from_ref(window)).is_some_and(|own| own > NICE_0)
+}
+
 /// Who had the CPU that `thread` wanted in `window`, each interval with its length, ns; the idle
 /// thread and itself left out.
 pub(crate) fn occupants(

@@ -53,7 +53,6 @@ pub struct ProblemReport {
     pub duration_ns: u64,
     /// How long it went on in all, ns, where it consists of so many small waits that only the first of them
     /// are explained.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub all_ns: Option<u64>,
     /// What the thread itself did for most of it.
     pub class: Class,
