@@ -30,6 +30,7 @@ mod function;
 pub mod live;
 mod machine;
 mod marks;
+mod memory;
 mod owner;
 mod pace;
 mod perf;

@@ -142,6 +142,10 @@ pub struct RecordArgs {
     /// Record every system call of a running process (pid or name) and its children; repeatable
     #[arg(long, value_name = "PROCESS")]
     pub calls_of: Vec<String>,
+    /// Record minor page faults too, and which pages of files come into memory, are used and go;
+    /// hangdog paging shows them [default: major faults and reclaim only]
+    #[arg(long)]
+    pub faults: bool,
     /// Watch a flag in the memory of a running process: PROCESS:SYMBOL, or PROCESS:0xADDRESS:SIZE,
     /// where the process is a pid or a name; repeatable, at most 4 a process, and reads of at most 2.
     /// Each use of the flag costs its thread some 4 us

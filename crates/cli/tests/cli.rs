@@ -40,6 +40,7 @@ impl Fixture {
                 sample_hz: 1000,
                 transfers: false,
                 calls: false,
+                faults: false,
             },
             hooks: vec![
                 Hook {
