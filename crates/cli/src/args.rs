@@ -59,6 +59,9 @@ pub enum Command {
     Compare(CompareArgs),
     /// Show the system calls that record --calls recorded: counts, times, errors
     Calls(CallsArgs),
+    /// Show what an operation waited for to be paged in: by process, segment (executable, library,
+    /// heap, stack, mapped file) and function
+    Paging(PagingArgs),
     /// Show how many threads were running or runnable, step by step, or which at a moment
     Load(LoadArgs),
     /// Show how long the regions took that programs marked (docs/MARKS.md), by name, or each
@@ -458,6 +461,33 @@ pub struct CallsArgs {
     /// Show each call of each thread, or of each calling function, on a row of its own
     #[arg(long, value_name = "WHAT", default_value = "call")]
     pub by: CallsBy,
+    /// Print JSON (docs/JSON.md)
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Arguments of `paging`.
+#[derive(Args, Debug)]
+pub struct PagingArgs {
+    /// The trace
+    #[arg(value_hint = ValueHint::DirPath)]
+    pub trace: PathBuf,
+    /// Only this process (pid or name) and its children [default: the recorded command and its
+    /// children; if there was none, all processes]
+    #[arg(long, value_name = "PROCESS")]
+    pub process: Option<String>,
+    /// All processes
+    #[arg(long, conflicts_with = "process")]
+    pub all: bool,
+    /// The time range [default: the life of the processes]
+    #[command(flatten)]
+    pub window: WindowArgs,
+    /// Take the time range and the process of the Nth worst problem
+    #[arg(long, value_name = "N", conflicts_with = "region", value_parser = clap::value_parser!(u32).range(1..))]
+    pub problem: Option<u32>,
+    /// The time range of a region
+    #[command(flatten)]
+    pub region: RegionChoice,
     /// Print JSON (docs/JSON.md)
     #[arg(long)]
     pub json: bool,

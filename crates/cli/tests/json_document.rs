@@ -55,6 +55,9 @@ const MARKED: &str = concat!(
     "6ms cpu0 lost 2 events\n6ms lost 2 transfers\n6ms lost 2 handoffs\n6ms lost 2 overwritten-marks\n"
 );
 
+/// Page-ins, of a library and from swap, and a stall.
+const PAGED: &str = include_str!("golden/paging.trace");
+
 /// A thread that polls: that gives a hint.
 fn polling() -> String {
     let mut text =
@@ -201,6 +204,7 @@ fn document_and_answers_agree() {
         ("page.hang", PAGE),
         ("marked.hang", MARKED),
         ("turns.hang", &turns()),
+        ("paged.hang", PAGED),
     ] {
         text::parse(trace)
             .expect("a trace in text form")
@@ -221,6 +225,13 @@ fn document_and_answers_agree() {
             vec![
                 vec!["calls", "t.hang", "--by", "thread"],
                 vec!["calls", "t.hang", "--by", "function"],
+            ],
+        ),
+        (
+            "paging",
+            vec![
+                vec!["paging", "paged.hang"],
+                vec!["paging", "t.hang", "--all"],
             ],
         ),
         (
