@@ -56,9 +56,15 @@ SEC("tp_btf/mm_filemap_fault")
 int BPF_PROG(on_file_fault, struct address_space *mapping, unsigned long index)
 {
 	struct cpu_state *state = this_cpu(bpf_get_smp_processor_id());
+	struct task_struct *task = bpf_get_current_task_btf();
 
-	if (state->fault_tid == (u32)bpf_get_current_pid_tgid())
+	if (state->fault_tid == (u32)task->pid) {
 		state->fault_flags |= FAULT_FILE;
+		// Now, since it may block and end as a minor fault: then nothing else tells where
+		// it was. In the scheduler, where interrupts are off, the look would cost an
+		// interrupt of its own.
+		note_area(task, state->fault_address);
+	}
 	if (follow_cache)
 		note_cache(mapping->host, index, 1, CACHE_FAULTED);
 	return 0;
@@ -82,11 +88,7 @@ static __always_inline u64 keep_fault(struct task_struct *prev, u32 cpu, s16 cal
 		kept = bpf_map_lookup_elem(&open_faults, &tid);
 		fault.address = kept ? kept->address : 0;
 	}
-	if (call != CALL_NONE || !fault.address)
-		return 0;
-	if (prev->mm)
-		note_area(prev, fault.address);
-	return fault.address;
+	return call == CALL_NONE ? fault.address : 0;
 }
 
 static __always_inline int end_fault(u64 address, u32 flags)
@@ -114,7 +116,8 @@ static __always_inline int end_fault(u64 address, u32 flags)
 	}
 	if (follow_cache)
 		flush_cache(cpu, ts, tid, false);
-	note_area(task, address);
+	if (!(flags & FAULT_FILE))
+		note_area(task, address);
 	user_stack = caller_stack(task, (struct pt_regs *)bpf_task_pt_regs(task), ts);
 	record = reserve(cpu, ts, tid, 4, false);
 	if (!record)
