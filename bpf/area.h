@@ -181,3 +181,27 @@ static __always_inline void note_area(struct task_struct *task, u64 address)
 
 	bpf_find_vma(task, address, describe_area, &look, 0);
 }
+
+#define NEIGHBOURHOOD_SHIFT 16
+
+struct {
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(max_entries, 1 << 13);
+	__type(key, u64);
+	__type(value, u32); // generation
+} known_neighbourhoods SEC(".maps");
+
+// The same in the scheduler, for a fault that may end as a minor one: then nothing else tells where
+// it was. Interrupts are off there, and each look raises one: so there is one look in a
+// neighbourhood, which mostly has one area.
+static __always_inline void note_neighbourhood(struct task_struct *task, u64 address)
+{
+	u64 key = (u64)task->tgid << 40 ^ task->self_exec_id << 32 ^ address >> NEIGHBOURHOOD_SHIFT;
+	u32 generation = area_generation, *known;
+
+	known = bpf_map_lookup_elem(&known_neighbourhoods, &key);
+	if (known && *known == generation)
+		return;
+	bpf_map_update_elem(&known_neighbourhoods, &key, &generation, BPF_ANY);
+	note_area(task, address);
+}

@@ -47,7 +47,9 @@ int BPF_PROG(on_page_fault, unsigned long address)
 SEC("tp_btf/page_fault_kernel")
 int BPF_PROG(on_kernel_page_fault, unsigned long address)
 {
-	begin_fault(address, FAULT_KERNEL);
+	// Who only tries whether memory is there, as walks of stacks do, gets no page.
+	if (!bpf_get_current_task_btf()->pagefault_disabled)
+		begin_fault(address, FAULT_KERNEL);
 	return 0;
 }
 
@@ -56,15 +58,9 @@ SEC("tp_btf/mm_filemap_fault")
 int BPF_PROG(on_file_fault, struct address_space *mapping, unsigned long index)
 {
 	struct cpu_state *state = this_cpu(bpf_get_smp_processor_id());
-	struct task_struct *task = bpf_get_current_task_btf();
 
-	if (state->fault_tid == (u32)task->pid) {
+	if (state->fault_tid == (u32)bpf_get_current_pid_tgid())
 		state->fault_flags |= FAULT_FILE;
-		// Now, since it may block and end as a minor fault: then nothing else tells where
-		// it was. In the scheduler, where interrupts are off, the look would cost an
-		// interrupt of its own.
-		note_area(task, state->fault_address);
-	}
 	if (follow_cache)
 		note_cache(mapping->host, index, 1, CACHE_FAULTED);
 	return 0;
@@ -88,7 +84,11 @@ static __always_inline u64 keep_fault(struct task_struct *prev, u32 cpu, s16 cal
 		kept = bpf_map_lookup_elem(&open_faults, &tid);
 		fault.address = kept ? kept->address : 0;
 	}
-	return call == CALL_NONE ? fault.address : 0;
+	if (call != CALL_NONE || !fault.address)
+		return 0;
+	if (prev->mm)
+		note_neighbourhood(prev, fault.address);
+	return fault.address;
 }
 
 static __always_inline int end_fault(u64 address, u32 flags)
@@ -116,8 +116,7 @@ static __always_inline int end_fault(u64 address, u32 flags)
 	}
 	if (follow_cache)
 		flush_cache(cpu, ts, tid, false);
-	if (!(flags & FAULT_FILE))
-		note_area(task, address);
+	note_area(task, address);
 	user_stack = caller_stack(task, (struct pt_regs *)bpf_task_pt_regs(task), ts);
 	record = reserve(cpu, ts, tid, 4, false);
 	if (!record)

@@ -316,6 +316,7 @@ struct task_struct {
 	struct files_struct *files;
 	struct task_struct *real_parent;
 	u64 self_exec_id;
+	int pagefault_disabled;
 #if defined(__TARGET_ARCH_x86)
 	struct thread_struct thread;
 #endif
