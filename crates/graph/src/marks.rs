@@ -74,6 +74,8 @@ pub enum Mark {
     Freezable = 1 << 28,
     /// A shell or another interpreter reads what it is to do next.
     ReadsCommands = 1 << 29,
+    /// The kernel brings in a page that was swapped out.
+    SwapIn = 1 << 30,
 }
 
 /// Marks that one of the innermost few frames shows, by a part of its function's name.
@@ -89,7 +91,7 @@ const INNERMOST: [(Mark, &[&str]); 6] = [
 const FEW: usize = 6;
 
 /// Marks that any frame shows, by its function's name, or by the start of it.
-const ANYWHERE: [(Mark, &[&str]); 24] = [
+const ANYWHERE: [(Mark, &[&str]); 25] = [
     (Mark::Idle, names::IDLE),
     (Mark::DiskWait, names::DISK_WAIT),
     (Mark::DiskWake, names::DISK_WAKE),
@@ -110,6 +112,7 @@ const ANYWHERE: [(Mark, &[&str]); 24] = [
     (Mark::Setting, names::SETTING),
     (Mark::AsksBus, names::ASKS_BUS),
     (Mark::PageFault, names::PAGE_FAULT),
+    (Mark::SwapIn, names::SWAP_IN),
     (Mark::PercpuLock, names::PERCPU_LOCK),
     (Mark::ChangesFiles, names::CHANGES_FILES),
     (Mark::MemoryLimit, names::MEMORY_LIMIT),
