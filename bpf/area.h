@@ -109,9 +109,13 @@ static __noinline int describe_file(u64 address, u64 name)
 	return 0;
 }
 
+// Which process's memory is looked at, and where what was found lies.
 struct area_look {
+	u64 start;
+	u64 end; // 0: nothing was found
+	u64 inode;
 	u32 pid;
-	u32 found;
+	u32 padding;
 };
 
 static long describe_area(struct task_struct *task, struct vm_area_struct *vma,
@@ -136,6 +140,9 @@ static long describe_area(struct task_struct *task, struct vm_area_struct *vma,
 		area.inode = BPF_CORE_READ(inode, i_ino);
 		device = BPF_CORE_READ(inode, i_sb, s_dev);
 	}
+	look->start = key.start;
+	look->end = area.end;
+	look->inode = area.inode;
 	known = bpf_map_lookup_elem(&described_areas, &key);
 	if (known && known->end == area.end && known->inode == area.inode)
 		return 0;
@@ -173,35 +180,44 @@ static long describe_area(struct task_struct *task, struct vm_area_struct *vma,
 	return 0;
 }
 
-// Describes where `address` of a process lies, unless its memory is being changed right now: then
-// the next fault there tells.
-static __always_inline void note_area(struct task_struct *task, u64 address)
-{
-	struct area_look look = {.pid = task->tgid};
-
-	bpf_find_vma(task, address, describe_area, &look, 0);
-}
-
 #define NEIGHBOURHOOD_SHIFT 16
+
+// The area that was found in a neighbourhood last.
+struct neighbourhood {
+	u64 start;
+	u64 end;
+	u64 inode;
+	u32 generation;
+	u32 padding;
+};
 
 struct {
 	__uint(type, BPF_MAP_TYPE_LRU_HASH);
 	__uint(max_entries, 1 << 13);
 	__type(key, u64);
-	__type(value, u32); // generation
-} known_neighbourhoods SEC(".maps");
+	__type(value, struct neighbourhood);
+} neighbourhoods SEC(".maps");
 
-// The same in the scheduler, for a fault that may end as a minor one: then nothing else tells where
-// it was. Interrupts are off there, and each look raises one: so there is one look in a
-// neighbourhood, which mostly has one area.
-static __always_inline void note_neighbourhood(struct task_struct *task, u64 address)
+// Describes where `address` of a process lies, in a mapping of the file `inode` if that is not 0.
+// Where the memory is being changed right now, the next fault there tells. A look raises an
+// interrupt, which takes 3 us on a virtual machine: so it is done once in a neighbourhood, until
+// another area or file is met there.
+static __always_inline void note_area(struct task_struct *task, u64 address, u64 inode)
 {
 	u64 key = (u64)task->tgid << 40 ^ task->self_exec_id << 32 ^ address >> NEIGHBOURHOOD_SHIFT;
-	u32 generation = area_generation, *known;
+	struct area_look look = {.pid = task->tgid};
+	struct neighbourhood now = {}, *known;
 
-	known = bpf_map_lookup_elem(&known_neighbourhoods, &key);
-	if (known && *known == generation)
+	known = bpf_map_lookup_elem(&neighbourhoods, &key);
+	if (known && known->generation == area_generation && known->start <= address &&
+	    address < known->end && (!inode || known->inode == inode))
 		return;
-	bpf_map_update_elem(&known_neighbourhoods, &key, &generation, BPF_ANY);
-	note_area(task, address);
+	bpf_find_vma(task, address, describe_area, &look, 0);
+	if (!look.end)
+		return;
+	now.start = look.start;
+	now.end = look.end;
+	now.inode = look.inode;
+	now.generation = area_generation;
+	bpf_map_update_elem(&neighbourhoods, &key, &now, BPF_ANY);
 }

@@ -15,6 +15,7 @@
 struct open_fault {
 	u64 address;
 	u64 start;
+	u64 inode;
 	u32 flags;
 	u32 padding;
 };
@@ -34,6 +35,7 @@ static __always_inline void begin_fault(u64 address, u32 flags)
 	state->fault_address = address;
 	state->fault_start = bpf_ktime_get_ns();
 	state->fault_flags = flags;
+	state->fault_inode = 0;
 	state->fault_tid = (u32)bpf_get_current_pid_tgid();
 }
 
@@ -59,8 +61,10 @@ int BPF_PROG(on_file_fault, struct address_space *mapping, unsigned long index)
 {
 	struct cpu_state *state = this_cpu(bpf_get_smp_processor_id());
 
-	if (state->fault_tid == (u32)bpf_get_current_pid_tgid())
+	if (state->fault_tid == (u32)bpf_get_current_pid_tgid()) {
 		state->fault_flags |= FAULT_FILE;
+		state->fault_inode = mapping->host->i_ino;
+	}
 	if (follow_cache)
 		note_cache(mapping->host, index, 1, CACHE_FAULTED);
 	return 0;
@@ -78,16 +82,18 @@ static __always_inline u64 keep_fault(struct task_struct *prev, u32 cpu, s16 cal
 		fault.address = state->fault_address;
 		fault.start = state->fault_start;
 		fault.flags = state->fault_flags;
+		fault.inode = state->fault_inode;
 		state->fault_tid = 0;
 		bpf_map_update_elem(&open_faults, &tid, &fault, BPF_ANY);
 	} else if (call == CALL_NONE) {
 		kept = bpf_map_lookup_elem(&open_faults, &tid);
 		fault.address = kept ? kept->address : 0;
+		fault.inode = kept ? kept->inode : 0;
 	}
 	if (call != CALL_NONE || !fault.address)
 		return 0;
 	if (prev->mm)
-		note_neighbourhood(prev, fault.address);
+		note_area(prev, fault.address, fault.inode);
 	return fault.address;
 }
 
@@ -96,7 +102,7 @@ static __always_inline int end_fault(u64 address, u32 flags)
 	u32 cpu = bpf_get_smp_processor_id(), user_stack;
 	struct task_struct *task = bpf_get_current_task_btf();
 	struct cpu_state *state = this_cpu(cpu);
-	u64 ts = bpf_ktime_get_ns(), start = 0, *record;
+	u64 ts = bpf_ktime_get_ns(), start = 0, inode = 0, *record;
 	u32 tid = task->pid;
 
 	if (!tid || !task->mm)
@@ -104,6 +110,7 @@ static __always_inline int end_fault(u64 address, u32 flags)
 	if (state->fault_tid == tid && state->fault_address == address) {
 		start = state->fault_start;
 		flags |= state->fault_flags;
+		inode = state->fault_inode;
 		state->fault_tid = 0;
 	} else {
 		struct open_fault *fault = bpf_map_lookup_elem(&open_faults, &tid);
@@ -111,12 +118,13 @@ static __always_inline int end_fault(u64 address, u32 flags)
 		if (fault && fault->address == address) {
 			start = fault->start;
 			flags |= fault->flags;
+			inode = fault->inode;
 			fault->address = 0;
 		}
 	}
 	if (follow_cache)
 		flush_cache(cpu, ts, tid, false);
-	note_area(task, address);
+	note_area(task, address, inode);
 	user_stack = caller_stack(task, (struct pt_regs *)bpf_task_pt_regs(task), ts);
 	record = reserve(cpu, ts, tid, 4, false);
 	if (!record)

@@ -326,6 +326,7 @@ struct cpu_state {
 	u64 local_timer_start;
 	u64 fault_address;
 	u64 fault_start;
+	u64 fault_inode; // whose pages it looks for; 0 for none yet
 	u32 fault_tid;
 	u32 fault_flags; // enum fault_flag
 	u8 in_hardirq;

@@ -20,7 +20,7 @@ pub(crate) struct CpuState {
     pub transfers_refused: u64,
     pub handoffs_refused: u64,
     pub lost_records: u64,
-    rest: [u64; 26],
+    rest: [u64; 27],
 }
 
 /// Something that events refer to, or a step in a thread's life, at a time of CLOCK_MONOTONIC.
