@@ -43,6 +43,7 @@ mod procfs;
 mod python;
 pub mod record;
 mod records;
+pub mod residence;
 mod ring;
 mod ruby;
 mod running;

@@ -100,6 +100,12 @@ fn u64_at(bytes: &[u8], at: usize) -> Option<u64> {
     Some(u64::from_ne_bytes(bytes.try_into().ok()?))
 }
 
+/// Whether a file is a shared library by its name.
+pub(crate) fn is_library(path: &str) -> bool {
+    let name = path.rsplit('/').next().unwrap_or(path);
+    name.ends_with(".so") || name.contains(".so.")
+}
+
 /// Where file systems are mounted, by device: what of each is mounted, and at which place.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Mounts(HashMap<u32, Vec<(String, PathBuf)>>);

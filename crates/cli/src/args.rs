@@ -62,6 +62,9 @@ pub enum Command {
     /// Show what an operation waited for to be paged in: by process, segment (executable, library,
     /// heap, stack, mapped file) and function
     Paging(PagingArgs),
+    /// Show what memory processes have now: by segment, resident, swapped, proportional; and how much of
+    /// their files is in the page cache
+    Memory(MemoryArgs),
     /// Show how many threads were running or runnable, step by step, or which at a moment
     Load(LoadArgs),
     /// Show how long the regions took that programs marked (docs/MARKS.md), by name, or each
@@ -489,6 +492,19 @@ pub struct PagingArgs {
     #[command(flatten)]
     pub region: RegionChoice,
     /// Print JSON (docs/JSON.md)
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Arguments of `memory`.
+#[derive(Args, Debug)]
+pub struct MemoryArgs {
+    /// Only this process: pid or name [default: all]
+    pub process: Option<String>,
+    /// Show so many processes, segments and files
+    #[arg(short = 'n', long, value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..))]
+    pub most: u32,
+    /// Print JSON (docs/JSON.md), all of it
     #[arg(long)]
     pub json: bool,
 }

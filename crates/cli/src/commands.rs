@@ -17,6 +17,7 @@ mod info;
 mod interrupts;
 mod load;
 mod man;
+mod memory;
 mod numbers;
 mod open;
 mod paging;
@@ -58,6 +59,7 @@ pub fn run(command: Command) -> Result<ExitCode> {
         Command::Compare(args) => compare::run(&args)?,
         Command::Calls(args) => calls::run(&args)?,
         Command::Paging(args) => paging::run(&args)?,
+        Command::Memory(args) => memory::run(&args)?,
         Command::Load(args) => load::run(&args)?,
         Command::Regions(args) => regions::run(&args)?,
         Command::Completions { shell } => completions::run(shell)?,

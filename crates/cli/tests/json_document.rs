@@ -336,6 +336,24 @@ fn document_and_hangs_agree() {
     assert_eq!(found, documented(&document(), "hangs"));
 }
 
+/// The document names every field of what is told of the memory of a process: of one that this test began.
+#[test]
+fn document_and_memory_agree() {
+    let mut child = Command::new("sleep").arg("60").spawn().expect("a process");
+    let dir = TempDir::new().expect("a directory");
+    let mut found = BTreeSet::new();
+    // Until it executes its program it is this test.
+    let named = format!("/proc/{}/comm", child.id());
+    while fs::read_to_string(&named).expect("its name") != "sleep\n" {
+        std::thread::yield_now();
+    }
+    let args = ["memory", &child.id().to_string()];
+    paths(&answer(dir.path(), &args), "", &mut found);
+    child.kill().expect("an end");
+    child.wait().expect("an end");
+    assert_eq!(found, documented(&document(), "memory"));
+}
+
 /// The document names every field of doctor's answer, whatever this machine allows.
 #[test]
 fn document_and_doctor_agree() {

@@ -10,7 +10,7 @@ use super::World;
 use crate::event::{self, CacheRow};
 use crate::memory::{
     AREA_EXECUTABLE, AREA_HEAP, AREA_PROGRAM, AREA_SHARED, AREA_STACK, AREA_WRITABLE, Area, File,
-    Mounts,
+    Mounts, is_library,
 };
 
 const FAULT_MAJOR: u8 = 1;
@@ -146,12 +146,6 @@ impl World {
             pages,
         });
     }
-}
-
-/// Whether a file is a shared library by its name.
-fn is_library(path: &str) -> bool {
-    let name = path.rsplit('/').next().unwrap_or(path);
-    name.ends_with(".so") || name.contains(".so.")
 }
 
 #[cfg(test)]
