@@ -38,6 +38,7 @@ mod perl;
 mod php;
 mod polled;
 mod population;
+pub mod prefetch;
 mod privileges;
 mod procfs;
 mod python;

@@ -265,21 +265,13 @@ struct CacheStatistics {
     recently_evicted: u64,
 }
 
-/// How much of a file is in the page cache; none where it cannot be opened. The file itself is opened by
-/// `map_file`, whatever its path leads to now, where that is allowed.
-fn cached(path: String, map_file: &str) -> Option<Cached> {
-    let is_regular = |path: &str| fs::metadata(path).ok().filter(fs::Metadata::is_file);
-    // Nothing but a regular file is opened: to open a device or a pipe may do something.
-    let found = [map_file, path.as_str()].into_iter().find_map(|name| {
-        let size = is_regular(name)?.size();
-        Some((File::open(name).ok()?, size))
-    });
-    let (file, size) = found?;
+/// What cachestat(2) says of a whole file; none where the kernel does not have it.
+fn statistics(file: &File) -> Option<CacheStatistics> {
     let mut statistics = CacheStatistics::default();
     // The whole file.
     let range = [0u64, 0u64];
     // SAFETY: both structs are those of the kernel's interface, plain integers that live until the
-    // call returns; the descriptor is ours.
+    // call returns; the descriptor is open.
     let failed = unsafe {
         libc::syscall(
             SYS_CACHESTAT,
@@ -289,21 +281,35 @@ fn cached(path: String, map_file: &str) -> Option<Cached> {
             0,
         )
     };
-    if failed == 0 {
-        return Some(Cached {
-            path,
-            size,
-            cached: statistics.cached * PAGE,
-            dirty: Some(statistics.dirty * PAGE),
-            recently_evicted: Some(statistics.recently_evicted * PAGE),
-        });
+    (failed == 0).then_some(statistics)
+}
+
+/// How much of a file is in the page cache, bytes; none where that cannot be asked.
+pub(crate) fn cached_bytes(file: &File) -> Option<u64> {
+    let size = file.metadata().ok()?.size();
+    match statistics(file) {
+        Some(statistics) => Some(statistics.cached * PAGE),
+        None => by_mincore(file, size),
     }
+}
+
+/// The same with what else is known; none where the file cannot be opened. It is opened by `map_file`,
+/// whatever its path leads to now, where that is allowed.
+fn cached(path: String, map_file: &str) -> Option<Cached> {
+    let is_regular = |path: &str| fs::metadata(path).ok().filter(fs::Metadata::is_file);
+    // Nothing but a regular file is opened: to open a device or a pipe may do something.
+    let found = [map_file, path.as_str()].into_iter().find_map(|name| {
+        let size = is_regular(name)?.size();
+        Some((File::open(name).ok()?, size))
+    });
+    let (file, size) = found?;
+    let known = statistics(&file);
     Some(Cached {
-        cached: by_mincore(&file, size)?,
+        cached: cached_bytes(&file)?,
         path,
         size,
-        dirty: None,
-        recently_evicted: None,
+        dirty: known.as_ref().map(|known| known.dirty * PAGE),
+        recently_evicted: known.as_ref().map(|known| known.recently_evicted * PAGE),
     })
 }
 

@@ -473,8 +473,17 @@ pub struct CallsArgs {
 #[derive(Args, Debug)]
 pub struct PagingArgs {
     /// The trace
-    #[arg(value_hint = ValueHint::DirPath)]
-    pub trace: PathBuf,
+    #[arg(required_unless_present = "trial", value_hint = ValueHint::DirPath)]
+    pub trace: Option<PathBuf>,
+    /// Try out on a command whether this would make its start faster when nothing of its files is in
+    /// memory: the command is run once to learn what it uses, and then several times without and with it,
+    /// in turns
+    #[arg(long = "try", id = "trial", value_name = "WHAT", requires = "command",
+          conflicts_with_all = ["trace", "process", "all", "from", "to", "problem", "region"])]
+    pub trial: Option<Trial>,
+    /// Run the command so many times each way
+    #[arg(long, value_name = "N", default_value_t = 5, requires = "trial", value_parser = clap::value_parser!(u32).range(1..=100))]
+    pub runs: u32,
     /// Only this process (pid or name) and its children [default: the recorded command and its
     /// children; if there was none, all processes]
     #[arg(long, value_name = "PROCESS")]
@@ -494,6 +503,16 @@ pub struct PagingArgs {
     /// Print JSON (docs/JSON.md)
     #[arg(long)]
     pub json: bool,
+    /// Command to try it out on; its output is discarded
+    #[arg(last = true, value_name = "COMMAND", conflicts_with = "trace", value_hint = ValueHint::CommandWithArguments)]
+    pub command: Vec<OsString>,
+}
+
+/// What `paging --try` tries out.
+#[derive(ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Trial {
+    /// Have all that the command uses of files read before it is started, in the order of the files
+    Prefetch,
 }
 
 /// Arguments of `memory`.

@@ -318,6 +318,20 @@ fn calls() {
 }
 
 /// Worked out by hand: four softirqs of 10, 20, 30 and 40 us on two CPUs, an interrupt of 5 us on an
+/// What to try is tried on a command, and nothing else is named with it.
+#[test]
+fn paging_wants_a_trace_or_a_trial() {
+    let fixture = Fixture::new("paging");
+    for args in [
+        vec!["paging"],
+        vec!["paging", "--try", "prefetch"],
+        vec!["paging", "--try", "prefetch", "--all", "--", "true"],
+        vec!["paging", "t.hang", "--", "true"],
+    ] {
+        fixture.refusal(&args, 2);
+    }
+}
+
 /// What the recorded command waited for, by segment and function; a minor fault that waited counts, another
 /// process does not; what was not recorded is said.
 #[test]

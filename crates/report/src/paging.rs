@@ -6,6 +6,7 @@
 //! they are summed.
 
 mod cache;
+mod used;
 mod waits;
 
 use crate::case::Case;
@@ -20,6 +21,7 @@ use serde::Serialize;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap, HashSet};
 
+pub use used::{UsedFile, used_files};
 pub use waits::Reason;
 use waits::{Counted, PageWait, Source, Tables, collect};
 

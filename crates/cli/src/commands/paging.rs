@@ -1,10 +1,12 @@
 //! `hangdog paging`: what an operation waited for to be paged in, segment by segment.
 
-use crate::args::PagingArgs;
+mod prefetch;
+
+use crate::args::{PagingArgs, Trial};
 use crate::load;
 use crate::output::{self, Colour, Paint};
 use crate::table;
-use anyhow::Result;
+use anyhow::{Context, Result};
 use comfy_table::CellAlignment;
 use hangdog_report::paging::{
     Operation, Paging, Sum, life, own_processes, paging, with_descendants,
@@ -34,14 +36,19 @@ struct Answer<'a> {
 
 /// Shows it.
 pub fn run(args: &PagingArgs) -> Result<()> {
-    let case = load::case(&args.trace)?;
+    if args.trial == Some(Trial::Prefetch) {
+        return prefetch::run(args);
+    }
+    // The arguments are refused without one.
+    let path = args.trace.as_deref().context("which trace?")?;
+    let case = load::case(path)?;
     let operation = operation(args, &case)?;
     let paging = paging(&case, &operation)?;
     let window = operation.window;
     let loss = &case.recording.loss;
     if args.json {
         return output::json(&Answer {
-            trace: &args.trace,
+            trace: path,
             loss,
             from_ns: window.from,
             to_ns: window.to,
