@@ -397,9 +397,9 @@ Pss:                   0 kB
             found,
             [
                 (AreaKind::Heap, "", 100, 100),
-                (AreaKind::Shared, "/memfd:ring", 4, 4),
-                (AreaKind::Program, "/opt/a b", 8, 4),
                 (AreaKind::Anonymous, "", 4, 4),
+                (AreaKind::Program, "/opt/a b", 8, 4),
+                (AreaKind::Shared, "/memfd:ring", 4, 4),
                 (AreaKind::Library, "/usr/lib/libx.so.1", 4, 1),
             ]
         );

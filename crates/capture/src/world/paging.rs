@@ -239,8 +239,15 @@ mod tests {
             .iter()
             .map(|&kind| AreaKind::from(kind))
             .collect();
-        use AreaKind::*;
-        assert_eq!(kinds, [Program, Library, Library, File, Shared, Anonymous]);
+        let expected = [
+            AreaKind::Program,
+            AreaKind::Library,
+            AreaKind::Library,
+            AreaKind::File,
+            AreaKind::Shared,
+            AreaKind::Anonymous,
+        ];
+        assert_eq!(kinds, expected);
         assert_eq!(world.tables.areas.file, [0, 1, 2, 2, 3, NONE]);
     }
 }
