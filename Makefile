@@ -51,6 +51,10 @@ lab-flags: build ## threads that hand over by memory alone: the flag told, and f
 	$(AS_ROOT) python3 lab/flags/run.py --hangdog $(HANGDOG)
 	$(AS_ROOT) python3 lab/flags/sanity.py --hangdog $(HANGDOG)
 
+lab-paging: build ## programs that page for a planted reason: counts, segments, verdicts against the truth
+	@$(MAKE) -s -C lab build/paging_cases build/libscattered.so
+	$(AS_ROOT) python3 lab/paging/run.py --hangdog $(HANGDOG)
+
 accuracy: build ## compose hangs, record them, count right verdicts (COUNT=150 FRESH=50; 10 minutes)
 	-@$(MAKE) -s -C lab build/venv
 	$(AS_ROOT) python3 lab/accuracy.py --hangdog $(HANGDOG) --count $(COUNT) --fresh $(FRESH)
@@ -102,4 +106,4 @@ clean: ## remove what was built
 	$(MAKE) -C lab clean
 
 .DEFAULT_GOAL := help
-.PHONY: help setup bench-ui screenshots build demo test lint lab lab-flags lab-real accuracy fuzz torture bench soak install clean
+.PHONY: help setup bench-ui screenshots build demo test lint lab lab-flags lab-paging lab-real accuracy fuzz torture bench soak install clean

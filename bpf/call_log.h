@@ -57,24 +57,6 @@ struct {
 	__type(value, struct open_call);
 } open_calls SEC(".maps");
 
-// The caller's stack; 0 for none. Interrupts are on here, and what a CPU walks with may be used by
-// the wake of one: if a record was written meanwhile, the walk is not to be trusted.
-static __always_inline u32 caller_stack(struct task_struct *task, struct pt_regs *regs, u64 ts)
-{
-	u32 cpu = bpf_get_smp_processor_id(), stack;
-	struct cpu_state *state = this_cpu(cpu);
-	u64 before;
-
-	if (!take_stacks || !task->mm)
-		return 0;
-	before = *(volatile u64 *)&state->records + *(volatile u64 *)&state->lost_records;
-	stack = user_stack_id(task, regs, ts, cpu, SCRATCH_SCHED);
-	barrier();
-	return before == *(volatile u64 *)&state->records + *(volatile u64 *)&state->lost_records ?
-		       stack :
-		       0;
-}
-
 SEC("tp_btf/sys_enter")
 int BPF_PROG(on_call_entry, struct pt_regs *regs, long number)
 {

@@ -9,19 +9,6 @@
 
 #include "user_stack.h"
 
-// What a perf event hands over: the registers, the period, and the address that was used.
-#if defined(__TARGET_ARCH_x86)
-#define EVENT_REGISTERS 21
-#else
-#define EVENT_REGISTERS 34
-#endif
-
-struct event_data {
-	u64 registers[EVENT_REGISTERS];
-	u64 period;
-	u64 address;
-};
-
 // Of all processes together.
 #define MAX_FLAGS 8
 

@@ -15,6 +15,7 @@
 #include "sample.h"
 #include "sched.h"
 #include "signal.h"
+#include "stall.h"
 #include "timer.h"
 #include "transfer.h"
 #include "waiting.h"

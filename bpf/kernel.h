@@ -44,8 +44,16 @@ struct qstr {
 	const unsigned char *name;
 };
 
+struct hlist_node {
+	struct hlist_node *next;
+};
+
 struct dentry {
+	struct dentry *d_parent;
 	struct qstr d_name;
+	union {
+		struct hlist_node d_alias;
+	} d_u;
 };
 
 struct path {
@@ -67,12 +75,33 @@ struct super_block {
 	unsigned long s_magic;
 };
 
+// Any place that holds one pointer can be read as this.
+struct hlist_head {
+	struct hlist_node *first;
+};
+
 struct inode {
 	unsigned short i_mode;
 	unsigned int i_rdev;
 	unsigned long i_ino;
 	struct super_block *i_sb;
 	struct file_lock_context *i_flctx;
+	struct hlist_head i_dentry;
+};
+
+struct address_space {
+	struct inode *host;
+};
+
+// The flags are at its beginning, by different types in different kernels.
+struct folio {
+	struct address_space *mapping;
+	unsigned long index;
+	unsigned long _flags_1; // of a large one, its order in the lowest byte
+};
+
+enum pageflags {
+	PG_head = 6,
 };
 
 // Since 6.9.
@@ -138,13 +167,9 @@ struct pipe_inode_info {
 struct file {
 	unsigned int f_mode;
 	struct inode *f_inode;
+	struct address_space *f_mapping;
 	struct path f_path;
 	void *private_data;
-};
-
-// Any place that holds one pointer can be read as this.
-struct hlist_head {
-	struct hlist_node *first;
 };
 
 struct fdtable {
@@ -245,6 +270,19 @@ struct mm_struct {
 	struct {
 		void *vdso;
 	} context;
+	unsigned long start_brk;
+	unsigned long brk;
+	unsigned long start_stack;
+	struct file *exe_file;
+};
+
+struct vm_area_struct {
+	unsigned long vm_start;
+	unsigned long vm_end;
+	struct mm_struct *vm_mm;
+	unsigned long vm_flags;
+	unsigned long vm_pgoff;
+	struct file *vm_file;
 };
 
 #if defined(__TARGET_ARCH_x86)
@@ -278,6 +316,7 @@ struct task_struct {
 	struct files_struct *files;
 	struct task_struct *real_parent;
 	u64 self_exec_id;
+	int pagefault_disabled;
 #if defined(__TARGET_ARCH_x86)
 	struct thread_struct thread;
 #endif
@@ -355,6 +394,19 @@ struct pt_regs {
 #endif
 
 #pragma clang attribute pop
+
+// What a perf event hands over: the registers, the period, and the address that was used.
+#if defined(__TARGET_ARCH_x86)
+#define EVENT_REGISTERS 21
+#else
+#define EVENT_REGISTERS 34
+#endif
+
+struct event_data {
+	u64 registers[EVENT_REGISTERS];
+	u64 period;
+	u64 address;
+};
 
 #if defined(__TARGET_ARCH_x86)
 #define REGS_CALL(r) ((s32)(r)->orig_ax)

@@ -20,6 +20,7 @@ enum event_kind {
 	EVENT_RUNS = 9,
 	EVENT_CALL = 10,
 	EVENT_FLAG = 11,
+	EVENT_PAGING = 12,
 	EVENT_END = 15, // nothing more in this block
 };
 
@@ -46,6 +47,10 @@ enum event_kind {
 //     runs       nothing; tid
 //     call       call + 2 12; duration; result; user stack; arguments 1 to 3; [arguments 4 to 6]
 //     flag       access 4, which flag 4; user stack; value; instruction behind
+//     paging     enum paging 4, and then by that
+//       fault    enum fault_flag 8; address; duration; user stack
+//       cache    enum cache_step 4; device, pages; inode; first page
+//       stall    enum stall_kind 4; duration; pages that it freed or moved; 0
 //
 // Two numbers of 32 bits in one word have the first in the lower half. A time is the end of what
 // has a duration, so that times ascend. Who ran is not in a record: it is `next` of the last
@@ -81,6 +86,8 @@ enum definition_kind {
 	DEFINITION_RUBY = 10,
 	DEFINITION_PHP = 11,
 	DEFINITION_PERL = 12,
+	DEFINITION_FILE = 13,
+	DEFINITION_AREA = 14,
 };
 
 // How a walk ended.
@@ -239,6 +246,46 @@ _Static_assert(__builtin_offsetof(struct socket_definition, local) == 56 &&
 
 #define DETAIL_LENGTH 128
 
+// A name takes NAME_LENGTH bytes at most, with the 0 behind it; the path's end comes first. A path
+// of more than PATH_DEPTH names, which `depth` tells, has not all of them.
+#define PATH_DEPTH 12
+#define NAME_LENGTH 96
+
+// A file whose pages came or went: where it is in its file system.
+struct file_definition {
+	u64 ts;
+	u32 kind;
+	u32 device; // major << 20 | minor
+	u64 inode;
+	u32 depth;
+	u32 magic; // of its file system
+	char names[PATH_DEPTH][NAME_LENGTH];
+};
+
+enum area_flag {
+	AREA_WRITABLE = 1,
+	AREA_EXECUTABLE = 2,
+	AREA_SHARED = 4,
+	AREA_STACK = 8,	   // of the process's first thread
+	AREA_HEAP = 16,	   // between the beginning and the end of brk
+	AREA_PROGRAM = 32, // of the file that the process executes
+};
+
+// Memory of a process in which a fault waited. Without a file, `inode` is 0.
+struct area_definition {
+	u64 ts;
+	u32 kind;
+	u32 pid;
+	u64 start;
+	u64 end;
+	u64 file_offset;
+	u64 inode;
+	u32 device;
+	u32 flags;
+};
+_Static_assert(sizeof(struct area_definition) == 56 && sizeof(struct file_definition) == 1184,
+	       "crates/capture/src/memory.rs has them so");
+
 // A step in a thread's life.
 struct life_definition {
 	u64 ts;
@@ -278,7 +325,10 @@ struct cpu_state {
 	u64 soft_start;
 	u64 local_timer_start;
 	u64 fault_address;
+	u64 fault_start;
+	u64 fault_inode; // whose pages it looks for; 0 for none yet
 	u32 fault_tid;
+	u32 fault_flags; // enum fault_flag
 	u8 in_hardirq;
 	u8 in_softirq;
 	u8 in_local_timer;
@@ -298,6 +348,13 @@ struct cpu_state {
 	u64 soft_end;	     // of the last softirq
 	u64 soft_interrupts; // whether this softirq came with an interrupt
 	u64 allowed_since;   // when transfers and handoffs were allowed anew
+	// The row of pages that is not written yet (bpf/page_cache.h).
+	u64 row_inode;
+	u64 row_first;
+	u32 row_device;
+	u32 row_pages;
+	u32 row_step;
+	u32 padding;
 };
 
 enum context {
@@ -369,6 +426,32 @@ enum handoff_step {
 	STEP_WAITING = 5,
 	STEP_REFUSED = 6,
 	STEP_RELEASED = 7,
+};
+
+enum paging {
+	PAGING_FAULT = 0,
+	PAGING_CACHE = 1,
+	PAGING_STALL = 2,
+};
+
+enum fault_flag {
+	FAULT_MAJOR = 1,
+	FAULT_KERNEL = 2, // in the kernel, on behalf of the thread's call
+	FAULT_FILE = 4,	  // the file's pages were looked for
+};
+
+enum cache_step {
+	CACHE_ADDED = 0,
+	CACHE_REMOVED = 1,
+	CACHE_MAPPED = 2, // into a process, those around a fault that were there
+	CACHE_FAULTED = 3,
+	CACHE_READ = 4,
+};
+
+enum stall_kind {
+	STALL_RECLAIM = 0,	 // the machine has no free memory
+	STALL_LIMIT_RECLAIM = 1, // the control group has none
+	STALL_COMPACTION = 2,
 };
 
 enum flag_access {

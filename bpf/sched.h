@@ -6,6 +6,7 @@
 
 #include "call.h"
 #include "counters.h"
+#include "fault.h"
 #include "interrupt.h"
 #include "lock.h"
 #include "user_stack.h"
@@ -60,11 +61,11 @@ int BPF_PROG(on_switch, bool preempt, struct task_struct *prev, struct task_stru
 	}
 	left = how_it_left(blocks, preempt, prev, prev_state, call->number);
 	if (blocks && left != LEFT_DEAD && left != LEFT_IDLE) {
-		struct cpu_state *state = this_cpu(cpu);
 		bool unexplained = left == LEFT_UNINTERRUPTIBLE || !tells_the_wait(call);
+		u64 address = keep_fault(prev, cpu, call->number);
 
-		if (call->number == CALL_NONE && state->fault_tid == tid)
-			call->arg = state->fault_address;
+		if (address)
+			call->arg = address;
 		if (unexplained)
 			read_contention(tid, call);
 		if (take_stacks) {
@@ -77,6 +78,8 @@ int BPF_PROG(on_switch, bool preempt, struct task_struct *prev, struct task_stru
 
 	// Before the record after which another thread runs.
 	count(tid, cpu, ts);
+	if (follow_cache)
+		flush_cache(cpu, ts, tid, true);
 	if (call->object)
 		has |= HAS(0), words++;
 	if (call->arg)

@@ -67,6 +67,28 @@ pub(crate) struct FlagUse {
     pub user_stack: u32,
 }
 
+/// What a page fault tells when it is over.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Fault {
+    /// `enum fault_flag`.
+    pub flags: u8,
+    pub address: u64,
+    /// 0 where its beginning was not seen.
+    pub duration: u64,
+    pub user_stack: u32,
+}
+
+/// What became of pages of a file.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct CacheRow {
+    /// `words::CacheAction`, by number.
+    pub action: u8,
+    pub device: u32,
+    pub inode: u64,
+    pub first: u64,
+    pub pages: u32,
+}
+
 /// What happened.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Happening {
@@ -114,6 +136,16 @@ pub(crate) enum Happening {
     Call(Box<Returned>),
     /// A flag that is watched was used.
     Flag(FlagUse),
+    /// A page fault is over.
+    Fault(Fault),
+    /// Pages of a file came, were used or went.
+    Cache(CacheRow),
+    /// A thread has made memory free (`words::StallKind`, by number).
+    Stall {
+        kind: u8,
+        duration: u64,
+        pages: u64,
+    },
 }
 
 /// Something that happened on a CPU while a thread ran there.
@@ -143,6 +175,11 @@ const HANDOFF: u64 = 8;
 const RUNS: u64 = 9;
 const CALL: u64 = 10;
 const FLAG: u64 = 11;
+const PAGING: u64 = 12;
+/// Of these, which.
+const PAGING_FAULT: u64 = 0;
+const PAGING_CACHE: u64 = 1;
+const PAGING_STALL: u64 = 2;
 const END: u64 = 15;
 
 /// Where in a ring a reader is, and what it has to know there.
@@ -189,7 +226,7 @@ pub(crate) fn read(words: &[u64], cpu: u16, place: &mut Place) -> (Record, usize
         INTERRUPT => 1 + optional(1),
         IO | HANDOFF => 5,
         SAMPLE | RUNS => 2,
-        COUNTERS | FLAG => 4,
+        COUNTERS | FLAG | PAGING => 4,
         CALL if has(0) => 10,
         CALL => 7,
         _ => return (Record::Unknown, 0),
@@ -302,6 +339,30 @@ pub(crate) fn read(words: &[u64], cpu: u16, place: &mut Place) -> (Record, usize
             value: word(),
             instruction: word(),
         }),
+        PAGING => match bits(40..44) {
+            PAGING_FAULT => Happening::Fault(Fault {
+                flags: bits(44..52) as u8,
+                address: word(),
+                duration: word(),
+                user_stack: word() as u32,
+            }),
+            PAGING_CACHE => {
+                let (device, pages) = halves(word());
+                Happening::Cache(CacheRow {
+                    action: bits(44..48) as u8,
+                    device,
+                    pages,
+                    inode: word(),
+                    first: word(),
+                })
+            }
+            PAGING_STALL => Happening::Stall {
+                kind: bits(44..48) as u8,
+                duration: word(),
+                pages: word(),
+            },
+            _ => return (Record::Unknown, 0),
+        },
         _ => {
             place.tid = word() as u32;
             return (Record::Runs, length);
@@ -450,6 +511,45 @@ mod tests {
             (event.what, event.tid, length),
             (Happening::Flag(expected), 7, 4)
         );
+    }
+
+    /// Paging is told by three kinds of records of one length.
+    #[test]
+    fn paging_is_read() {
+        let (fault, 4, _) = event(&[first(PAGING, 0, 5 << 4), 0x7000, 900, 11]) else {
+            panic!()
+        };
+        let expected = Fault {
+            flags: 5,
+            address: 0x7000,
+            duration: 900,
+            user_stack: 11,
+        };
+        assert_eq!(fault.what, Happening::Fault(expected));
+        let words = [first(PAGING, 0, 1 | 2 << 4), 9 | 16 << 32, 77, 5];
+        let (cache, 4, _) = event(&words) else {
+            panic!()
+        };
+        let expected = CacheRow {
+            action: 2,
+            device: 9,
+            inode: 77,
+            first: 5,
+            pages: 16,
+        };
+        assert_eq!(cache.what, Happening::Cache(expected));
+        let (stall, 4, _) = event(&[first(PAGING, 0, 2 | 1 << 4), 800, 32, 0]) else {
+            panic!()
+        };
+        let expected = Happening::Stall {
+            kind: 1,
+            duration: 800,
+            pages: 32,
+        };
+        assert_eq!(stall.what, expected);
+        let mut place = Place::default();
+        let words = [first(PAGING, 0, 9), 1, 1, 1];
+        assert_eq!(read(&words, 0, &mut place).0, Record::Unknown);
     }
 
     /// What is not whole, not written or unknown is no event, whatever the words.

@@ -62,7 +62,7 @@ pub struct Snapshot {
 
 /// How often definitions are read: what has been executed since has no unwind rules until then.
 const PERIOD: Duration = Duration::from_millis(20);
-/// So many stacks, Python functions and sockets are kept; beyond it those that are no longer met are
+/// So many stacks, Python functions, sockets and areas of memory are kept; beyond it those that are no longer met are
 /// forgotten.
 const MOST_STACKS: usize = 300_000;
 /// How long a client may take to write its line.
@@ -272,6 +272,8 @@ struct Flight {
     functions: HashMap<u32, Vec<Definition>>,
     /// Sockets, by object: what was known last.
     sockets: HashMap<u64, Definition>,
+    /// Files and areas of memory, by what they are told by: device and inode; process, first and last.
+    memory: HashMap<(u64, u64, u64), Definition>,
     /// When the kernel side was last told to send every stack anew.
     forgotten_at: u64,
     /// Definitions that went missing: said in every snapshot from then on.
@@ -311,6 +313,7 @@ impl Flight {
             stacks: HashMap::new(),
             functions: HashMap::new(),
             sockets: HashMap::new(),
+            memory: HashMap::new(),
             forgotten_at: 0,
             losses: Losses::default(),
             marks,
@@ -362,6 +365,14 @@ impl Flight {
                 What::Socket(ref socket) => {
                     self.sockets.insert(socket.object, Definition { ts, what });
                 }
+                What::File(ref file) => {
+                    let key = (u64::from(file.device), file.inode, 0);
+                    self.memory.insert(key, Definition { ts, what });
+                }
+                What::Area(ref area) => {
+                    let key = (u64::from(area.pid), area.start, area.end);
+                    self.memory.insert(key, Definition { ts, what });
+                }
                 what => self.log.push(Definition { ts, what }),
             }
         }
@@ -391,11 +402,14 @@ impl Flight {
             }
             let forgotten_at = self.forgotten_at;
             self.sockets.retain(|_, socket| socket.ts >= forgotten_at);
+            self.memory.retain(|_, known| known.ts >= forgotten_at);
             self.forgotten_at = 0;
         }
         let stacks: usize = self.stacks.values().map(Vec::len).sum();
         let functions: usize = self.functions.values().map(Vec::len).sum();
-        if self.forgotten_at == 0 && stacks + functions + self.sockets.len() > MOST_STACKS {
+        if self.forgotten_at == 0
+            && stacks + functions + self.sockets.len() + self.memory.len() > MOST_STACKS
+        {
             self.forgotten_at = monotonic_ns();
             self.session.forget();
         }
@@ -484,6 +498,7 @@ impl Flight {
         let functions = self.functions.values().flatten();
         pending.definitions.extend(functions.cloned());
         pending.definitions.extend(self.sockets.values().cloned());
+        pending.definitions.extend(self.memory.values().cloned());
         pending.definitions.extend(self.open.iter().cloned());
         for (&pid, stacks) in &self.stacks {
             pending

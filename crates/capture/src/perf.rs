@@ -43,6 +43,8 @@ struct Attributes {
 const TYPE_SOFTWARE: u32 = 1;
 const TYPE_BREAKPOINT: u32 = 5;
 const CPU_CLOCK: u64 = 0;
+const MINOR_FAULTS: u64 = 5;
+const MAJOR_FAULTS: u64 = 6;
 const DUMMY: u64 = 9;
 const SAMPLE_TIME: u64 = 1 << 2;
 
@@ -104,6 +106,19 @@ pub(crate) fn sampling_clock(cpu: usize, hz: u32) -> Result<OwnedFd> {
         ..Attributes::default()
     };
     open(&attributes, cpu).map_err(|cause| Error::system("open the sampling clock", cause))
+}
+
+/// Each page fault of one CPU, when it is over: the major ones, or the minor ones.
+pub(crate) fn page_faults(cpu: usize, major: bool) -> Result<OwnedFd> {
+    let attributes = Attributes {
+        kind: TYPE_SOFTWARE,
+        size: size_of::<Attributes>() as u32,
+        config: if major { MAJOR_FAULTS } else { MINOR_FAULTS },
+        sample_period_or_frequency: 1,
+        flags: FLAG_DISABLED,
+        ..Attributes::default()
+    };
+    open(&attributes, cpu).map_err(|cause| Error::system("listen to page faults", cause))
 }
 
 /// What a breakpoint reports.

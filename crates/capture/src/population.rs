@@ -120,7 +120,9 @@ impl Population {
             | What::StackCopy(_)
             | What::Function { .. }
             | What::Socket(_)
-            | What::Open(_) => {}
+            | What::Open(_)
+            | What::File(_)
+            | What::Area(_) => {}
             #[cfg(test)]
             What::StackProof(_) => {}
         }

@@ -134,7 +134,7 @@ pub(crate) fn mapped_file(pid: u32, mapping: &RawMapping) -> Place {
     }
 }
 
-fn numbers(folder: &str) -> Vec<u32> {
+pub(crate) fn numbers(folder: &str) -> Vec<u32> {
     let Ok(entries) = fs::read_dir(folder) else {
         return Vec::new();
     };

@@ -123,6 +123,7 @@ pub(crate) fn describe(session: &Session, options: &Options, start: u64, mode: M
             sample_hz: options.sample_hz,
             transfers: options.transfers,
             calls: options.calls.any(),
+            faults: options.faults,
         },
         hooks: session.hooks.clone(),
         yardstick: options.yardstick.clone(),

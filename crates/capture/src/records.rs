@@ -6,6 +6,7 @@
 use hangdog_trace::words::StackEnd;
 
 use crate::function::{self, Function};
+use crate::memory::{Area, File};
 use crate::sockets::Description;
 use crate::waiting::Open;
 
@@ -19,7 +20,7 @@ pub(crate) struct CpuState {
     pub transfers_refused: u64,
     pub handoffs_refused: u64,
     pub lost_records: u64,
-    rest: [u64; 20],
+    rest: [u64; 27],
 }
 
 /// Something that events refer to, or a step in a thread's life, at a time of CLOCK_MONOTONIC.
@@ -54,6 +55,10 @@ pub(crate) enum What {
     Socket(Description),
     /// A pipe or socket that a process has open.
     Open(Open),
+    /// A file whose pages came or went.
+    File(File),
+    /// Memory in which a fault was.
+    Area(Area),
     /// `parent` (a tid of `parent_pid`) created a thread.
     Fork {
         tid: u32,
@@ -100,6 +105,8 @@ impl What {
             | What::Function { .. }
             | What::Socket(_)
             | What::Open(_)
+            | What::File(_)
+            | What::Area(_)
             | What::Rename { .. } => false,
             #[cfg(test)]
             What::StackProof(_) => false,
@@ -162,6 +169,8 @@ const RENAME: u32 = 4;
 const EXIT: u32 = 5;
 const STACK_COPY: u32 = 6;
 const SOCKET: u32 = 9;
+const FILE: u32 = 13;
+const AREA: u32 = 14;
 #[cfg(test)]
 const STACK_PROOF: u32 = 7;
 
@@ -222,6 +231,10 @@ impl Definition {
             }
         } else if kind == SOCKET {
             What::Socket(Description::parse(bytes)?)
+        } else if kind == FILE {
+            What::File(File::parse(bytes)?)
+        } else if kind == AREA {
+            What::Area(Area::parse(bytes)?)
         } else {
             #[cfg(test)]
             if kind == STACK_PROOF {

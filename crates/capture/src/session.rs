@@ -23,7 +23,7 @@ use crate::error::{Error, Result};
 use crate::event::{Event, FlagUse, Happening};
 use crate::flag::{Flag, MOST_FLAGS, Watch};
 use crate::marks::{Finder, Found, Ticks};
-use crate::perf::{MAPPINGS, MappingEvents, sampling_clock};
+use crate::perf::{MAPPINGS, MappingEvents, page_faults, sampling_clock};
 use crate::perl;
 use crate::php;
 use crate::population::Population;
@@ -69,6 +69,8 @@ pub struct Options {
     pub transfers: bool,
     /// Whose system calls to record, which hooks those of all.
     pub calls: CallsOf,
+    /// Record minor page faults too, and the page cache.
+    pub faults: bool,
     /// What operations cost on this machine, to be kept with the trace.
     pub yardstick: Option<Yardstick>,
     /// Flags in memory to watch, in processes that are there; at most [`MOST_FLAGS`].
@@ -141,6 +143,27 @@ const PASS: &str = "iter";
 const READS_AT_ONCE: u64 = 1000;
 /// The programs of flags that are watched begin like this.
 const FLAG_PROGRAMS: &str = "on_flag_";
+/// What perf events report to: the sampling clock, and the kernel's counts of faults.
+const SAMPLE_PROGRAM: &str = "on_sample";
+const MAJOR_PROGRAM: &str = "on_major_fault";
+const MINOR_PROGRAM: &str = "on_minor_fault";
+/// The tracepoints of the page cache that only `--faults` asks for.
+const CACHE_HOOKS: [&str; 4] = [
+    "mm_filemap_add_to_page_cache",
+    "mm_filemap_delete_from_page_cache",
+    "mm_filemap_map_pages",
+    "mm_filemap_get_pages",
+];
+const FAULTS_NOT_REQUESTED: &str = "not requested (--faults)";
+
+/// What a program's perf events are called among the hooks.
+fn perf_hook(program: &str) -> &'static str {
+    match program {
+        MAJOR_PROGRAM => "major-faults",
+        MINOR_PROGRAM => "minor-faults",
+        _ => "cpu-clock",
+    }
+}
 
 /// Whether the running kernel has the tracepoint with type information.
 fn has_tracepoint(btf: &Btf<'_>, name: &str) -> bool {
@@ -270,6 +293,7 @@ impl Session {
         rodata.prove = trial.prove;
         rodata.all_transfers = options.transfers;
         rodata.log_calls = options.calls.any();
+        rodata.follow_cache = options.faults;
         rodata.counters = counters.mask();
         open.maps
             .events
@@ -321,11 +345,28 @@ impl Session {
                 continue;
             }
             let Some(name) = section.strip_prefix(SECTION) else {
+                let name = program.name().to_string_lossy().into_owned();
+                let all = programs == Programs::All;
                 program.set_autoload(match section.as_str() {
                     WAITING_PASS => has_function(&btf, WAITING_PASS_NEEDS),
                     DESCRIPTORS_PASS => has_function(&btf, DESCRIPTORS_PASS_NEEDS),
-                    _ => options.sample_hz > 0,
+                    _ => match name.as_str() {
+                        MAJOR_PROGRAM => all,
+                        MINOR_PROGRAM => all && options.faults,
+                        _ => options.sample_hz > 0,
+                    },
                 });
+                if all && (name == MAJOR_PROGRAM || name == MINOR_PROGRAM) {
+                    let reason = match program.autoload() {
+                        true => "",
+                        false => FAULTS_NOT_REQUESTED,
+                    };
+                    hooks.push(Hook {
+                        name: perf_hook(&name).into(),
+                        attached: reason.is_empty(),
+                        reason: reason.into(),
+                    });
+                }
                 continue;
             };
             if programs == Programs::Passes {
@@ -336,6 +377,8 @@ impl Session {
                 "not requested (--transfers, --calls, --calls-of)"
             } else if name == CALL_ENTRY_HOOK && !options.calls.any() {
                 "not requested (--calls, --calls-of)"
+            } else if CACHE_HOOKS.contains(&name) && !options.faults {
+                FAULTS_NOT_REQUESTED
             } else if !has_tracepoint(&btf, name) {
                 "this kernel does not have it"
             } else {
@@ -495,19 +538,24 @@ impl Session {
                 }
                 continue;
             }
+            let name = program.name().to_string_lossy().into_owned();
             for cpu in (0..self.cpus).filter(|&cpu| is_online(cpu)) {
-                let clock = match sampling_clock(cpu, options.sample_hz) {
-                    Ok(clock) => clock,
+                let event = match name.as_str() {
+                    SAMPLE_PROGRAM => sampling_clock(cpu, options.sample_hz),
+                    name => page_faults(cpu, name == MAJOR_PROGRAM),
+                };
+                let event = match event {
+                    Ok(event) => event,
                     Err(why) => {
-                        absent.push(("cpu-clock".to_owned(), why.to_string()));
+                        absent.push((perf_hook(&name).to_owned(), why.to_string()));
                         break;
                     }
                 };
                 let link = program
-                    .attach_perf_event(clock.as_raw_fd())
+                    .attach_perf_event(event.as_raw_fd())
                     .map_err(|cause| Error::Bpf { doing, cause })?;
                 // The link owns the descriptor from here on, and closes it.
-                let _ = clock.into_raw_fd();
+                let _ = event.into_raw_fd();
                 links.push(link);
             }
         }
@@ -759,6 +807,7 @@ impl Session {
         state.socket_generation = state.socket_generation.wrapping_add(1);
         state.known_sockets.fill(0);
         state.stack_generation = state.stack_generation.wrapping_add(1);
+        state.area_generation = state.area_generation.wrapping_add(1);
     }
 
     /// Which threads' calls are logged.

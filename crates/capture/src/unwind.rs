@@ -300,7 +300,9 @@ impl Unwinder {
             | What::StackCopy(_)
             | What::Function { .. }
             | What::Socket(_)
-            | What::Open(_) => {}
+            | What::Open(_)
+            | What::File(_)
+            | What::Area(_) => {}
             #[cfg(test)]
             What::StackProof(_) => {}
         }

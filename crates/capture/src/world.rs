@@ -5,6 +5,7 @@
 //! than the cutoff waits for the next round.
 
 mod handoffs;
+mod paging;
 
 use hangdog_symbols::{Namer, Origin, Process};
 use hangdog_trace::Tables;
@@ -73,6 +74,8 @@ pub(crate) struct World {
     polled: HashMap<Utid, (i16, u64)>,
     /// The kernel side's stack ids → ours.
     stacks: HashMap<u32, StackId>,
+    /// What faults and pages refer to.
+    memory: paging::Memory,
     /// Marks of threads that no process has that marks so.
     pub strange_marks: u64,
     pub code: Code,
@@ -91,6 +94,7 @@ impl World {
             file_locks: HashMap::new(),
             polled: HashMap::new(),
             stacks: HashMap::new(),
+            memory: paging::Memory::default(),
             strange_marks: 0,
             code: Code::default(),
             tables: Tables::default(),
@@ -443,6 +447,8 @@ impl World {
                 }
             }
             What::Map { pid, mapping } => self.map(ts, pid, &mapping),
+            What::File(file) => self.describe_file(&file),
+            What::Area(area) => self.describe_area(ts, &area),
             // It comes back as a stack when it has been walked.
             What::StackCopy(_) => {}
             // Known since it came.
@@ -574,6 +580,13 @@ impl World {
                 });
             }
             Happening::Handoff(ref handoff) => self.hand_over(event, thread, handoff),
+            Happening::Fault(ref fault) => self.fault(event.ts, thread, fault),
+            Happening::Cache(ref row) => self.cache(event.ts, thread, row),
+            Happening::Stall {
+                kind,
+                duration,
+                pages,
+            } => self.stall(event.ts, thread, kind, duration, pages),
             Happening::Flag(used) => {
                 let used = FlagAccess {
                     ts,

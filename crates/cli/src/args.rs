@@ -59,6 +59,12 @@ pub enum Command {
     Compare(CompareArgs),
     /// Show the system calls that record --calls recorded: counts, times, errors
     Calls(CallsArgs),
+    /// Show what an operation waited for to be paged in: by process, segment (executable, library,
+    /// heap, stack, mapped file) and function
+    Paging(PagingArgs),
+    /// Show what memory processes have now: by segment, resident, swapped, proportional; and how much of
+    /// their files is in the page cache
+    Memory(MemoryArgs),
     /// Show how many threads were running or runnable, step by step, or which at a moment
     Load(LoadArgs),
     /// Show how long the regions took that programs marked (docs/MARKS.md), by name, or each
@@ -142,6 +148,10 @@ pub struct RecordArgs {
     /// Record every system call of a running process (pid or name) and its children; repeatable
     #[arg(long, value_name = "PROCESS")]
     pub calls_of: Vec<String>,
+    /// Record minor page faults too, and which pages of files come into memory, are used and go;
+    /// hangdog paging shows them [default: major faults and reclaim only]
+    #[arg(long)]
+    pub faults: bool,
     /// Watch a flag in the memory of a running process: PROCESS:SYMBOL, or PROCESS:0xADDRESS:SIZE,
     /// where the process is a pid or a name; repeatable, at most 4 a process, and reads of at most 2.
     /// Each use of the flag costs its thread some 4 us
@@ -455,6 +465,65 @@ pub struct CallsArgs {
     #[arg(long, value_name = "WHAT", default_value = "call")]
     pub by: CallsBy,
     /// Print JSON (docs/JSON.md)
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Arguments of `paging`.
+#[derive(Args, Debug)]
+pub struct PagingArgs {
+    /// The trace
+    #[arg(required_unless_present = "trial", value_hint = ValueHint::DirPath)]
+    pub trace: Option<PathBuf>,
+    /// Try out on a command whether this would make its start faster when nothing of its files is in
+    /// memory: the command is run once to learn what it uses, and then several times without and with it,
+    /// in turns
+    #[arg(long = "try", id = "trial", value_name = "WHAT", requires = "command",
+          conflicts_with_all = ["trace", "process", "all", "from", "to", "problem", "region"])]
+    pub trial: Option<Trial>,
+    /// Run the command so many times each way
+    #[arg(long, value_name = "N", default_value_t = 5, requires = "trial", value_parser = clap::value_parser!(u32).range(1..=100))]
+    pub runs: u32,
+    /// Only this process (pid or name) and its children [default: the recorded command and its
+    /// children; if there was none, all processes]
+    #[arg(long, value_name = "PROCESS")]
+    pub process: Option<String>,
+    /// All processes
+    #[arg(long, conflicts_with = "process")]
+    pub all: bool,
+    /// The time range [default: the life of the processes]
+    #[command(flatten)]
+    pub window: WindowArgs,
+    /// Take the time range and the process of the Nth worst problem
+    #[arg(long, value_name = "N", conflicts_with = "region", value_parser = clap::value_parser!(u32).range(1..))]
+    pub problem: Option<u32>,
+    /// The time range of a region
+    #[command(flatten)]
+    pub region: RegionChoice,
+    /// Print JSON (docs/JSON.md)
+    #[arg(long)]
+    pub json: bool,
+    /// Command to try it out on; its output is discarded
+    #[arg(last = true, value_name = "COMMAND", conflicts_with = "trace", value_hint = ValueHint::CommandWithArguments)]
+    pub command: Vec<OsString>,
+}
+
+/// What `paging --try` tries out.
+#[derive(ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Trial {
+    /// Have all that the command uses of files read before it is started, in the order of the files
+    Prefetch,
+}
+
+/// Arguments of `memory`.
+#[derive(Args, Debug)]
+pub struct MemoryArgs {
+    /// Only this process: pid or name [default: all]
+    pub process: Option<String>,
+    /// Show so many processes, segments and files
+    #[arg(short = 'n', long, value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..))]
+    pub most: u32,
+    /// Print JSON (docs/JSON.md), all of it
     #[arg(long)]
     pub json: bool,
 }

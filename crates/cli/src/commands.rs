@@ -17,8 +17,10 @@ mod info;
 mod interrupts;
 mod load;
 mod man;
+mod memory;
 mod numbers;
 mod open;
+mod paging;
 mod problems;
 mod record;
 mod regions;
@@ -56,6 +58,8 @@ pub fn run(command: Command) -> Result<ExitCode> {
         Command::Interrupts(args) => interrupts::run(&args)?,
         Command::Compare(args) => compare::run(&args)?,
         Command::Calls(args) => calls::run(&args)?,
+        Command::Paging(args) => paging::run(&args)?,
+        Command::Memory(args) => memory::run(&args)?,
         Command::Load(args) => load::run(&args)?,
         Command::Regions(args) => regions::run(&args)?,
         Command::Completions { shell } => completions::run(shell)?,

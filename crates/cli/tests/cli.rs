@@ -40,6 +40,7 @@ impl Fixture {
                 sample_hz: 1000,
                 transfers: false,
                 calls: false,
+                faults: false,
             },
             hooks: vec![
                 Hook {
@@ -317,6 +318,35 @@ fn calls() {
 }
 
 /// Worked out by hand: four softirqs of 10, 20, 30 and 40 us on two CPUs, an interrupt of 5 us on an
+/// What to try is tried on a command, and nothing else is named with it.
+#[test]
+fn paging_wants_a_trace_or_a_trial() {
+    let fixture = Fixture::new("paging");
+    for args in [
+        vec!["paging"],
+        vec!["paging", "--try", "prefetch"],
+        vec!["paging", "--try", "prefetch", "--all", "--", "true"],
+        vec!["paging", "t.hang", "--", "true"],
+    ] {
+        fixture.refusal(&args, 2);
+    }
+}
+
+/// What the recorded command waited for, by segment and function; a minor fault that waited counts, another
+/// process does not; what was not recorded is said.
+#[test]
+fn paging() {
+    let fixture = Fixture::new("paging");
+    assert_golden("paging.paging.txt", &fixture.text(&["paging", "t.hang"]));
+    let other = fixture.json(&["paging", "t.hang", "--process", "other"]);
+    assert_eq!(other["sum"]["page_ins"], json!(1));
+    assert_eq!(other["segments"][0]["kind"], json!("executable"));
+    let later = fixture.json(&["paging", "t.hang", "--from", "6ms"]);
+    assert_eq!(later["sum"]["page_ins"], json!(1));
+    // It was fetched before the time range.
+    assert_eq!(later["sum"]["again"], json!(1));
+}
+
 /// idle CPU, and two of the timer.
 #[test]
 fn interrupts() {

@@ -47,6 +47,7 @@ impl Fixture {
                 sample_hz: 1000,
                 transfers: false,
                 calls: false,
+                faults: false,
             },
             ..Meta::default()
         };

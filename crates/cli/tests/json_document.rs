@@ -55,6 +55,9 @@ const MARKED: &str = concat!(
     "6ms cpu0 lost 2 events\n6ms lost 2 transfers\n6ms lost 2 handoffs\n6ms lost 2 overwritten-marks\n"
 );
 
+/// Page-ins, of a library and from swap, and a stall.
+const PAGED: &str = include_str!("golden/paging.trace");
+
 /// A thread that polls: that gives a hint.
 fn polling() -> String {
     let mut text =
@@ -201,6 +204,7 @@ fn document_and_answers_agree() {
         ("page.hang", PAGE),
         ("marked.hang", MARKED),
         ("turns.hang", &turns()),
+        ("paged.hang", PAGED),
     ] {
         text::parse(trace)
             .expect("a trace in text form")
@@ -221,6 +225,13 @@ fn document_and_answers_agree() {
             vec![
                 vec!["calls", "t.hang", "--by", "thread"],
                 vec!["calls", "t.hang", "--by", "function"],
+            ],
+        ),
+        (
+            "paging",
+            vec![
+                vec!["paging", "paged.hang"],
+                vec!["paging", "t.hang", "--all"],
             ],
         ),
         (
@@ -323,6 +334,24 @@ fn document_and_hangs_agree() {
     let args = ["hangs", "--dir", "."];
     paths(&answer(dir.path(), &args), "", &mut found);
     assert_eq!(found, documented(&document(), "hangs"));
+}
+
+/// The document names every field of what is told of the memory of a process: of one that this test began.
+#[test]
+fn document_and_memory_agree() {
+    let mut child = Command::new("sleep").arg("60").spawn().expect("a process");
+    let dir = TempDir::new().expect("a directory");
+    let mut found = BTreeSet::new();
+    // Until it executes its program it is this test.
+    let named = format!("/proc/{}/comm", child.id());
+    while fs::read_to_string(&named).expect("its name") != "sleep\n" {
+        std::thread::yield_now();
+    }
+    let args = ["memory", &child.id().to_string()];
+    paths(&answer(dir.path(), &args), "", &mut found);
+    child.kill().expect("an end");
+    child.wait().expect("an end");
+    assert_eq!(found, documented(&document(), "memory"));
 }
 
 /// The document names every field of doctor's answer, whatever this machine allows.

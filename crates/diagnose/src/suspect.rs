@@ -369,8 +369,9 @@ fn polls(evidence: &Evidence<'_>, pieces: &[&Piece], visits: usize) -> bool {
     samples.len() >= POLLS && mostly_yielding(evidence, &samples)
 }
 
-/// Whether a thread ran to have memory paged in: it waited for that too, and the samples of its
-/// running lie in page faults.
+/// Whether a thread ran to have memory paged in: the samples of its running lie in page faults, and it
+/// waited for that too, or they bring in what was swapped out: to memory that is compressed that takes
+/// no wait.
 fn is_in_faults(evidence: &Evidence<'_>, pieces: &[&Piece]) -> bool {
     const WAITED: f64 = 0.1;
     const IN_FAULTS: f64 = 0.5;
@@ -382,12 +383,14 @@ fn is_in_faults(evidence: &Evidence<'_>, pieces: &[&Piece]) -> bool {
     let Some(thread) = pieces.first().map(|piece| piece.thread) else {
         return false;
     };
-    if (paging as f64) < WAITED * all as f64 {
-        return false;
-    }
+    let waited = paging as f64 >= WAITED * all as f64;
+    let mark = if waited {
+        Mark::PageFault
+    } else {
+        Mark::SwapIn
+    };
     let samples = samples_of(evidence, thread, &on_cpu(pieces));
-    let in_fault =
-        |&&row: &&usize| evidence.shows(evidence.samples.kernel_stack[row], Mark::PageFault);
+    let in_fault = |&&row: &&usize| evidence.shows(evidence.samples.kernel_stack[row], mark);
     let faults = samples.iter().filter(in_fault).count();
     samples.len() >= POLLS && faults as f64 >= IN_FAULTS * samples.len() as f64
 }

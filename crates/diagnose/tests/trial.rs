@@ -269,6 +269,33 @@ fn what_the_kernel_keeps_waiting_is_named() {
     }
 }
 
+/// What was swapped out to compressed memory comes back without a wait, while the thread runs: that is paging
+/// all the same. Faults that only give new memory are not.
+#[test]
+fn a_thread_that_runs_to_swap_in_is_paging() {
+    for (function, class) in [
+        ("do_swap_page", Class::Paging),
+        ("do_anonymous_page", Class::LongRunning),
+    ] {
+        let samples: String = (1..100)
+            .map(|at| {
+                format!(
+                    "{at}0ms cpu0 sample sort stack=fill kstack={function};handle_mm_fault;exc_page_fault\n"
+                )
+            })
+            .collect();
+        let recording = record(&format!(
+            "process sort 100
+            thread sort sort 100
+            0 cpu0 switch idle -> sort
+            {samples}
+            end 1s"
+        ));
+        let verdict = explain(&recording, "sort", 10..1_000_000);
+        assert_eq!(verdict.root.class, class, "{}", verdict.sentence);
+    }
+}
+
 /// A page fault first waits at the memory limit for seconds, and then for a disk for a moment: the disk is
 /// not what took the seconds.
 #[test]

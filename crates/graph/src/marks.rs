@@ -12,7 +12,7 @@ use crate::names;
 
 /// Something that the functions on a stack tell.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-#[repr(u32)]
+#[repr(u64)]
 pub enum Mark {
     /// A lock is waited for.
     LockWait = 1,
@@ -78,6 +78,8 @@ pub enum Mark {
     AwaitsResult = 1 << 30,
     /// The event loop of a program with a window.
     EventLoop = 1 << 31,
+    /// The kernel brings in a page that was swapped out.
+    SwapIn = 1 << 32,
 }
 
 /// Marks that one of the innermost few frames shows, by a part of its function's name.
@@ -93,7 +95,7 @@ const INNERMOST: [(Mark, &[&str]); 6] = [
 const FEW: usize = 6;
 
 /// Marks that any frame shows, by its function's name, or by the start of it.
-const ANYWHERE: [(Mark, &[&str]); 26] = [
+const ANYWHERE: [(Mark, &[&str]); 27] = [
     (Mark::Idle, names::IDLE),
     (Mark::DiskWait, names::DISK_WAIT),
     (Mark::DiskWake, names::DISK_WAKE),
@@ -114,6 +116,7 @@ const ANYWHERE: [(Mark, &[&str]); 26] = [
     (Mark::Setting, names::SETTING),
     (Mark::AsksBus, names::ASKS_BUS),
     (Mark::PageFault, names::PAGE_FAULT),
+    (Mark::SwapIn, names::SWAP_IN),
     (Mark::PercpuLock, names::PERCPU_LOCK),
     (Mark::ChangesFiles, names::CHANGES_FILES),
     (Mark::MemoryLimit, names::MEMORY_LIMIT),
@@ -124,7 +127,7 @@ const ANYWHERE: [(Mark, &[&str]); 26] = [
 
 /// The marks of all stacks, by their rows.
 pub(crate) struct Marks {
-    marks: Vec<u32>,
+    marks: Vec<u64>,
     /// The first stack of the same frames.
     same: Vec<StackId>,
     /// The first stack of the same innermost frames.
@@ -136,7 +139,7 @@ const NEAR: usize = 3;
 
 impl Marks {
     pub(crate) fn new(stacks: &StackTable) -> Marks {
-        let mut by_function: HashMap<&str, (u32, u32)> = HashMap::new();
+        let mut by_function: HashMap<&str, (u64, u64)> = HashMap::new();
         let mut first: HashMap<&[u32], StackId> = HashMap::new();
         let mut first_near: HashMap<&[u32], StackId> = HashMap::new();
         let (mut marks, mut same, mut near) = (Vec::new(), Vec::new(), Vec::new());
@@ -163,7 +166,7 @@ impl Marks {
     pub(crate) fn shows(&self, stacks: &StackTable, stack: StackId, mark: Mark) -> bool {
         stacks
             .row(stack)
-            .is_some_and(|row| self.marks[row] & mark as u32 != 0)
+            .is_some_and(|row| self.marks[row] & mark as u64 != 0)
     }
 
     pub(crate) fn near(&self, stacks: &StackTable, stack: StackId) -> StackId {
@@ -184,14 +187,14 @@ fn is_named(function: &str, name: &str) -> bool {
 }
 
 /// What a function shows among the innermost few, and what anywhere.
-fn marks_of(function: &str) -> (u32, u32) {
+fn marks_of(function: &str) -> (u64, u64) {
     let innermost = INNERMOST
         .iter()
         .filter(|(_, parts)| parts.iter().any(|&part| function.contains(part)))
-        .fold(0, |marks, (mark, _)| marks | *mark as u32);
+        .fold(0, |marks, (mark, _)| marks | *mark as u64);
     let anywhere = ANYWHERE
         .iter()
         .filter(|(_, names)| names.iter().any(|name| is_named(function, name)))
-        .fold(0, |marks, (mark, _)| marks | *mark as u32);
+        .fold(0, |marks, (mark, _)| marks | *mark as u64);
     (innermost, anywhere)
 }

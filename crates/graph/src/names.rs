@@ -272,6 +272,9 @@ pub(crate) const FREEZABLE: &[&str] = &[
 /// Functions of the kernel that handle a page fault, on x86-64 and arm64.
 pub(crate) const PAGE_FAULT: &[&str] = &["exc_page_fault", "do_user_addr_fault", "do_page_fault"];
 
+/// The function of the kernel that brings in a page that was swapped out.
+pub(crate) const SWAP_IN: &[&str] = &["do_swap_page"];
+
 /// Parts of the names of functions that wait for a limited time.
 pub(crate) const TIMED: &[&str] = &["timedwait", "clockwait", "timedlock", "clocklock"];
 

@@ -19,6 +19,7 @@ pub mod instant;
 pub mod interrupts;
 pub mod load;
 pub mod loss;
+pub mod paging;
 pub mod range;
 pub mod rank;
 pub mod regions;

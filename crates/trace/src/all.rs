@@ -50,6 +50,12 @@ all_tables! {
     interrupts: Interrupts,
     /// Work of block devices.
     ios: Ios,
+    /// Page faults.
+    faults: Faults,
+    /// Threads that had to make memory free.
+    stalls: Stalls,
+    /// Pages of files that came, were used and went.
+    page_cache: PageCache,
     /// Bytes through sockets and pipes.
     transfers: Transfers,
     /// Work and locks from one context to another.
@@ -84,6 +90,10 @@ all_tables! {
     symbols: Symbols,
     /// Executable memory.
     mappings: Mappings,
+    /// Memory in which faults were.
+    areas: Areas,
+    /// Files of these, and of pages.
+    files: Files,
     /// Names of marks.
     mark_names: MarkNames,
     /// What was lost.

@@ -70,6 +70,8 @@ pub struct Options {
     pub transfers: bool,
     /// Whether the system calls of some processes were recorded.
     pub calls: bool,
+    /// Whether minor page faults and the page cache were recorded too.
+    pub faults: bool,
 }
 
 /// What it took to unwind user stacks without frame pointers.

@@ -338,6 +338,58 @@ tables! {
         operation: u8,
     }
 
+    /// A page fault ended: each major one, and each minor one where these were asked for (record --faults). One that blocked and ended as a minor one is otherwise among the switches alone.
+    Faults of Fault as "faults" {
+        /// When it began, ns since the trace's start. A part has its rows in the order in which they ended.
+        ts: u64,
+        /// How long it took, ns; 0 where its beginning was not seen.
+        duration: u64,
+        /// The thread (utid).
+        thread: u32,
+        /// Whether the kernel counted it as major: its page was not in memory, or the fault had to be tried again.
+        major: bool,
+        /// Whether it was the kernel's, on behalf of the system call that the thread was in.
+        in_kernel: bool,
+        /// Whether its page was looked for in the page cache of a file. A major fault that was not: swapped out.
+        of_file: bool,
+        /// The address.
+        address: u64,
+        /// What memory that is (areas), u32::MAX unknown.
+        area: u32 = u32::MAX,
+        /// User stack (stack id, 0 none).
+        user_stack: u32,
+    }
+
+    /// A thread that wanted memory first had to make some free.
+    Stalls of Stall as "stalls" {
+        /// When it began, ns since the trace's start. A part has its rows in the order in which they ended.
+        ts: u64,
+        /// How long it took, ns.
+        duration: u64,
+        /// The thread (utid).
+        thread: u32,
+        /// words::StallKind.
+        kind: u8,
+        /// Pages that it made free; 0 for compaction.
+        pages: u64,
+    }
+
+    /// Pages of a file in the page cache, where that was asked for (record --faults): they came in, were used, or went.
+    PageCache of CacheStep as "page_cache" {
+        /// When it was over, or the thread went on to something else, ns since the trace's start; ascending.
+        ts: u64,
+        /// The thread that was on the CPU (utid).
+        thread: u32,
+        /// words::CacheAction.
+        action: u8,
+        /// The file (files), u32::MAX unknown.
+        file: u32 = u32::MAX,
+        /// The first page, counted from the file's beginning in pages of 4 KiB.
+        first: u64,
+        /// How many pages in a row.
+        pages: u32,
+    }
+
     /// Bytes went into or came out of a socket (and, where asked for, a pipe or eventfd).
     Transfers of Transfer as "transfers" {
         /// When the kernel took or gave them, ns since the trace's start; ascending.
@@ -642,6 +694,46 @@ tables! {
         file_offset: u64,
         /// Module id.
         module: u32,
+    }
+
+    /// Memory of a process in which a fault was, as it was mapped then; again when it has changed.
+    Areas of Area as "areas" {
+        /// Area id; from 0.
+        area: u32,
+        /// When it was described, ns since the trace's start.
+        ts: u64,
+        /// The process (upid).
+        process: u32,
+        /// First address.
+        start: u64,
+        /// Address behind the last.
+        end: u64,
+        /// The file that is mapped (files), u32::MAX none.
+        file: u32 = u32::MAX,
+        /// Offset in the file of `start`.
+        file_offset: u64,
+        /// words::AreaKind.
+        kind: u8,
+        /// Whether the process may write there.
+        writable: bool,
+        /// Whether it may execute what is there.
+        executable: bool,
+        /// Whether other processes see what it writes.
+        shared: bool,
+    }
+
+    /// A file in whose mapping a fault was, or whose pages came or went.
+    Files of File as "files" {
+        /// File id; from 0.
+        file: u32,
+        /// Device number, major << 20 | minor.
+        device: u32,
+        /// Inode number.
+        inode: u64,
+        /// Magic number of the file system, as statfs(2) tells it.
+        magic: u32,
+        /// Path where its file system was mounted for the recorder; a lone name where it lies in no directory (shared memory), empty where it has none.
+        path: String,
     }
 
     /// A name that marks have instead of a code, once.

@@ -28,6 +28,10 @@
 //! 5ms   mark main begin decode 7 -1   # point, begin or end; code or name; up to 4 arguments; pair=argument or code, colour=red
 //! flag  ready app 0x1000              # name, process, address; size=4, reads=no, memory=FLAG that is the same
 //! 5ms   access worker ready write 1   # thread (idle where paused, resumed), flag, access, value; stack=
+//! area  app 0x1000..0x3000 library file=/lib/x.so   # process, addresses, kind; offset=, writable, executable, shared
+//! 5ms   fault 2ms main major 0x1000 of-file stack=a;b   # duration, thread, major or minor, address; in-kernel
+//! 5ms   cache main added /lib/x.so 0 16   # thread, what became of the pages, file, first page, pages
+//! 5ms   stall 2ms main direct-reclaim 32  # duration, thread, kind, pages made free
 //! 6ms   exit worker 0
 //! 7ms   cpu0 lost 5 events            # cpuN where it belongs to one
 //! end   10ms

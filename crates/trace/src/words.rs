@@ -105,6 +105,54 @@ word! {
 }
 
 word! {
+    /// What a thread had to do before it got memory.
+    StallKind {
+        /// Make memory free, since the machine had none (direct reclaim).
+        Reclaim = 0 "direct reclaim",
+        /// The same, since its control group was at its limit.
+        LimitReclaim = 1 "reclaim at the group's limit",
+        /// Move pages until enough of them lay side by side.
+        Compaction = 2 "compaction",
+    }
+}
+
+word! {
+    /// What became of pages of a file in the page cache.
+    CacheAction {
+        /// They came: to be read from the file, or to be written.
+        Added = 0 "added",
+        /// They went: their memory was needed, or the file was cut or deleted.
+        Removed = 1 "removed",
+        /// Of these, those that were there were mapped into a process around a fault.
+        Mapped = 2 "mapped",
+        /// A fault was for this page.
+        Faulted = 3 "faulted",
+        /// A system call read them.
+        Read = 4 "read",
+    }
+}
+
+word! {
+    /// What a process has an area of memory for.
+    AreaKind {
+        /// None of the others.
+        Anonymous = 0 "anonymous",
+        /// The heap, which grows by brk(2); of larger blocks malloc makes anonymous areas.
+        Heap = 1 "heap",
+        /// The first thread's stack; those of others are anonymous areas.
+        Stack = 2 "stack",
+        /// The file that the process executes.
+        Program = 3 "executable",
+        /// A file that is executed in part, or a shared library by its name.
+        Library = 4 "library",
+        /// Another file.
+        File = 5 "mapped file",
+        /// Memory that processes share, in no file of a disk.
+        Shared = 6 "shared memory",
+    }
+}
+
+word! {
     /// What was handed over.
     HandoffKind {
         /// A lock on a file: fcntl's, flock's, or an open file's.

@@ -272,3 +272,49 @@ fn errors() {
         }
     }
 }
+
+/// Faults, stalls and pages become rows; a fault is in the area of its process that has its address.
+#[test]
+fn paging() {
+    let story = parse(
+        "area app 0x1000..0x3000 library file=/lib/x.so offset=4096 executable\n\
+         area app 0x8000..0x9000 heap writable\n\
+         1ms fault 2ms worker major 0x2fff of-file stack=a;b\n\
+         2ms fault 1us main minor 0x3000 in-kernel\n\
+         3ms cache main added /lib/x.so 5 16\n\
+         4ms stall 7us main direct-reclaim 32\n",
+    );
+    let expected = Fault {
+        ts: 1_000_000,
+        duration: 2_000_000,
+        thread: 2,
+        major: true,
+        in_kernel: false,
+        of_file: true,
+        address: 0x2fff,
+        area: 0,
+        user_stack: 1,
+    };
+    let tables = &story.tables;
+    assert_eq!(tables.faults.row(0), expected);
+    let second = tables.faults.row(1);
+    assert_eq!(
+        (second.area, second.major, second.in_kernel),
+        (u32::MAX, false, true)
+    );
+    let expected = CacheStep {
+        ts: 3_000_000,
+        thread: 1,
+        action: CacheAction::Added.into(),
+        file: 0,
+        first: 5,
+        pages: 16,
+    };
+    assert_eq!(tables.page_cache.row(0), expected);
+    assert_eq!(tables.files.path, ["/lib/x.so"]);
+    assert_eq!((tables.areas.file[0], tables.areas.file[1]), (0, u32::MAX));
+    assert_eq!(
+        (tables.stalls.duration[0], tables.stalls.pages[0]),
+        (7_000, 32)
+    );
+}

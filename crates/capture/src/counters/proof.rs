@@ -123,6 +123,7 @@ fn sums_are_what_getrusage_says() {
         sample_hz: 1000,
         transfers: false,
         calls: CallsOf::default(),
+        faults: false,
         yardstick: None,
         flags: Vec::new(),
     };

@@ -314,6 +314,7 @@ fn walks_are_those_of_framehop() {
         sample_hz: 500,
         transfers: false,
         calls: CallsOf::default(),
+        faults: false,
         yardstick: None,
         flags: Vec::new(),
     };

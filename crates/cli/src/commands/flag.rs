@@ -33,6 +33,7 @@ pub fn options(flags: Vec<Flag>) -> Options {
         sample_hz: 0,
         transfers: false,
         calls: CallsOf::default(),
+        faults: false,
         yardstick: None,
         flags,
     }

@@ -53,6 +53,7 @@ pub fn options(args: &FlightArgs) -> Options {
         sample_hz: if args.no_stacks { 0 } else { args.sample },
         transfers: false,
         calls: CallsOf::default(),
+        faults: false,
         yardstick: yardstick::of_this_machine(),
         flags: Vec::new(),
     }

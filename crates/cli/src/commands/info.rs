@@ -285,7 +285,12 @@ fn options(meta: &Meta) -> String {
         "no pipe I/O"
     };
     let calls = if options.calls { ", calls" } else { "" };
-    format!("{stacks}, {samples}, {transfers}{calls}")
+    let faults = if options.faults {
+        ", minor faults and page cache"
+    } else {
+        ""
+    };
+    format!("{stacks}, {samples}, {transfers}{calls}{faults}")
 }
 
 fn unwinding(taken: &Unwinding) -> String {

@@ -39,6 +39,7 @@ pub fn run(args: &RecordArgs) -> Result<ExitCode> {
                 command: args.calls,
                 processes: args.calls_of.clone(),
             },
+            faults: args.faults,
             yardstick: yardstick::of_this_machine(),
             flags: flag_place::flags(&args.watch)?,
         },

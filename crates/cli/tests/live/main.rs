@@ -17,6 +17,7 @@ mod names_scripts;
 mod names_sources;
 mod now;
 mod owner;
+mod paging;
 mod safety;
 mod support;
 mod watch;

@@ -3,6 +3,7 @@
 mod flags;
 mod handoffs;
 mod marks;
+mod paging;
 
 use std::collections::HashMap;
 
@@ -106,6 +107,7 @@ impl Parser {
                 self.live(0, LifecycleKind::Seen, utid, NONE, "");
             }
             "flag" => self.flag(words)?,
+            "area" => self.area(words)?,
             "end" => self.end = Some(time(words.next("the time")?)?),
             ts => {
                 let ts = time(ts)?;
@@ -241,6 +243,9 @@ impl Parser {
             "access" => self.access(ts, words),
             "socket" => self.socket(ts, words),
             "open" => self.open(ts, words),
+            "fault" => self.fault(ts, words),
+            "cache" => self.cache(ts, words),
+            "stall" => self.stall(ts, words),
             "lost" => {
                 let count = words.number("the count")?;
                 let kind = word_of(LossKind::ALL, words.next("what was lost")?)?.into();
@@ -485,6 +490,9 @@ impl Parser {
         tables.wakes.sort();
         tables.interrupts.sort();
         tables.ios.sort();
+        tables.faults.sort();
+        tables.stalls.sort();
+        tables.page_cache.sort();
         tables.transfers.sort();
         tables.handoffs.sort();
         tables.flag_accesses.sort();

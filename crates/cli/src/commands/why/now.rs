@@ -43,6 +43,7 @@ fn tell(trace: &Path, kept: Option<&Path>, process: &str, json: bool) -> Result<
         sample_hz: SAMPLE_HZ,
         transfers: false,
         calls: CallsOf::default(),
+        faults: false,
         yardstick: None,
         flags: Vec::new(),
     };

@@ -1,0 +1,450 @@
+//! What memory processes have at this moment, segment by segment, and how much of the files that they have
+//! mapped is in the page cache. Nothing is recorded, and nobody is stopped.
+
+use std::collections::{BTreeMap, HashSet};
+use std::fs::{self, File};
+use std::io::ErrorKind;
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::MetadataExt;
+
+use hangdog_trace::words::AreaKind;
+
+use crate::memory::is_library;
+use crate::procfs::numbers;
+
+/// Bytes of memory.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Bytes {
+    /// In memory.
+    pub resident: u64,
+    /// Of these, the process's own share: what several processes have is divided among them.
+    pub proportional: u64,
+    /// Swapped out.
+    pub swapped: u64,
+    /// In memory, and of no other process.
+    pub private: u64,
+    /// That cannot be swapped out or dropped (mlock).
+    pub locked: u64,
+}
+
+impl Bytes {
+    fn add(&mut self, other: Bytes) {
+        self.resident += other.resident;
+        self.proportional += other.proportional;
+        self.swapped += other.swapped;
+        self.private += other.private;
+        self.locked += other.locked;
+    }
+}
+
+/// Memory of a process that is of one kind or of one file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Segment {
+    /// What the process has it for.
+    pub kind: AreaKind,
+    /// The file; empty where there is none.
+    pub path: String,
+    /// How much.
+    pub bytes: Bytes,
+}
+
+/// A process and its memory.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Process {
+    /// The kernel's process id.
+    pub pid: u32,
+    /// Its name.
+    pub name: String,
+    /// All together.
+    pub bytes: Bytes,
+    /// By segment, the largest share first.
+    pub segments: Vec<Segment>,
+}
+
+/// A file that processes have mapped.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Cached {
+    /// Its path.
+    pub path: String,
+    /// How long it is, bytes.
+    pub size: u64,
+    /// In the page cache, bytes.
+    pub cached: u64,
+    /// Of these, changed and not yet written; none where the kernel does not tell.
+    pub dirty: Option<u64>,
+    /// That went from the page cache so short a time ago that they would not have gone if there were
+    /// a little more memory; none where the kernel does not tell.
+    pub recently_evicted: Option<u64>,
+}
+
+/// The processes whose memory is not known, since the caller may not look at it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Unreadable {
+    /// How many processes.
+    pub processes: usize,
+}
+
+/// The processes of which `wanted` is true, by pid and name, and the files that they have mapped; and those
+/// that may not be looked at. Kernel threads have no memory, and are left out.
+pub fn look(wanted: impl Fn(u32, &str) -> bool) -> (Vec<Process>, Vec<Cached>, Unreadable) {
+    let mut processes = Vec::new();
+    let mut files: BTreeMap<(u64, u64), (String, String)> = BTreeMap::new();
+    let mut unreadable = Unreadable { processes: 0 };
+    for pid in numbers("/proc") {
+        let name = fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
+        let name = name.trim_end_matches('\n');
+        if !wanted(pid, name) {
+            continue;
+        }
+        let text = match fs::read(format!("/proc/{pid}/smaps")) {
+            Ok(text) => text,
+            // It may be gone by now.
+            Err(why) => {
+                unreadable.processes += usize::from(why.kind() == ErrorKind::PermissionDenied);
+                continue;
+            }
+        };
+        let program = fs::read_link(format!("/proc/{pid}/exe")).unwrap_or_default();
+        let areas = parse(&String::from_utf8_lossy(&text));
+        if areas.is_empty() {
+            continue;
+        }
+        for area in &areas {
+            if area.inode != 0 && area.path.starts_with('/') {
+                let map_file = format!("/proc/{pid}/map_files/{}", area.range);
+                files
+                    .entry((area.device, area.inode))
+                    .or_insert((area.path.clone(), map_file));
+            }
+        }
+        let segments = segments(&areas, &program.to_string_lossy());
+        let mut bytes = Bytes::default();
+        for segment in &segments {
+            bytes.add(segment.bytes);
+        }
+        processes.push(Process {
+            pid,
+            name: name.to_owned(),
+            bytes,
+            segments,
+        });
+    }
+    processes.sort_by_key(|process| std::cmp::Reverse((process.bytes.proportional, process.pid)));
+    let mut files: Vec<Cached> = (files.into_values())
+        .filter_map(|(path, map_file)| cached(path, &map_file))
+        .collect();
+    files.sort_by_key(|file| std::cmp::Reverse(file.cached));
+    (processes, files, unreadable)
+}
+
+/// An area as smaps has it.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Area {
+    range: String,
+    path: String,
+    device: u64,
+    inode: u64,
+    executable: bool,
+    shared: bool,
+    bytes: Bytes,
+}
+
+/// The areas of `/proc/PID/smaps`. What is not understood is passed over.
+fn parse(text: &str) -> Vec<Area> {
+    let mut areas: Vec<Area> = Vec::new();
+    for line in text.lines() {
+        let mut words = line.split_ascii_whitespace();
+        let Some(first) = words.next() else {
+            continue;
+        };
+        let Some(field) = first.strip_suffix(':') else {
+            let (Some(permissions), _, Some(device), Some(inode)) =
+                (words.next(), words.next(), words.next(), words.next())
+            else {
+                continue;
+            };
+            let number = |text| u64::from_str_radix(text, 16).ok();
+            let device = device.split_once(':');
+            let device =
+                device.and_then(|(major, minor)| Some(number(major)? << 20 | number(minor)?));
+            // The path is what is left, with its blanks.
+            let path = line.splitn(6, ' ').nth(5).unwrap_or_default().trim_start();
+            areas.push(Area {
+                range: first.to_owned(),
+                path: path.trim_end_matches(" (deleted)").to_owned(),
+                device: device.unwrap_or(0),
+                inode: inode.parse().unwrap_or(0),
+                executable: permissions.contains('x'),
+                shared: permissions.ends_with('s'),
+                bytes: Bytes::default(),
+            });
+            continue;
+        };
+        let value = words.next().and_then(|kib| kib.parse::<u64>().ok());
+        let (Some(area), Some(kib)) = (areas.last_mut(), value) else {
+            continue;
+        };
+        let bytes = &mut area.bytes;
+        match field {
+            "Rss" => bytes.resident = kib << 10,
+            "Pss" => bytes.proportional = kib << 10,
+            "Swap" => bytes.swapped = kib << 10,
+            "Private_Clean" | "Private_Dirty" => bytes.private += kib << 10,
+            "Locked" => bytes.locked = kib << 10,
+            _ => {}
+        }
+    }
+    areas
+}
+
+/// The areas that are of one file, or of one kind, together.
+fn segments(areas: &[Area], program: &str) -> Vec<Segment> {
+    let executed: HashSet<(u64, u64)> = (areas.iter())
+        .filter(|area| area.executable && area.inode != 0)
+        .map(|area| (area.device, area.inode))
+        .collect();
+    let mut sums: BTreeMap<(u8, String), Bytes> = BTreeMap::new();
+    for area in areas {
+        let is_file = area.path.starts_with('/') && area.inode != 0;
+        let in_memory = [
+            "/memfd:",
+            "/SYSV",
+            "/dev/zero",
+            "/dev/shm/",
+            "/drm",
+            "/i915",
+        ];
+        let kind = match &*area.path {
+            path if is_file && in_memory.iter().any(|start| path.starts_with(start)) => {
+                AreaKind::Shared
+            }
+            path if is_file && path == program => AreaKind::Program,
+            path if is_file
+                && (executed.contains(&(area.device, area.inode)) || is_library(path)) =>
+            {
+                AreaKind::Library
+            }
+            _ if is_file => AreaKind::File,
+            "[heap]" => AreaKind::Heap,
+            "[stack]" => AreaKind::Stack,
+            path if path.starts_with('[') && !path.starts_with("[anon") => continue,
+            _ if area.shared => AreaKind::Shared,
+            _ => AreaKind::Anonymous,
+        };
+        let path = if is_file {
+            area.path.clone()
+        } else {
+            String::new()
+        };
+        sums.entry((kind.into(), path)).or_default().add(area.bytes);
+    }
+    let mut segments: Vec<Segment> = (sums.into_iter())
+        .map(|((kind, path), bytes)| Segment {
+            kind: kind.into(),
+            path,
+            bytes,
+        })
+        .collect();
+    segments.sort_by_key(|segment| {
+        std::cmp::Reverse((segment.bytes.proportional, segment.bytes.swapped))
+    });
+    segments
+}
+
+/// cachestat(2), since Linux 6.5.
+const SYS_CACHESTAT: libc::c_long = 451;
+const PAGE: u64 = 4096;
+
+#[repr(C)]
+#[derive(Default)]
+struct CacheStatistics {
+    cached: u64,
+    dirty: u64,
+    writeback: u64,
+    evicted: u64,
+    recently_evicted: u64,
+}
+
+/// What cachestat(2) says of a whole file; none where the kernel does not have it.
+fn statistics(file: &File) -> Option<CacheStatistics> {
+    let mut statistics = CacheStatistics::default();
+    // The whole file.
+    let range = [0u64, 0u64];
+    // SAFETY: both structs are those of the kernel's interface, plain integers that live until the
+    // call returns; the descriptor is open.
+    let failed = unsafe {
+        libc::syscall(
+            SYS_CACHESTAT,
+            file.as_raw_fd(),
+            range.as_ptr(),
+            &raw mut statistics,
+            0,
+        )
+    };
+    (failed == 0).then_some(statistics)
+}
+
+/// How much of a file is in the page cache, bytes; none where that cannot be asked.
+pub(crate) fn cached_bytes(file: &File) -> Option<u64> {
+    let size = file.metadata().ok()?.size();
+    match statistics(file) {
+        Some(statistics) => Some(statistics.cached * PAGE),
+        None => by_mincore(file, size),
+    }
+}
+
+/// The same with what else is known; none where the file cannot be opened. It is opened by `map_file`,
+/// whatever its path leads to now, where that is allowed.
+fn cached(path: String, map_file: &str) -> Option<Cached> {
+    let is_regular = |path: &str| fs::metadata(path).ok().filter(fs::Metadata::is_file);
+    // Nothing but a regular file is opened: to open a device or a pipe may do something.
+    let found = [map_file, path.as_str()].into_iter().find_map(|name| {
+        let size = is_regular(name)?.size();
+        Some((File::open(name).ok()?, size))
+    });
+    let (file, size) = found?;
+    let known = statistics(&file);
+    Some(Cached {
+        cached: cached_bytes(&file)?,
+        path,
+        size,
+        dirty: known.as_ref().map(|known| known.dirty * PAGE),
+        recently_evicted: known.as_ref().map(|known| known.recently_evicted * PAGE),
+    })
+}
+
+/// The same by mincore(2), which older kernels have: for files that the caller might write to.
+fn by_mincore(file: &File, size: u64) -> Option<u64> {
+    let length = usize::try_from(size).ok().filter(|&length| length > 0)?;
+    let pages = length.div_ceil(PAGE as usize);
+    let mut there = vec![0u8; pages];
+    // SAFETY: a fresh mapping of a descriptor that is ours, of which nothing is read; the result is
+    // checked.
+    let at = unsafe {
+        libc::mmap(
+            std::ptr::null_mut(),
+            length,
+            libc::PROT_NONE,
+            libc::MAP_SHARED,
+            file.as_raw_fd(),
+            0,
+        )
+    };
+    if at == libc::MAP_FAILED {
+        return None;
+    }
+    // SAFETY: the range is that mapping, and `there` has a byte for each of its pages.
+    let failed = unsafe { libc::mincore(at, length, there.as_mut_ptr()) };
+    // SAFETY: the mapping is ours and nothing refers to it.
+    unsafe { libc::munmap(at, length) };
+    let count = there.iter().filter(|&&page| page & 1 != 0).count();
+    (failed == 0).then_some(count as u64 * PAGE)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Write;
+
+    const SMAPS: &str = "\
+55d000-55e000 r--p 00000000 fe:00 77                         /opt/a b
+Rss:                   4 kB
+Pss:                   2 kB
+Private_Clean:         0 kB
+55e000-55f000 r-xp 00001000 fe:00 77                         /opt/a b
+Rss:                   4 kB
+Pss:                   2 kB
+Private_Clean:         4 kB
+VmFlags: rd ex mr mw me sd
+560000-580000 rw-p 00000000 00:00 0                          [heap]
+Rss:                 100 kB
+Pss:                 100 kB
+Private_Dirty:       100 kB
+Swap:                 28 kB
+Locked:                8 kB
+7f0000-7f1000 r--p 00000000 fe:00 78                         /usr/lib/libx.so.1
+Rss:                   4 kB
+Pss:                   1 kB
+7f2000-7f3000 rw-s 00000000 00:01 5                          /memfd:ring (deleted)
+Rss:                   4 kB
+Pss:                   4 kB
+7f4000-7f5000 rw-p 00000000 00:00 0
+Rss:                   4 kB
+Pss:                   4 kB
+7ffd00-7ffe00 r-xp 00000000 00:00 0                          [vdso]
+Rss:                   4 kB
+Pss:                   0 kB
+";
+
+    /// Areas of one file are one segment; what a segment is for follows from its path and its program.
+    #[test]
+    fn smaps_are_summed_by_segment() {
+        let areas = parse(SMAPS);
+        assert_eq!(areas.len(), 7);
+        let segments = segments(&areas, "/opt/a b");
+        let found: Vec<_> = (segments.iter())
+            .map(|segment| {
+                let bytes = segment.bytes;
+                (
+                    segment.kind,
+                    &*segment.path,
+                    bytes.resident >> 10,
+                    bytes.proportional >> 10,
+                )
+            })
+            .collect();
+        assert_eq!(
+            found,
+            [
+                (AreaKind::Heap, "", 100, 100),
+                (AreaKind::Anonymous, "", 4, 4),
+                (AreaKind::Program, "/opt/a b", 8, 4),
+                (AreaKind::Shared, "/memfd:ring", 4, 4),
+                (AreaKind::Library, "/usr/lib/libx.so.1", 4, 1),
+            ]
+        );
+        let heap = segments[0].bytes;
+        assert_eq!(
+            (heap.swapped >> 10, heap.private >> 10, heap.locked >> 10),
+            (28, 100, 8)
+        );
+        assert_eq!(segments[2].bytes.private >> 10, 4);
+    }
+
+    /// What is not as smaps is written is passed over.
+    #[test]
+    fn nonsense_is_passed_over() {
+        assert_eq!(parse("Rss: 4 kB\n\nnonsense\n55-56 r--p\nRss: x kB\n"), []);
+    }
+
+    /// A file that was just written is in the page cache, whole, by either way of asking.
+    #[test]
+    fn a_written_file_is_in_the_page_cache() {
+        let mut file = tempfile::NamedTempFile::new().unwrap();
+        file.write_all(&[1; 10 * PAGE as usize]).unwrap();
+        let path = file.path().to_str().unwrap().to_owned();
+        let found = cached(path, "/nowhere").unwrap();
+        assert_eq!((found.size, found.cached), (10 * PAGE, 10 * PAGE));
+        assert_eq!(by_mincore(file.as_file(), found.size), Some(10 * PAGE));
+    }
+
+    /// This process is found with memory of its own, and its program's file with pages in the cache.
+    #[test]
+    fn this_process_is_found() {
+        let own = std::process::id();
+        let (processes, files, unreadable) = look(|pid, _| pid == own);
+        assert_eq!((processes.len(), unreadable.processes), (1, 0));
+        let process = &processes[0];
+        assert!(process.bytes.resident >= process.bytes.proportional);
+        let program = process
+            .segments
+            .iter()
+            .find(|it| it.kind == AreaKind::Program);
+        let path = &program.expect("a program").path;
+        assert!(
+            files
+                .iter()
+                .any(|file| file.path == *path && file.cached > 0)
+        );
+    }
+}
