@@ -60,6 +60,7 @@ static __always_inline u32 send_copy(struct stack_scratch *space, const struct c
 {
 	struct stack_copy *copy = &space->copy;
 	struct cpu_state *state = this_cpu(at->cpu);
+	struct task_struct *task = bpf_get_current_task_btf();
 	u32 id;
 
 	if (!state->copies_left || count > MAX_FRAMES ||
@@ -77,6 +78,12 @@ static __always_inline u32 send_copy(struct stack_scratch *space, const struct c
 	copy->fp = at->fp;
 	copy->exact = at->exact;
 	copy->link = at->link;
+	copy->tid = task->pid;
+	copy->thread_pointer = 0;
+#if defined(__TARGET_ARCH_x86)
+	copy->thread_pointer = task->thread.fsbase;
+#endif
+	copy->top = REGS_SP((struct pt_regs *)bpf_task_pt_regs(task));
 	bpf_probe_read_kernel(copy->frames, count * sizeof(u64), space->walk.frames);
 	if (bpf_ringbuf_output(&definitions, copy,
 			       __builtin_offsetof(struct stack_copy, frames) + count * sizeof(u64),

@@ -127,6 +127,10 @@ pub(crate) struct StackCopy {
     pub exact: bool,
     /// Where that address is returned to while its rule cannot say so; 0 for none.
     pub link: u64,
+    /// Whose stack it is, where that keeps what is its own, and where the whole stack begins.
+    pub tid: u32,
+    pub thread_pointer: u64,
+    pub top: u64,
     pub bytes: Vec<u8>,
     /// Functions to be put in, as [`chain::read`](crate::chain::read) has them.
     pub chain: Vec<u64>,
@@ -178,7 +182,7 @@ const NAME: std::ops::Range<usize> = 32..48;
 const DETAIL: std::ops::Range<usize> = 48..176;
 const VDSO: usize = 176;
 const STACK_HEADER: usize = 24;
-const COPY_HEADER: usize = 56;
+const COPY_HEADER: usize = 80;
 const COPY_BYTES: usize = 4096;
 
 impl Definition {
@@ -210,6 +214,9 @@ impl Definition {
                 fp: u64_at(32)?,
                 exact: u64_at(40)? != 0,
                 link: u64_at(48)?,
+                thread_pointer: u64_at(56)?,
+                top: u64_at(64)?,
+                tid: u32_at(72)?,
                 bytes: bytes.get(COPY_HEADER..COPY_HEADER + length)?.to_vec(),
                 chain: Vec::new(),
             })

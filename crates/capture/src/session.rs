@@ -34,7 +34,8 @@ use crate::ruby;
 use crate::system::monotonic_ns;
 use crate::unwind::{Arrays, Unwinder};
 use crate::waiting::{
-    Found as Waiting, Running, Stacks, parse_descriptors, read_functions_of_running,
+    Found as Waiting, Running, Stacks, Still, parse_descriptors, read_functions_of_running,
+    read_functions_of_waiting,
 };
 use hangdog_symbols::interpreter::Interpreter;
 use hangdog_symbols::script::Language;
@@ -749,9 +750,42 @@ impl Session {
     /// Walks the copies of stacks in `definitions`, all that has come until `now`: they become
     /// stacks. With `last`, what still waits for unwind tables is waited for.
     pub(crate) fn unwind(&mut self, definitions: &mut Vec<Definition>, now: u64, last: bool) {
+        let Some(unwinder) = &mut self.unwinder else {
+            return;
+        };
+        unwinder.follow(definitions, now, last);
+        let to_read = unwinder.copies_to_read();
+        let read = self.read_functions_of_copied(to_read, definitions);
         if let Some(unwinder) = &mut self.unwinder {
-            unwinder.follow(definitions, now, last);
+            for (at, chain) in read {
+                unwinder.put_functions(at, chain);
+            }
+            unwinder.settle(definitions, now, last);
         }
+    }
+
+    /// The functions of an interpreter that threads are in whose stacks were copied, since the kernel side
+    /// did not know their processes yet: a script may wait as soon as it has begun.
+    fn read_functions_of_copied(
+        &mut self,
+        copied: Vec<(usize, Still)>,
+        definitions: &mut Vec<Definition>,
+    ) -> Vec<(usize, Vec<u64>)> {
+        if copied.is_empty() {
+            return Vec::new();
+        }
+        let mut stacks = StackNumbers::of(self);
+        let mut numbers: HashMap<u32, Numbers> = HashMap::new();
+        let mut chains = Vec::new();
+        for (at, still) in copied {
+            let numbers = numbers.entry(still.pid).or_default();
+            if let Some((chain, functions)) = read_functions_of_waiting(&mut stacks, still, numbers)
+            {
+                definitions.extend(functions);
+                chains.push((at, chain));
+            }
+        }
+        chains
     }
 
     /// The oldest moment of which stacks may still come.

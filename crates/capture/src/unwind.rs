@@ -36,6 +36,7 @@ use crate::error::Result;
 use crate::machine::{Frames, Machines};
 use crate::population::Population;
 use crate::records::{Definition, StackCopy, What};
+use crate::waiting::Still;
 use arrays::{CodeRange, ProcessCode, Shared};
 use layout::{Layouts, Range};
 use library::{Code, Library, Rules};
@@ -67,6 +68,8 @@ struct Waiting {
     ts: u64,
     copy: StackCopy,
     code: Vec<Range>,
+    /// It was looked whether its thread is still there, to read what functions of an interpreter it is in.
+    looked: bool,
 }
 
 /// Keeps the kernel side's picture of all processes' code.
@@ -198,8 +201,8 @@ impl Unwinder {
         }
     }
 
-    /// Follows `definitions`, all that has come until `now`; takes the stack copies out of them and
-    /// puts the stacks in that those have become. `last` says that nothing comes any more.
+    /// Follows `definitions`, all that has come until `now`, and takes the stack copies out of them. `last`
+    /// says that nothing comes any more. [`settle`](Unwinder::settle) comes next.
     pub(crate) fn follow(&mut self, definitions: &mut Vec<Definition>, now: u64, last: bool) {
         let copies = definitions.extract_if(.., |d| matches!(d.what, What::StackCopy(_)));
         self.young.extend(copies);
@@ -222,13 +225,52 @@ impl Unwinder {
                 What::StackCopy(copy) => {
                     self.copies += 1;
                     let code = self.layouts.code(copy.pid).to_vec();
-                    self.waiting.push(Waiting { ts, copy, code });
+                    let looked = !copy.chain.is_empty();
+                    self.waiting.push(Waiting {
+                        ts,
+                        copy,
+                        code,
+                        looked,
+                    });
                 }
                 what => self.observe(&what),
             }
         }
         self.publish();
         self.load_tables(Duration::ZERO);
+    }
+
+    /// The copies of stacks whose processes are known to have an interpreter since the last time, each with
+    /// its place for [`put_functions`](Unwinder::put_functions).
+    pub(crate) fn copies_to_read(&mut self) -> Vec<(usize, Still)> {
+        let (library, layouts) = (&self.library, &self.layouts);
+        let known = |pid| layouts.interpreter(pid, |code| library.interpreter(code));
+        let mut found = Vec::new();
+        for (at, waiting) in self.waiting.iter_mut().enumerate() {
+            if !waiting.looked && known(waiting.copy.pid).is_some() {
+                waiting.looked = true;
+                let still = Still {
+                    ts: waiting.ts,
+                    pid: waiting.copy.pid,
+                    tid: waiting.copy.tid,
+                    thread_pointer: waiting.copy.thread_pointer,
+                    sp: waiting.copy.top,
+                };
+                found.push((at, still));
+            }
+        }
+        found
+    }
+
+    /// The functions that a thread was in, whose stack was copied.
+    pub(crate) fn put_functions(&mut self, at: usize, chain: Vec<u64>) {
+        if let Some(waiting) = self.waiting.get_mut(at) {
+            waiting.copy.chain = chain;
+        }
+    }
+
+    /// Puts the stacks among the `definitions` that the copies have become.
+    pub(crate) fn settle(&mut self, definitions: &mut Vec<Definition>, now: u64, last: bool) {
         // Of what is left where the recording was asked to stop, names need their share.
         let end = Instant::now() + LAST_PATIENCE.min(time_left() / 2);
         loop {

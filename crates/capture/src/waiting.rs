@@ -298,6 +298,9 @@ impl Found {
                 fp: raw.fp,
                 exact: true,
                 link: raw.link,
+                tid: raw.tid,
+                thread_pointer: raw.thread_pointer,
+                top: raw.sp,
                 bytes,
                 chain: Vec::new(),
             }),
@@ -364,6 +367,32 @@ pub(crate) fn read_functions_of_running(
     let (chain, functions) = functions_of(stacks, runtime, thread, ts, numbers);
     copy.chain = chain;
     functions
+}
+
+/// A thread whose stack was copied a moment ago.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Still {
+    pub ts: u64,
+    pub pid: u32,
+    pub tid: u32,
+    pub thread_pointer: u64,
+    /// Where its stack began.
+    pub sp: u64,
+}
+
+/// Reads the functions that a thread is in, if it has waited since its stack was copied.
+pub(crate) fn read_functions_of_waiting(
+    stacks: &mut impl Stacks,
+    still: Still,
+    numbers: &mut Numbers,
+) -> Option<(Vec<u64>, Vec<Definition>)> {
+    let runtime = stacks.interpreter(still.pid)?;
+    if !stands_still(still.tid, still.sp) {
+        return None;
+    }
+    let thread = (still.pid, still.thread_pointer);
+    let read = functions_of(stacks, runtime, thread, still.ts, numbers);
+    stands_still(still.tid, still.sp).then_some(read)
 }
 
 /// The chain of functions that a thread, by its process and thread pointer, is in, and what says what those

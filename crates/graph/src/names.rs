@@ -401,10 +401,8 @@ pub(crate) const EVENT_LOOP: &[&str] = &[
     "Tkapp_MainLoop",
     "XtAppMainLoop",
     "XtAppNextEvent",
-    "XNextEvent",
     "SDL_WaitEvent*",
     "glfwWaitEvents*",
-    "wl_display_dispatch*",
 ];
 
 /// Kernel code that hands on what came in by a terminal.
