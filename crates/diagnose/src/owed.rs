@@ -8,9 +8,9 @@ use hangdog_graph::edge::ended_by;
 use hangdog_graph::evidence::signed;
 use hangdog_graph::fore::is_nearly_all;
 use hangdog_graph::owed::{
-    asked_own, awaits_completions, is_deadlocked, is_descendant, is_from_outside, is_job_pool,
-    is_lost, is_open, is_own_pipe, may_be_open, may_wait_for_jobs, open_request, peer_of,
-    takes_orders_by_pipe,
+    asked_own, awaits_completions, child_looked_after, is_deadlocked, is_descendant,
+    is_from_outside, is_job_pool, is_lost, is_open, is_own_pipe, may_be_open, may_wait_for_jobs,
+    open_request, peer_of, takes_orders_by_pipe,
 };
 use hangdog_graph::{Evidence, Mark, Source, Strength, Wait, WaitKind};
 use hangdog_timeline::State;
@@ -132,6 +132,7 @@ pub(crate) fn owed(evidence: &Evidence<'_>, wait: &Wait, often: bool) -> f64 {
         WaitKind::Idle => asked(evidence, wait),
         // What the child does may be as it should be.
         WaitKind::Child => MAYBE,
+        WaitKind::Sleep if child_looked_after(evidence, wait, wait.end).is_some() => MAYBE,
         WaitKind::Kernel => match call(evidence, wait) {
             _ if awaits_completions(evidence, wait) => asked(evidence, wait),
             _ if is_uninterruptible(evidence, wait) => 1.0,

@@ -93,6 +93,7 @@ pub const IDLE: &[&str] = &[
     "runtime.stopm",
     "runtime.stoplockedm",
     "runtime.sysmon",
+    "runtime.templateThread",
     // Erlang's, of processes.
     "erts_schedule",
     "java.util.concurrent.ThreadPoolExecutor.getTask",

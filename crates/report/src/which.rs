@@ -89,6 +89,11 @@ pub fn whole_run(
     }
 }
 
+/// What is shorter than this a person does not notice, and a part smaller than this does not stand for the
+/// whole.
+const NOTED_NS: u64 = 200_000_000;
+const PART: f64 = 0.1;
+
 /// The worst problem of a process; where it has none, the life of its first thread.
 fn of_process(
     selector: &str,
@@ -101,9 +106,14 @@ fn of_process(
     let scope = Scope::of(recording.trace.meta());
     let within =
         |problem: &Problem| problem.window.start < window.to && window.from < problem.window.end;
-    let mut own = problem::find_of(evidence, scope, is_meant).into_iter();
-    if let Some(worst) = own.find(within) {
-        return Ok(worst);
+    let mut own = problem::find_of(evidence, scope, is_meant);
+    own.retain(within);
+    if let Some(worst) = own.first() {
+        // A thread that may have nothing to do gives way to one that was held up for a noticeable part of that.
+        let least = NOTED_NS.max((worst.duration() as f64 * PART) as u64);
+        let felt = |problem: &&Problem| !problem.may_be_idle() && problem.duration() >= least;
+        let felt = own.iter().find(felt).filter(|_| worst.may_be_idle());
+        return Ok(felt.unwrap_or(worst).clone());
     }
     let threads = || {
         recording

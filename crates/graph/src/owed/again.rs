@@ -1,10 +1,11 @@
 //! Which thread a polling thread waits for.
 
+use hangdog_trace::calls::Call;
 use hangdog_trace::ids::{NONE, Utid};
 use hangdog_trace::object::{Object, ObjectKind};
 use hangdog_trace::words::HandoffStep;
 
-use super::who::{first_thread, thread_of};
+use super::who::{first_thread, is_home, is_there, thread_of, wait_at};
 use crate::edge::{Edge, EdgeKind, Source, Strength};
 use crate::evidence::Evidence;
 use crate::file_locks::{self, File};
@@ -30,8 +31,51 @@ pub fn asked_again(
         .then(|| file_lock(evidence, wait, until).or_else(|| open_file_lock(evidence, wait, until)))
         .flatten();
     by_lock.or_else(|| match wait.kind {
-        WaitKind::Sleep => awaited_child(evidence, wait),
+        WaitKind::Sleep => {
+            awaited_child(evidence, wait).or_else(|| child_looked_after(evidence, wait, until))
+        }
         _ => None,
+    })
+}
+
+/// The child that a program looks after whether it has ended, napping in between: the only one that lives,
+/// if it was started right before the naps began, or lived before as they did, has something to do, and has
+/// not ended before they did.
+pub fn child_looked_after(evidence: &Evidence<'_>, wait: &Wait, until: u64) -> Option<Edge> {
+    const LONGEST_NAP_NS: u64 = 250_000_000;
+    const FEWEST: u64 = 5;
+    const SOON_NS: u64 = 200_000_000;
+    let row = wait.row?;
+    let nap = evidence.switches.arg[row];
+    let is_nap = evidence.call(evidence.switches.call[row]) == Call::Sleep
+        && (1..=LONGEST_NAP_NS).contains(&nap);
+    let length = until.saturating_sub(wait.start);
+    if !is_nap || length < FEWEST * nap || !evidence.stands_for_program(wait.thread) {
+        return None;
+    }
+    let process = evidence.threads.thread(wait.thread).upid;
+    let middle = wait.start + length / 2;
+    let end = evidence.timeline.end();
+    let children = (evidence.threads.processes()).filter(|child| child.parent == process);
+    let mut alive = children
+        .filter_map(|child| first_thread(evidence, child.upid))
+        .filter(|&child| is_there(evidence, child, middle));
+    let child = alive.next().filter(|_| alive.next().is_none())?;
+    let life = evidence.timeline.life(child);
+    let began = life.start <= wait.start && wait.start - life.start <= SOON_NS;
+    let lasts = life.end >= until.min(end) || until - life.end <= 2 * nap;
+    let reason = format!(
+        "it naps again and again, and its child {} goes on meanwhile",
+        evidence.name(child)
+    );
+    let is_idle = wait_at(evidence, child, middle).is_some_and(|there| is_home(evidence, &there));
+    (began && lasts && !is_idle).then(|| {
+        Edge::new(
+            EdgeKind::Amid,
+            Strength::Weak,
+            Source::Thread(child),
+            reason,
+        )
     })
 }
 

@@ -27,8 +27,8 @@ use crate::evidence::Evidence;
 use crate::marks::Mark;
 use crate::wait::{Wait, WaitKind};
 
-pub use again::asked_again;
 use again::awaited_child;
+pub use again::{asked_again, child_looked_after};
 pub use clients::may_wait_for_jobs;
 use clients::other_client;
 pub(crate) use connection::is_undelivered;
