@@ -66,6 +66,22 @@ pub struct Recording {
 }
 
 impl Recording {
+    /// What a diagnosis goes by beside the trace.
+    pub fn setting<'a>(
+        &'a self,
+        answers: &'a Answers,
+        baseline: Option<&'a Evidence<'a>>,
+    ) -> Setting<'a> {
+        let meta = self.trace.meta();
+        Setting {
+            lost: self.loss.total > 0,
+            answers,
+            baseline,
+            yardstick: meta.yardstick.as_ref(),
+            instant: meta.is_instant(),
+        }
+    }
+
     /// Reads the trace at `path`.
     ///
     /// # Errors
@@ -204,14 +220,7 @@ impl Case {
         answers: &'a Answers,
         baseline: Option<&'a Evidence<'a>>,
     ) -> Setting<'a> {
-        let meta = self.recording.trace.meta();
-        Setting {
-            lost: self.recording.loss.total > 0,
-            answers,
-            baseline,
-            yardstick: meta.yardstick.as_ref(),
-            instant: meta.is_instant(),
-        }
+        self.recording.setting(answers, baseline)
     }
 
     /// Whose problems there can be.

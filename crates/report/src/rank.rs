@@ -6,12 +6,14 @@
 //! from the recording's begin to its end may be as it should be; it is not if it comes down to something
 //! that another thread does.
 
+use hangdog_diagnose::problem::Scope;
 use hangdog_diagnose::verdict::{Class, Verdict};
 use hangdog_diagnose::{Answers, Problem, diagnose, problem};
 use hangdog_graph::Evidence;
+use hangdog_trace::ids::Utid;
 use rayon::prelude::*;
 
-use crate::case::Case;
+use crate::case::{Case, Recording};
 
 /// So many of the worst are explained.
 const LOOKED_AT: usize = 8;
@@ -54,11 +56,34 @@ impl Known {
 
 /// The problems of a trace, the first to be read first, and what is known of them by then.
 pub fn problems(case: &Case, evidence: &Evidence<'_>) -> (Vec<Problem>, Known) {
+    explained(
+        &case.recording,
+        evidence,
+        problem::find(evidence, case.scope()),
+    )
+}
+
+/// The same of the threads that somebody named.
+pub fn problems_of(
+    recording: &Recording,
+    evidence: &Evidence<'_>,
+    is_named: impl Fn(Utid) -> bool,
+) -> (Vec<Problem>, Known) {
+    let scope = Scope::of(recording.trace.meta());
+    let found = problem::find_of(evidence, scope, is_named);
+    explained(recording, evidence, found)
+}
+
+fn explained(
+    recording: &Recording,
+    evidence: &Evidence<'_>,
+    problems: Vec<Problem>,
+) -> (Vec<Problem>, Known) {
     let answers = Answers::default();
-    let setting = case.setting(&answers, None);
+    let setting = recording.setting(&answers, None);
     let end = evidence.timeline.end();
     let explain = |problem: &Problem| diagnose(evidence, problem, setting);
-    let (problems, verdicts) = ranked(problem::find(evidence, case.scope()), end, explain);
+    let (problems, verdicts) = ranked(problems, end, explain);
     let known = problems.iter().cloned().zip(verdicts).collect();
     (problems, Known(known))
 }

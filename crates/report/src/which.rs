@@ -2,7 +2,7 @@
 
 use crate::case::Recording;
 use crate::format;
-use crate::rank::is_convincing;
+use crate::rank::{self, is_convincing};
 use crate::regions::{Chosen, Marked};
 use crate::select::{self, Bounds, NothingFound, Window};
 use anyhow::{Result, bail};
@@ -89,11 +89,6 @@ pub fn whole_run(
     }
 }
 
-/// What is shorter than this a person does not notice, and a part smaller than this does not stand for the
-/// whole.
-const NOTED_NS: u64 = 200_000_000;
-const PART: f64 = 0.1;
-
 /// The worst problem of a process; where it has none, the life of its first thread.
 fn of_process(
     selector: &str,
@@ -103,17 +98,11 @@ fn of_process(
 ) -> Result<Problem> {
     let processes = select::processes(&recording.threads, selector)?;
     let is_meant = |thread| processes.contains(&recording.threads.thread(thread).upid);
-    let scope = Scope::of(recording.trace.meta());
     let within =
         |problem: &Problem| problem.window.start < window.to && window.from < problem.window.end;
-    let mut own = problem::find_of(evidence, scope, is_meant);
-    own.retain(within);
-    if let Some(worst) = own.first() {
-        // A thread that may have nothing to do gives way to one that was held up for a noticeable part of that.
-        let least = NOTED_NS.max((worst.duration() as f64 * PART) as u64);
-        let felt = |problem: &&Problem| !problem.may_be_idle() && problem.duration() >= least;
-        let felt = own.iter().find(felt).filter(|_| worst.may_be_idle());
-        return Ok(felt.unwrap_or(worst).clone());
+    let (own, _) = rank::problems_of(recording, evidence, is_meant);
+    if let Some(worst) = own.into_iter().find(within) {
+        return Ok(worst);
     }
     let threads = || {
         recording

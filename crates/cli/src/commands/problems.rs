@@ -4,12 +4,11 @@ use crate::args::ProblemsArgs;
 use crate::load;
 use crate::output::{self, Colour, Paint};
 use anyhow::Result;
-use hangdog_diagnose::problem;
 use hangdog_report::answers::{ProblemRow, problem_rows};
 use hangdog_report::answers_file;
 use hangdog_report::format;
 use hangdog_report::loss::Loss;
-use hangdog_report::rank::{self, Known};
+use hangdog_report::rank;
 use hangdog_report::select::{self, NothingFound};
 use hangdog_report::units::Span;
 use serde::Serialize;
@@ -29,15 +28,13 @@ pub fn run(args: &ProblemsArgs) -> Result<()> {
     let case = load::case(&args.trace)?;
     let recording = &case.recording;
     let evidence = case.evidence();
-    let scope = case.scope();
     let (mut found, known) = match &args.process {
         None => rank::problems(&case, &evidence),
         Some(selector) => {
             let processes = select::processes(&recording.threads, selector)?;
-            let own = problem::find_of(&evidence, scope, |thread| {
+            rank::problems_of(recording, &evidence, |thread| {
                 processes.contains(&recording.threads.thread(thread).upid)
-            });
-            (own, Known::default())
+            })
         }
     };
     let least = args.min.map_or(0, Span::ns);
