@@ -127,6 +127,12 @@ static __always_inline void read_call_of(struct task_struct *task, struct pt_reg
 		descriptor = (s32)first;
 		call->arg = (u64)(s64)(s32)REGS_ARG3(regs);
 		break;
+	case CALL_PSELECT6:
+		// Without any descriptor it is a sleep, as Perl's is.
+		call->arg = !second && !REGS_ARG2(regs) && !REGS_ARG3(regs) ?
+				    requested_sleep(task, another, REGS_ARG4(regs)) :
+				    0;
+		break;
 	case CALL_WAIT4:
 		call->arg = (u64)(s64)(s32)first;
 		break;

@@ -169,6 +169,7 @@ impl Judge<'_, '_> {
                         }
                 )
             ),
+            by_naps: (suspect.started.as_ref()).is_some_and(|started| started.name == "sleep"),
             confidence: {
                 // Of what is so now somebody asks because it hangs.
                 let felt = match self.setting.instant {

@@ -304,7 +304,7 @@ const MAKER: f64 = 0.1;
 pub const ALL_ALONG: f64 = 0.3;
 
 /// What is left of a problem of a thread that is at a lower priority than others: it may take its time.
-const NICE: f64 = 0.3;
+const NICE: f64 = 0.5;
 
 /// How much more the want of a CPU is felt than a computation, where it is nearly all there is: one
 /// that gets its half is as well off as others.

@@ -81,6 +81,9 @@ pub struct Root {
     /// Whether it only shared the CPUs with others, or gave way to them as its niceness has it.
     #[serde(skip)]
     pub by_crowd: bool,
+    /// Whether it is the many programs that let time pass for a shell's loop.
+    #[serde(skip)]
+    pub by_naps: bool,
 }
 
 /// How much of the problem's time went to one kind.

@@ -349,6 +349,7 @@ fn kind(evidence: &Evidence<'_>, row: usize, holder: Option<Utid>) -> WaitKind {
         _ if on_disk => WaitKind::Disk,
         Call::Fsync if uninterruptible => WaitKind::Disk,
         Call::Sleep => WaitKind::Sleep,
+        Call::Poll if selects_nothing(evidence, row) => WaitKind::Sleep,
         Call::Poll => WaitKind::Poll,
         Call::WaitChild => WaitKind::Child,
         Call::WaitSignal => WaitKind::Signal,
@@ -369,4 +370,12 @@ fn kind(evidence: &Evidence<'_>, row: usize, holder: Option<Utid>) -> WaitKind {
         _ if evidence.shows(kernel, Mark::OpensFifo) => WaitKind::Message,
         _ => WaitKind::Kernel,
     }
+}
+
+/// Whether a select is for no descriptor at all, but for time to pass: then its argument is how long, ns.
+/// In older traces that is an address.
+fn selects_nothing(evidence: &Evidence<'_>, row: usize) -> bool {
+    const LONGEST_NS: u64 = 1 << 45;
+    let call = evidence.switches.call[row];
+    (1..LONGEST_NS).contains(&evidence.switches.arg[row]) && evidence.calls.name(call) == "pselect6"
 }

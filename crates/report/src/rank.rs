@@ -12,6 +12,7 @@ use hangdog_diagnose::{Answers, Problem, diagnose, problem};
 use hangdog_graph::Evidence;
 use hangdog_trace::ids::Utid;
 use rayon::prelude::*;
+use std::cmp::Ordering;
 
 use crate::case::{Case, Recording};
 
@@ -28,6 +29,8 @@ const SURE: f64 = 0.8;
 const CIRCULAR: f64 = 0.3;
 /// What is felt less counts as this much where nothing is felt less for being usual.
 const LEAST_FELT: f64 = 0.02;
+/// What is left of a shell's loop that looks again and again whether something is there.
+const NAPS: f64 = 0.1;
 /// What is left where it only shared the CPUs.
 const SHARED: f64 = 0.3;
 
@@ -103,11 +106,11 @@ pub fn ranked(
     }
     let mut rest = problems;
     let later = rest.split_off(count);
-    let mut looked_at: Vec<(f64, Verdict, Problem)> = rest
+    let mut looked_at: Vec<(Weight, Verdict, Problem)> = rest
         .into_par_iter()
         .map(|problem| {
             let verdict = explain(&problem);
-            (weighted(&problem, &verdict, end), verdict, problem)
+            (Weight::of(&problem, &verdict, end), verdict, problem)
         })
         .collect();
     let worst = looked_at[0].1.root.who.tid;
@@ -117,9 +120,9 @@ pub fn ranked(
     });
     // What the worst names as its root speaks for the worst.
     if looked_at[first].1.root.who.tid == worst {
-        looked_at[0].0 = looked_at[0].0.max(looked_at[first].0);
+        looked_at[0].0 = looked_at[first].0;
     }
-    looked_at.sort_by(|a, b| b.0.total_cmp(&a.0));
+    looked_at.sort_by(|a, b| b.0.partial_cmp(&a.0).unwrap_or(Ordering::Equal));
     let (mut problems, verdicts): (Vec<_>, Vec<_>) = (looked_at.into_iter())
         .map(|(_, verdict, problem)| (problem, verdict))
         .unzip();
@@ -134,24 +137,46 @@ pub(crate) fn is_convincing(verdict: &Verdict) -> bool {
     verdict.root.class != Class::Unknown && verdict.root.confidence >= LEAST
 }
 
-/// How bad a problem is, in view of its verdict.
-fn weighted(problem: &Problem, verdict: &Verdict, end: u64) -> f64 {
-    let root = &verdict.root;
-    problem.score
-        * match () {
-            // Nothing but a person ends it, whoever felt it by now.
-            () if root.class == Class::Circular && root.confidence >= CIRCULAR => {
-                1.0 / problem.felt.clamp(LEAST_FELT, 1.0)
-            }
-            () if !is_convincing(verdict) => match problem.severity() {
-                problem::Severity::High => UNKNOWN_BUT_FELT,
-                _ => UNKNOWN,
-            },
-            () if root.by_crowd => SHARED,
-            () if problem.lasts_all_along(end) && root.who.tid != verdict.problem.who.tid => {
-                let sure = (root.confidence / SURE).min(1.0) * root.share;
-                1.0 + (1.0 / problem::ALL_ALONG - 1.0) * sure
-            }
-            () => 1.0,
+/// How bad a problem is, in view of its verdict: first whether somebody was surely kept waiting for long by
+/// what is known, then by how much.
+#[derive(Clone, Copy, PartialEq, PartialOrd, Debug)]
+struct Weight {
+    is_severe: bool,
+    score: f64,
+}
+
+impl Weight {
+    fn of(problem: &Problem, verdict: &Verdict, end: u64) -> Weight {
+        let factor = factor(problem, verdict, end);
+        let felt = Problem {
+            felt: problem.felt * factor,
+            ..problem.clone()
+        };
+        Weight {
+            is_severe: felt.severity() == problem::Severity::High && is_convincing(verdict),
+            score: problem.score * factor,
         }
+    }
+}
+
+/// What a problem's verdict makes of its score.
+fn factor(problem: &Problem, verdict: &Verdict, end: u64) -> f64 {
+    let root = &verdict.root;
+    match () {
+        // Nothing but a person ends it, whoever felt it by now.
+        () if root.class == Class::Circular && root.confidence >= CIRCULAR => {
+            1.0 / problem.felt.clamp(LEAST_FELT, 1.0)
+        }
+        () if !is_convincing(verdict) => match problem.severity() {
+            problem::Severity::High => UNKNOWN_BUT_FELT,
+            _ => UNKNOWN,
+        },
+        () if root.by_naps => NAPS,
+        () if root.by_crowd => SHARED,
+        () if problem.lasts_all_along(end) && root.who.tid != verdict.problem.who.tid => {
+            let sure = (root.confidence / SURE).min(1.0) * root.share;
+            1.0 + (1.0 / problem::ALL_ALONG - 1.0) * sure
+        }
+        () => 1.0,
+    }
 }

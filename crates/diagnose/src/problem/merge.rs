@@ -8,6 +8,7 @@
 
 use hangdog_graph::belief::{InVain, beliefs};
 use hangdog_graph::edge::ended_by;
+use hangdog_graph::evidence::signed;
 use hangdog_graph::owed::{ancestors, asked_again, is_deadlocked, is_descendant};
 use hangdog_graph::{Edge, EdgeKind, Evidence, Source, Wait, WaitKind};
 use hangdog_trace::ids::{NONE, Upid, Utid};
@@ -125,7 +126,10 @@ pub(super) fn merge(
     }
     let mut merged: Vec<Problem> = Vec::new();
     for chained in kept {
-        let problem = of_starter(evidence, chained.problem);
+        let problem = match named {
+            true => chained.problem,
+            false => of_starter(evidence, chained.problem),
+        };
         let is_same = |other: &Problem| other.thread == problem.thread && other.overlaps(&problem);
         if !merged.iter().any(is_same) {
             merged.push(problem);
@@ -483,7 +487,8 @@ fn is_as_wished(evidence: &Evidence<'_>, wait: &Wait) -> bool {
     wait.kind != WaitKind::Stopped && owed(evidence, wait, false) < LEAST_FELT
 }
 
-/// Whether a thread is of the process of another, of one that this started, or of its siblings.
+/// Whether a thread is of the process of another, of one that this started, or of one that was started with
+/// it, as the commands of a pipeline are.
 fn is_family(evidence: &Evidence<'_>, thread: Utid, of: Utid) -> bool {
     let process = |thread: Utid| evidence.threads.thread(thread).upid;
     let parent = |process: Upid| evidence.threads.process(process).parent;
@@ -491,7 +496,26 @@ fn is_family(evidence: &Evidence<'_>, thread: Utid, of: Utid) -> bool {
     let at = process(thread);
     std::iter::once(at)
         .chain(ancestors(evidence, at))
-        .any(|at| at == own || parent(at) == parent(own) && parent(own) != NONE)
+        .any(|at| {
+            let is_sibling = parent(at) == parent(own) && parent(own) != NONE;
+            at == own || is_sibling && were_started_together(evidence, at, own)
+        })
+}
+
+/// Whether two processes were started within a moment, as far as is known.
+fn were_started_together(evidence: &Evidence<'_>, a: Upid, b: Upid) -> bool {
+    const MOMENT_NS: u64 = 100_000_000;
+    let birth = |process: Upid| {
+        let first = *evidence.threads.process(process).threads.first()?;
+        match evidence.timeline.life(first).start {
+            0 => evidence.born_at(first),
+            start => Some(signed(start)),
+        }
+    };
+    match (birth(a), birth(b)) {
+        (Some(a), Some(b)) => a.abs_diff(b) <= MOMENT_NS,
+        _ => true,
+    }
 }
 
 /// Whether a thread is of a process that another's made.
