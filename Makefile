@@ -82,6 +82,7 @@ bench: ## measure what recording costs, and numbers beside other tools (ROUNDS=5
 	$(AS_ROOT) python3 bench/run.py --hangdog $(RELEASE) --rounds $(ROUNDS)
 	$(AS_ROOT) python3 bench/storm.py --hangdog $(RELEASE)
 	$(AS_ROOT) python3 bench/marks.py --hangdog $(RELEASE)
+	$(AS_ROOT) python3 bench/paging.py --hangdog $(RELEASE)
 	$(AS_ROOT) python3 bench/soak.py --hangdog $(RELEASE) --hours 0.17
 
 soak: ## run the flight recorder for hours under load that makes it grow, and print its memory (HOURS=2)
