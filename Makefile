@@ -54,6 +54,7 @@ lab-flags: build ## threads that hand over by memory alone: the flag told, and f
 lab-paging: build ## programs that page for a planted reason: counts, segments, verdicts against the truth
 	@$(MAKE) -s -C lab build/paging_cases build/libscattered.so
 	$(AS_ROOT) python3 lab/paging/run.py --hangdog $(HANGDOG)
+	$(AS_ROOT) python3 lab/paging/order.py --hangdog $(HANGDOG)
 
 accuracy: build ## compose hangs, record them, count right verdicts (COUNT=150 FRESH=50; 10 minutes)
 	-@$(MAKE) -s -C lab build/venv
@@ -81,6 +82,7 @@ bench: ## measure what recording costs, and numbers beside other tools (ROUNDS=5
 	$(AS_ROOT) python3 bench/run.py --hangdog $(RELEASE) --rounds $(ROUNDS)
 	$(AS_ROOT) python3 bench/storm.py --hangdog $(RELEASE)
 	$(AS_ROOT) python3 bench/marks.py --hangdog $(RELEASE)
+	$(AS_ROOT) python3 bench/paging.py --hangdog $(RELEASE)
 	$(AS_ROOT) python3 bench/soak.py --hangdog $(RELEASE) --hours 0.17
 
 soak: ## run the flight recorder for hours under load that makes it grow, and print its memory (HOURS=2)

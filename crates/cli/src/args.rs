@@ -500,6 +500,15 @@ pub struct PagingArgs {
     /// The time range of a region
     #[command(flatten)]
     pub region: RegionChoice,
+    /// Instead list the functions of this file (a path, or a name such as libapp.so) that the operation
+    /// executed, as far as stacks tell, in the order in which they were first seen and by the names
+    /// that linkers know: for lld's --symbol-ordering-file
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["trial", "json"])]
+    pub order: Option<String>,
+    /// With --order, list sections for gold's --section-ordering-file; the program must be compiled with
+    /// -ffunction-sections
+    #[arg(long, requires = "order")]
+    pub gold: bool,
     /// Print JSON (docs/JSON.md)
     #[arg(long)]
     pub json: bool,

@@ -318,6 +318,14 @@ fn calls() {
 }
 
 /// Worked out by hand: four softirqs of 10, 20, 30 and 40 us on two CPUs, an interrupt of 5 us on an
+/// Of a file of which nothing was executed there is no order.
+#[test]
+fn paging_orders_what_was_executed() {
+    let fixture = Fixture::new("paging");
+    let said = fixture.refusal(&["paging", "t.hang", "--order", "libnone.so"], 1);
+    assert!(said.contains("libnone.so"), "{said}");
+}
+
 /// What to try is tried on a command, and nothing else is named with it.
 #[test]
 fn paging_wants_a_trace_or_a_trial() {
@@ -327,6 +335,8 @@ fn paging_wants_a_trace_or_a_trial() {
         vec!["paging", "--try", "prefetch"],
         vec!["paging", "--try", "prefetch", "--all", "--", "true"],
         vec!["paging", "t.hang", "--", "true"],
+        vec!["paging", "t.hang", "--gold"],
+        vec!["paging", "t.hang", "--order", "app", "--json"],
     ] {
         fixture.refusal(&args, 2);
     }

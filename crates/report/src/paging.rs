@@ -6,6 +6,7 @@
 //! they are summed.
 
 mod cache;
+mod order;
 mod used;
 mod waits;
 
@@ -21,6 +22,7 @@ use serde::Serialize;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap, HashSet};
 
+pub use order::{Order, order};
 pub use used::{UsedFile, used_files};
 pub use waits::Reason;
 use waits::{Counted, PageWait, Source, Tables, collect};

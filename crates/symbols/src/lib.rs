@@ -18,6 +18,7 @@ pub mod interpreter;
 mod jit;
 mod jitdump;
 mod kernel;
+pub mod linkage;
 pub mod maps;
 pub mod memory;
 mod mounts;

@@ -8,8 +8,8 @@ use hangdog_report::format;
 use hangdog_report::loss::Loss;
 use hangdog_trace::meta::{Hook, Meta, Mode, RecordingState, Unread, Unwinding};
 use hangdog_trace::tables::{
-    Counters, FlagAccesses, Handoffs, Interrupts, Ios, Lifecycle, Losses, Marks, Samples, Switches,
-    SystemCalls, Transfers, Wakes,
+    Counters, Faults, FlagAccesses, Handoffs, Interrupts, Ios, Lifecycle, Losses, Marks, PageCache,
+    Samples, Stalls, Switches, SystemCalls, Transfers, Wakes,
 };
 use hangdog_trace::{TableInfo, Trace};
 use serde::Serialize;
@@ -17,11 +17,14 @@ use std::io::Write;
 use std::path::Path;
 
 /// Tables whose rows are events; of the others, a row is a definition or a loss.
-const EVENTS: [&str; 12] = [
+const EVENTS: [&str; 15] = [
     Switches::NAME,
     Wakes::NAME,
     Interrupts::NAME,
     Ios::NAME,
+    Faults::NAME,
+    Stalls::NAME,
+    PageCache::NAME,
     Transfers::NAME,
     Handoffs::NAME,
     SystemCalls::NAME,

@@ -9,12 +9,13 @@ use crate::table;
 use anyhow::{Context, Result};
 use comfy_table::CellAlignment;
 use hangdog_report::paging::{
-    Operation, Paging, Sum, life, own_processes, paging, with_descendants,
+    Operation, Paging, Sum, life, order, own_processes, paging, with_descendants,
 };
 use hangdog_report::rank;
 use hangdog_report::select::{self, Bounds, NothingFound, Window};
 use hangdog_report::which::{Wanted, choose};
 use hangdog_report::{Case, Loss, format};
+use hangdog_symbols::linkage;
 use serde::Serialize;
 use std::io::Write;
 use std::path::Path;
@@ -43,6 +44,9 @@ pub fn run(args: &PagingArgs) -> Result<()> {
     let path = args.trace.as_deref().context("which trace?")?;
     let case = load::case(path)?;
     let operation = operation(args, &case)?;
+    if let Some(file) = &args.order {
+        return print_order(&case, &operation, file, args.gold);
+    }
     let paging = paging(&case, &operation)?;
     let window = operation.window;
     let loss = &case.recording.loss;
@@ -56,6 +60,34 @@ pub fn run(args: &PagingArgs) -> Result<()> {
         });
     }
     print(loss, window, &paging)
+}
+
+/// The functions of a file for a linker, a line each.
+fn print_order(case: &Case, operation: &Operation, file: &str, gold: bool) -> Result<()> {
+    let threads = &case.recording.threads;
+    let is_chosen = |thread| {
+        let known = threads.known(thread);
+        known.is_some_and(|thread| operation.processes.contains(&thread.upid))
+    };
+    let nothing = || {
+        NothingFound::new(format!(
+            "no stack of {} has a function of a file '{file}'",
+            operation.name
+        ))
+    };
+    let found = order(case, file, operation.window, &is_chosen)?.ok_or_else(nothing)?;
+    let names = linkage::names(Path::new(&found.path), &found.build_id, &found.offsets)?;
+    if names.is_empty() {
+        return Err(nothing().into());
+    }
+    let mut out = output::stdout();
+    for name in names {
+        match gold {
+            true => writeln!(out, ".text.{name}")?,
+            false => writeln!(out, "{name}")?,
+        }
+    }
+    Ok(out.flush()?)
 }
 
 /// What is meant: the processes that are named, or those of the recorded command; over their life, a

@@ -112,7 +112,10 @@ mod tests {
         };
         assert_eq!(
             found,
-            [file("/b", &[16..56, 500..501]), file("/a", &[0..4])]
+            [
+                file("/b", &[16..56, 500..501]),
+                file("/a", std::slice::from_ref(&(0..4)))
+            ]
         );
     }
 }
