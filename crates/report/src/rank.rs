@@ -137,8 +137,8 @@ pub(crate) fn is_convincing(verdict: &Verdict) -> bool {
     verdict.root.class != Class::Unknown && verdict.root.confidence >= LEAST
 }
 
-/// How bad a problem is, in view of its verdict: first whether somebody was surely kept waiting for long by
-/// what is known, then by how much.
+/// How bad a problem is, in view of its verdict: first whether somebody was surely kept waiting for long,
+/// then by how much.
 #[derive(Clone, Copy, PartialEq, PartialOrd, Debug)]
 struct Weight {
     is_severe: bool,
@@ -153,7 +153,7 @@ impl Weight {
             ..problem.clone()
         };
         Weight {
-            is_severe: felt.severity() == problem::Severity::High && is_convincing(verdict),
+            is_severe: felt.severity() == problem::Severity::High,
             score: problem.score * factor,
         }
     }

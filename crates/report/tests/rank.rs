@@ -40,7 +40,11 @@ fn an_alternative_is_nearly_as_bad() {
         ..felt.clone()
     };
     let shown = |worst: &Problem, score| {
-        let problems = [worst.clone(), problem("tool", 2_000, score)];
+        let tool = Problem {
+            felt: worst.felt,
+            ..problem("tool", 2_000, score)
+        };
+        let problems = [worst.clone(), tool];
         let first = ranked(problems.to_vec(), END, explain).0.swap_remove(0);
         first.thread == recording.t("tool")
     };
