@@ -371,7 +371,7 @@ def scattered(hangdog, folder, checks):
         # So that its pages can be dropped.
         with library.open("rb") as file:
             os.fsync(file.fileno())
-        with Slow(mount, SLOW // 5) as slow:
+        with Slow(mount, SLOW // 20) as slow:
             run = Run(hangdog, folder, slow.command([CASES, "scattered", library]))
     said, answer = run.said[0], run.paging(run.said[0])
     checks.equal("by construction", said["hot"], said["major"])

@@ -49,10 +49,11 @@ fn check(dir: &Path, args: &[&str], what: &str) -> i32 {
     code
 }
 
-const REPORTS: [&[&str]; 12] = [
+const REPORTS: [&[&str]; 13] = [
     &["why", "t.hang"],
     &["why", "t.hang", "--json"],
     &["why", "t.hang", "--thread", "app/", "--from", "4ms"],
+    &["paging", "t.hang", "--all", "--json"],
     &["graph", "t.hang"],
     &[
         "graph", "t.hang", "--dot", "--thread", "100", "--depth", "3",

@@ -16,7 +16,7 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
-const COMMANDS: [&[&str]; 20] = [
+const COMMANDS: [&[&str]; 22] = [
     &["info", "t.hang"],
     &["info", "t.hang", "--json"],
     &["info", "t.hang", "--verify"],
@@ -30,6 +30,8 @@ const COMMANDS: [&[&str]; 20] = [
     &["why", "t.hang", "--json"],
     &["why", "t.hang", "--whole"],
     &["explain", "t.hang", "1"],
+    &["paging", "t.hang"],
+    &["paging", "t.hang", "--all", "--json"],
     &["graph", "t.hang"],
     &[
         "graph", "t.hang", "--dot", "--thread", "100", "--depth", "3",

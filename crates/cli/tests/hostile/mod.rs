@@ -26,7 +26,7 @@ impl Noise {
 
 /// The traces that the golden tests have, in turn.
 pub fn sound(at: u64) -> TextTrace {
-    let names = ["page", "knot", "handover"];
+    let names = ["page", "knot", "handover", "paging"];
     let name = names[at as usize % names.len()];
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("tests/golden/{name}.trace"));
     let text = fs::read_to_string(path).expect("the trace's text");
