@@ -184,7 +184,7 @@ struct stack_copy {
 	u64 exact;
 	u64 link;
 	u64 thread_pointer; // where user space keeps what is the thread's own
-	u64 top; // where the whole stack begins
+	u64 top;	    // where the whole stack begins
 	u32 tid;
 	u32 padding;
 	u8 bytes[COPY_BYTES];
