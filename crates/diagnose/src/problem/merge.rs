@@ -393,9 +393,10 @@ pub(super) fn next_link(evidence: &Evidence<'_>, thread: Utid, window: Range<u64
     Some(Link {
         thread: next,
         window: waiting.from..waiting.to,
+        // timeout(1) waits for the signal that its command has ended.
         is_started: wait.kind == WaitKind::Child
             || edge.kind == EdgeKind::Exit
-            || by_pipe && is_child(evidence, next, thread),
+            || (by_pipe || wait.kind == WaitKind::Signal) && is_child(evidence, next, thread),
         // Of a lock nobody is guessed to be its holder who only waits for one, unless nobody else is left.
         is_owed: edge.wake.is_none_or(|row| is_timer(evidence, row))
             && match edge.kind {
@@ -408,7 +409,11 @@ pub(super) fn next_link(evidence: &Evidence<'_>, thread: Utid, window: Range<u64
             edge.kind,
             EdgeKind::Habit | EdgeKind::Asked | EdgeKind::Amid
         ),
-        is_asked: !by_pipe && !matches!(wait.kind, WaitKind::Child | WaitKind::Condition),
+        is_asked: !by_pipe
+            && !matches!(
+                wait.kind,
+                WaitKind::Child | WaitKind::Condition | WaitKind::Signal
+            ),
     })
 }
 
