@@ -160,3 +160,59 @@ fn a_program_asks_itself() {
         assert!(!sentence.contains(says), "{sentence}");
     }
 }
+
+/// A program looks again and again, with naps, whether its child has ended: the child is what it waits for.
+/// One that has nothing to do is not.
+#[test]
+fn a_child_is_looked_after_between_naps() {
+    let looks = |child: &str| {
+        let mut text = format!(
+            "process editor 100
+            thread editor editor 100
+            process lint 200
+            0 cpu0 switch idle -> editor
+            1ms fork editor -> child lint 200
+            1ms cpu1 switch idle -> child
+            2ms cpu1 switch child -> idle {child}\n"
+        );
+        for turn in 0..50 {
+            let at = 3 + 10 * turn;
+            text += &format!(
+                "{at}ms cpu0 switch editor -> idle sleeping clock_nanosleep arg=9900us stack=nanosleep;wait_for_child;main
+                {}us cpu0 wake idle -> editor in=timer
+                {}us cpu0 switch idle -> editor\n",
+                at * 1000 + 9900,
+                at * 1000 + 9950
+            );
+        }
+        let recording = record(&format!("{text}end 510ms"));
+        let verdict = explain(&recording, "editor", 3_000..500_000);
+        (verdict.root.who.tid, verdict.sentence)
+    };
+    let (tid, sentence) =
+        looks("uninterruptible read object=file:7 stack=read;load kstack=io_schedule");
+    assert_eq!(tid, 200, "{sentence}");
+    let (tid, sentence) = looks("sleeping epoll_wait object=epoll:9 stack=epoll_wait;serve");
+    assert_eq!(tid, 100, "{sentence}");
+}
+
+/// A select for no descriptor lets time pass, as Perl's sleep for a part of a second does.
+#[test]
+fn a_select_for_nothing_is_a_sleep() {
+    let sentence = |argument: &str| {
+        let text = format!(
+            "process app 100
+            thread app app 100
+            0 cpu0 switch idle -> app
+            1ms cpu0 switch app -> idle sleeping pselect6 arg={argument} stack=select;wait_for_lease
+            end 1s"
+        );
+        root(&text, "app").2
+    };
+    assert!(
+        sentence("9000000000").contains("slept in"),
+        "{}",
+        sentence("9000000000")
+    );
+    assert!(!sentence("0").contains("slept in"), "{}", sentence("0"));
+}

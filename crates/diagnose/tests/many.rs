@@ -149,3 +149,60 @@ fn a_server_that_is_asked_again_and_again_is_not_held_up() {
         .filter(|problem| problem.kind == ProblemKind::Many);
     assert_eq!(many.count(), 0);
 }
+
+/// Of very many small waits the first are explained, and it is told how long all of them took: the loop is
+/// one problem, however long it is.
+#[test]
+fn very_many_waits_are_one_problem() {
+    const WAITS: u64 = 20_500;
+    let mut text = CONNECTION.to_owned();
+    for turn in 0..WAITS {
+        let at = 2_000 + 1_000 * turn;
+        text += &format!(
+            "{at}us transfer app sent 20 object=inet:2 peer=inet:1
+            {at}us cpu0 wake app -> db sendto stack=send;load_orders
+            {}us cpu0 switch app -> idle sleeping recvfrom object=inet:2 stack=read;load_orders
+            {}us cpu1 switch idle -> db
+            {}us transfer db received 20 object=inet:1 peer=inet:2
+            {}us transfer db sent 9 object=inet:1 peer=inet:2
+            {}us cpu1 wake db -> app sendto stack=send;run_query
+            {}us cpu0 switch idle -> app
+            {}us cpu1 switch db -> idle sleeping recvfrom object=inet:1 stack=read;next_query
+            {}us transfer app received 9 object=inet:2 peer=inet:1\n",
+            at + 2,
+            at + 3,
+            at + 4,
+            at + 900,
+            at + 900,
+            at + 902,
+            at + 904,
+            at + 905
+        );
+    }
+    let end = 2_000 + 1_000 * WAITS;
+    text += &format!(
+        "{end}us cpu0 switch app -> idle sleeping nanosleep arg=400ms stack=nanosleep\nend 21s"
+    );
+    let recording = record(&text);
+    let evidence = recording.evidence();
+    let found = problem::find(&evidence, Scope::default());
+    let many = found.iter().filter(|one| one.kind == ProblemKind::Many);
+    assert_eq!(many.count(), 1, "{found:?}");
+    let first = found.iter().find(|one| one.kind == ProblemKind::Many);
+    let first = first.expect("the loop");
+    let verdict = diagnose(&evidence, first, setting(false, &Answers::default()));
+    let all = verdict
+        .problem
+        .all_ns
+        .expect("that it is explained in part");
+    assert_eq!(all, first.duration());
+    assert!(
+        verdict.problem.duration_ns < all,
+        "{}",
+        verdict.problem.duration_ns
+    );
+    let blamed: u64 = verdict.blame.iter().map(|row| row.ns).sum();
+    assert_eq!(blamed, verdict.problem.duration_ns);
+    let says = format!("in {WAITS} waits");
+    assert!(verdict.sentence.contains(&says), "{}", verdict.sentence);
+}
