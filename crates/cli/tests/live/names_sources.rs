@@ -47,7 +47,7 @@ fn count(live: &Live, pid: &Value, is_it: impl Fn(&ResolvedFrame<'_>) -> bool) -
 
 /// Nine of ten, of enough to tell.
 fn is_most((found, of): (usize, usize)) -> bool {
-    of >= 50 && found * 10 >= of * 9
+    of >= 20 && found * 10 >= of * 9
 }
 
 /// A function that the compiler inlined is named as such, with its line, in front of the one that
