@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-// Page faults. Where one begins, address and time are kept, nothing else. One that blocks is told
-// by the switch that follows. There is no hook where a fault ends, but the kernel counts it there,
-// as major or minor, and a perf event with a period of one reports each count: of major ones
-// always, of minor ones where they are asked for.
+// Page faults. Where one begins, address and time are kept, nothing else. One that blocks is
+// recorded by the switch that follows. There is no hook where a fault ends, but the kernel counts
+// it there, as major or minor, and a perf event with a period of one reports each count: of major
+// ones always, of minor ones where they are asked for.
 #pragma once
 
 #include <bpf/bpf_tracing.h>

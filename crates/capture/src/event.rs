@@ -513,7 +513,7 @@ mod tests {
         );
     }
 
-    /// Paging is told by three kinds of records of one length.
+    /// Paging has three kinds of records, all of one length.
     #[test]
     fn paging_is_read() {
         let (fault, 4, _) = event(&[first(PAGING, 0, 5 << 4), 0x7000, 900, 11]) else {

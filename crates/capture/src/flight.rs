@@ -62,8 +62,8 @@ pub struct Snapshot {
 
 /// How often definitions are read: what has been executed since has no unwind rules until then.
 const PERIOD: Duration = Duration::from_millis(20);
-/// So many stacks, Python functions, sockets and areas of memory are kept; beyond it those that are no longer met are
-/// forgotten.
+/// So many stacks, Python functions, sockets and areas of memory are kept; beyond it those that are no
+/// longer met are forgotten.
 const MOST_STACKS: usize = 300_000;
 /// How long a client may take to write its line.
 const CLIENT_PATIENCE: Duration = Duration::from_secs(2);

@@ -209,7 +209,7 @@ mod tests {
         bytes
     }
 
-    /// Names come with the file first; what did not fit is said; a cut record is none.
+    /// Names come with the file first; what did not fit is marked; a cut record is none.
     #[test]
     fn a_path_is_put_together() {
         let bytes = record(3, &["libc.so.6", "lib", "usr"]);

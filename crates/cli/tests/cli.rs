@@ -343,7 +343,7 @@ fn paging_wants_a_trace_or_a_trial() {
 }
 
 /// What the recorded command waited for, by segment and function; a minor fault that waited counts, another
-/// process does not; what was not recorded is said.
+/// process does not; what was not recorded is reported as such.
 #[test]
 fn paging() {
     let fixture = Fixture::new("paging");

@@ -336,7 +336,7 @@ fn document_and_hangs_agree() {
     assert_eq!(found, documented(&document(), "hangs"));
 }
 
-/// The document names every field of what is told of the memory of a process: of one that this test began.
+/// The document names every field that `hangdog memory` prints of a process, here of one that this test began.
 #[test]
 fn document_and_memory_agree() {
     let mut child = Command::new("sleep").arg("60").spawn().expect("a process");

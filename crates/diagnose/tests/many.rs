@@ -150,7 +150,7 @@ fn a_server_that_is_asked_again_and_again_is_not_held_up() {
     assert_eq!(many.count(), 0);
 }
 
-/// Of very many small waits the first are explained, and it is told how long all of them took: the loop is
+/// Of very many small waits the first are explained, and the verdict has how long all of them took: the loop is
 /// one problem, however long it is.
 #[test]
 fn very_many_waits_are_one_problem() {

@@ -7,6 +7,8 @@
 //! - One that was refused a file's lock, or waits for it, waits for the process that has the lock; one
 //!   that looks whether its child has ended, for that ([`again`]). A database's locks show at its
 //!   clients ([`clients`]), a program's own at what its other threads do.
+//! - The event loop of a server has handed its work to another thread of it; that of a window waits for its
+//!   user; each worker of a pool may wait for a task that only they could run.
 //! - A thread that woke another before it waited may have asked it for what it waits for.
 
 mod again;

@@ -241,7 +241,7 @@ mod tests {
         assert_eq!(median(&[]), 0);
     }
 
-    /// Faster is said only if nearly all pairs say so and the share is notable; so is slower.
+    /// A command counts as faster only if nearly all pairs show it and the share is notable; so with slower.
     #[test]
     fn help_is_said_where_it_helps() {
         let of = |with, faster_in| sentence(1000, with, faster_in, 5);
