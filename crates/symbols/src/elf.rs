@@ -8,7 +8,7 @@ use blazesym::symbolize::source::{Elf, Process, Source};
 use blazesym::symbolize::{CodeInfo, Input, Sym, Symbolized, Symbolizer};
 
 use crate::copy::Copy;
-use crate::name::{Name, Names, source_line};
+use crate::name::{Name, Names, demangled, source_line};
 
 /// Names places in a file, given by their address by the file's own count; also whether debug
 /// information had to be left out. Of addresses that are `None` nothing is known.
@@ -52,6 +52,7 @@ fn symbolize(path: &Path, addresses: &[u64]) -> Vec<Names> {
         elf.debug_syms = debug_syms;
         let symbolizer = Symbolizer::builder()
             .enable_auto_reload(false)
+            .enable_demangling(false)
             // Whoever asks has found the debug information already, by its build-id.
             .set_debug_dirs(Some([] as [&Path; 0]))
             .build();
@@ -79,13 +80,13 @@ fn names(symbol: Symbolized<'_>) -> Names {
         ..
     } = symbol;
     let outermost = Name {
-        function: name.into_owned(),
+        function: demangled(&name),
         offset: offset as u64,
         source: code_info.map(|code| line(&code)).unwrap_or_default(),
         kernel_module: String::new(),
     };
     let inlined = inlined.into_vec().into_iter().map(|function| Name {
-        function: function.name.into_owned(),
+        function: demangled(&function.name),
         source: function
             .code_info
             .map(|code| line(&code))

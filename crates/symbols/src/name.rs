@@ -54,6 +54,20 @@ impl Name {
     }
 }
 
+/// A symbol's name as its source has it. Only what is mangled is taken apart: `w`, a C function, is also
+/// how C++ abbreviates `wchar_t`.
+pub(crate) fn demangled(raw: &str) -> String {
+    if let Ok(name) = rustc_demangle::try_demangle(raw) {
+        return format!("{name:#}");
+    }
+    let is_mangled = raw.starts_with("_Z") || raw.starts_with("__Z");
+    let name = is_mangled
+        .then(|| cpp_demangle::Symbol::new(raw).ok())
+        .flatten();
+    let name = name.and_then(|name| name.demangle().ok());
+    name.unwrap_or_else(|| raw.to_owned())
+}
+
 /// A source line as reports print it.
 pub(crate) fn source_line(path: &Path, line: Option<u32>) -> String {
     match line {
@@ -65,6 +79,22 @@ pub(crate) fn source_line(path: &Path, line: Option<u32>) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Names of C stay, however short; those of C++ and Rust are as in the source.
+    #[test]
+    fn only_mangled_names_are_demangled() {
+        for (raw, name) in [
+            ("w", "w"),
+            ("i", "i"),
+            ("St", "St"),
+            ("_Z3fooi", "foo(int)"),
+            ("_ZN4shop4openEv", "shop::open()"),
+            ("_ZN4core3fmt5write17h0123456789abcdefE", "core::fmt::write"),
+            ("_Z", "_Z"),
+        ] {
+            assert_eq!(demangled(raw), name);
+        }
+    }
 
     /// A JavaScript function is separated from its kind, its optimisation and its place; what has
     /// another form stays as it is.

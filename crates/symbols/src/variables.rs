@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::image::{Image, Segment};
 use crate::maps::{self, Mapping};
+use crate::name::demangled;
 use crate::place::{Place, Terms};
 use crate::reader::{PATIENCE, Reader};
 use crate::request::{Request, Response};
@@ -78,17 +79,6 @@ pub(crate) fn answer(file: &File, sought: &Sought) -> Option<(Vec<Symbol>, Vec<S
         }
     }
     Some((found, code))
-}
-
-/// A name as its source has it.
-fn demangled(raw: &str) -> String {
-    if let Ok(name) = rustc_demangle::try_demangle(raw) {
-        return format!("{name:#}");
-    }
-    let name = cpp_demangle::Symbol::new(raw)
-        .ok()
-        .and_then(|name| name.demangle().ok());
-    name.unwrap_or_else(|| raw.to_owned())
 }
 
 /// Whether a user may mean a symbol by a name: the whole, or its end behind `::`; and a variable of a
