@@ -165,6 +165,8 @@ static __always_inline void read_call_of(struct task_struct *task, struct pt_reg
 	case CALL_FCNTL:
 	case CALL_FLOCK:
 	case CALL_IO_URING_ENTER:
+	case CALL_MQ_TIMEDSEND:
+	case CALL_MQ_TIMEDRECEIVE:
 		descriptor = (s32)first;
 		break;
 	}
@@ -192,6 +194,8 @@ static __always_inline bool passes_messages(const struct call *call)
 	case CALL_RECVMSG:
 	case CALL_SENDMMSG:
 	case CALL_RECVMMSG:
+	case CALL_MQ_TIMEDSEND:
+	case CALL_MQ_TIMEDRECEIVE:
 		return true;
 	case CALL_READ:
 	case CALL_WRITE:

@@ -122,11 +122,15 @@ int look_at_descriptors(struct bpf_iter__task_file *ctx)
 		open.kind = DESCRIPTOR_FILE_SYSTEM;
 		break;
 	case S_IFREG:
+		open.object = inode_object(inode);
+		if (open.object >> 56 == OBJECT_MESSAGE_QUEUE)
+			break;
 		context = BPF_CORE_READ(inode, i_flctx);
 		if (!context) {
 			if (!watches_files(file))
 				return 0;
 			open.kind = DESCRIPTOR_KEEPER;
+			open.object = 0;
 			break;
 		}
 		open.kind = DESCRIPTOR_LOCKED_FILE;
@@ -139,7 +143,6 @@ int look_at_descriptors(struct bpf_iter__task_file *ctx)
 					(u64)file, files, DESCRIPTOR_KEEPER, &open);
 		if (!is_locked)
 			return 0;
-		open.object = inode_object(inode);
 		break;
 	default:
 		// Older kernels give anonymous inodes no type.

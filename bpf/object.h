@@ -15,13 +15,18 @@
 	 (u64)(f) << 40 | (u64)(g) << 48 | (u64)(h) << 56)
 
 #define FUSE_MAGIC 0x65735546
+#define MQUEUE_MAGIC 0x19800202
 
-// A regular file or directory, by its inode.
+// A regular file or directory, or what the kernel has as one, by its inode.
 static __always_inline u64 inode_object(struct inode *inode)
 {
-	bool is_served = BPF_CORE_READ(inode, i_sb, s_magic) == FUSE_MAGIC;
+	u64 magic = BPF_CORE_READ(inode, i_sb, s_magic), kind = OBJECT_FILE;
 
-	return OBJECT(is_served ? OBJECT_SERVED_FILE : OBJECT_FILE, BPF_CORE_READ(inode, i_ino));
+	if (magic == FUSE_MAGIC)
+		kind = OBJECT_SERVED_FILE;
+	else if (magic == MQUEUE_MAGIC)
+		kind = OBJECT_MESSAGE_QUEUE;
+	return OBJECT(kind, BPF_CORE_READ(inode, i_ino));
 }
 
 // Anonymous inodes are shared by all such files; their name tells the kind ("[eventfd]") and the

@@ -404,6 +404,7 @@ enum object_kind {
 	OBJECT_KERNEL_LOCK = 13,
 	OBJECT_IO_URING = 14,
 	OBJECT_SERVED_FILE = 15,
+	OBJECT_MESSAGE_QUEUE = 16,
 };
 
 enum kernel_lock {

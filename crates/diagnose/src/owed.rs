@@ -107,7 +107,7 @@ pub(crate) fn owed(evidence: &Evidence<'_>, wait: &Wait, often: bool) -> f64 {
                     _ if takes_orders(evidence, wait, object) => IDLE,
                     _ => STREAM,
                 },
-                (ObjectKind::Pipe, _)
+                (ObjectKind::Pipe | ObjectKind::MessageQueue, _)
                     if !wait.writes(evidence)
                         && (is_job_pool(evidence, object)
                             || takes_orders_by_pipe(evidence, wait)
@@ -115,17 +115,23 @@ pub(crate) fn owed(evidence: &Evidence<'_>, wait: &Wait, often: bool) -> f64 {
                 {
                     IDLE
                 }
-                (ObjectKind::Pipe, _) if !wait.writes(evidence) && is_own_pipe(evidence, wait) => {
+                (ObjectKind::Pipe | ObjectKind::MessageQueue, _)
+                    if !wait.writes(evidence) && is_own_pipe(evidence, wait) =>
+                {
                     ALL_IT_DOES
                 }
                 // It started the program whose output it awaits, and does nothing else meanwhile.
-                (ObjectKind::Pipe, _)
+                (ObjectKind::Pipe | ObjectKind::MessageQueue, _)
                     if wait.kind == WaitKind::Message && reads_child(evidence, wait) =>
                 {
                     ALL_IT_DOES
                 }
-                (ObjectKind::Pipe, _) if !wait.writes(evidence) && is_quiet(evidence, wait) => IDLE,
-                (ObjectKind::Pipe, _) => STREAM,
+                (ObjectKind::Pipe | ObjectKind::MessageQueue, _)
+                    if !wait.writes(evidence) && is_quiet(evidence, wait) =>
+                {
+                    IDLE
+                }
+                (ObjectKind::Pipe | ObjectKind::MessageQueue, _) => STREAM,
                 _ => asked(evidence, wait),
             }
         }

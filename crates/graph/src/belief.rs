@@ -7,7 +7,6 @@
 //! had just woken spuriously.
 
 use hangdog_trace::ids::Utid;
-use hangdog_trace::object::ObjectKind;
 
 use crate::edge::{Edge, EdgeKind, Source, Strength, ended_by};
 use crate::evidence::Evidence;
@@ -185,7 +184,7 @@ fn own_weight(
     in_vain: InVain,
     history: &History,
 ) -> f64 {
-    let is_pipe = wait.object(evidence).kind() == ObjectKind::Pipe;
+    let is_pipe = wait.object(evidence).is_pipe();
     match edge.source {
         Source::Thread(waker) => {
             let before = history.by_thread.get(&waker).copied().unwrap_or_default();

@@ -138,7 +138,7 @@ fn ended_with_it(evidence: &Evidence<'_>, wait: &Wait, row: usize) -> Option<Uti
     let life = evidence.timeline.life(waker);
     let dies =
         life.end < evidence.timeline.end() && life.end.saturating_sub(wakes.ts[row]) < DEATH_NS;
-    let is_pipe = wait.object(evidence).kind() == ObjectKind::Pipe;
+    let is_pipe = wait.object(evidence).is_pipe();
     if !(is_pipe && dies && matches!(call, Call::Futex | Call::Poll | Call::Sleep)) {
         return None;
     }

@@ -357,6 +357,7 @@ fn kind(evidence: &Evidence<'_>, row: usize, holder: Option<Utid>) -> WaitKind {
             match object.kind() {
                 ObjectKind::Timerfd => WaitKind::Timer,
                 ObjectKind::Pipe
+                | ObjectKind::MessageQueue
                 | ObjectKind::Unix
                 | ObjectKind::Inet
                 | ObjectKind::Socket

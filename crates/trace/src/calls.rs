@@ -178,9 +178,9 @@ fn kind(name: &str) -> Call {
         | "epoll_pwait2" => Call::Poll,
         "nanosleep" | "clock_nanosleep" => Call::Sleep,
         "sched_yield" => Call::Yield,
-        "read" | "pread64" | "readv" | "preadv" | "preadv2" => Call::Read,
+        "read" | "pread64" | "readv" | "preadv" | "preadv2" | "mq_timedreceive" => Call::Read,
         "write" | "pwrite64" | "writev" | "pwritev" | "pwritev2" | "sendfile" | "splice"
-        | "tee" | "vmsplice" | "copy_file_range" => Call::Write,
+        | "tee" | "vmsplice" | "copy_file_range" | "mq_timedsend" => Call::Write,
         "sendto" | "sendmsg" | "sendmmsg" => Call::Send,
         "recvfrom" | "recvmsg" | "recvmmsg" => Call::Receive,
         "accept" | "accept4" => Call::Accept,

@@ -47,6 +47,8 @@ pub enum ObjectKind {
     IoUring = 14,
     /// A file or directory that a program serves (FUSE); the value is the inode number.
     ServedFile = 15,
+    /// A POSIX message queue; the value is its inode number, the same for all who have it open.
+    MessageQueue = 16,
 }
 
 const VALUE_BITS: u32 = 56;
@@ -79,6 +81,7 @@ impl Object {
             13 => KernelLock,
             14 => IoUring,
             15 => ServedFile,
+            16 => MessageQueue,
             _ => None,
         }
     }
@@ -86,6 +89,12 @@ impl Object {
     /// The inode number or address.
     pub const fn value(self) -> u64 {
         self.0 & ((1 << VALUE_BITS) - 1)
+    }
+
+    /// Whether it has one end that is written and one that is read, both under the same number: a pipe or
+    /// a message queue.
+    pub fn is_pipe(self) -> bool {
+        matches!(self.kind(), ObjectKind::Pipe | ObjectKind::MessageQueue)
     }
 
     /// Whether nothing is known of it.
@@ -113,6 +122,7 @@ impl fmt::Display for Object {
             ObjectKind::KernelLock => return write!(f, "kernel lock {:#x}", self.value()),
             ObjectKind::IoUring => return f.write_str("io_uring"),
             ObjectKind::ServedFile => "served file",
+            ObjectKind::MessageQueue => "message queue",
         };
         write!(f, "{name} {}", self.value())
     }

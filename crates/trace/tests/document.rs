@@ -154,6 +154,8 @@ fn objects_and_version_are_documented() {
         (ObjectKind::BlockDevice, "block device"),
         (ObjectKind::KernelLock, "kernel lock"),
         (ObjectKind::IoUring, "io_uring"),
+        (ObjectKind::ServedFile, "served file"),
+        (ObjectKind::MessageQueue, "message queue"),
     ] {
         let row = format!("| {} | {word} |", kind as u8);
         assert!(text.contains(&row), "docs/TRACE.md lacks {row}");

@@ -176,9 +176,8 @@ impl Chained {
             waiting.map(|waiting| waiting.wait)
         };
         // What comes through a pipe came: the next piece of it is another.
-        let streams = wait(own).is_some_and(|wait| {
-            wait.kind == WaitKind::Message && wait.object(evidence).kind() == ObjectKind::Pipe
-        });
+        let streams = wait(own)
+            .is_some_and(|wait| wait.kind == WaitKind::Message && wait.object(evidence).is_pipe());
         match (self.links.last(), next.links.last()) {
             _ if streams => false,
             (Some(a), Some(b)) => a.thread == b.thread,
@@ -389,7 +388,7 @@ pub(super) fn next_link(evidence: &Evidence<'_>, thread: Utid, window: Range<u64
     let Source::Thread(next) = edge.source else {
         return None;
     };
-    let by_pipe = wait.object(evidence).kind() == ObjectKind::Pipe;
+    let by_pipe = wait.object(evidence).is_pipe();
     Some(Link {
         thread: next,
         window: waiting.from..waiting.to,
@@ -453,11 +452,18 @@ fn is_own_work(evidence: &Evidence<'_>, problem: &Problem, links: &[Link]) -> bo
         let waiting = main_wait(evidence, problem.thread, problem.window.clone());
         return waiting.is_some_and(|waiting| waiting.wait.kind == WaitKind::Child);
     };
+    let last_wait = main_wait(evidence, last.thread, last.window.clone());
+    let sleeps = last_wait.is_some_and(|waiting| waiting.wait.kind == WaitKind::Sleep);
+    // A program that has no room to write is to be read, and not by one that sleeps.
+    let overflows = || {
+        main_wait(evidence, problem.thread, problem.window.clone())
+            .is_some_and(|waiting| waiting.wait.writes(evidence))
+    };
     problem.kind == ProblemKind::Wait
         && !links.iter().any(|link| link.is_asked)
         && is_family(evidence, last.thread, problem.thread)
-        && main_wait(evidence, last.thread, last.window.clone())
-            .is_none_or(|waiting| is_as_wished(evidence, &waiting.wait))
+        && last_wait.is_none_or(|waiting| is_as_wished(evidence, &waiting.wait))
+        && !(sleeps && overflows())
 }
 
 /// Whether a program waits for a file's lock that another run of the same program has, and what that does

@@ -80,7 +80,9 @@ fn named_debtor(evidence: &Evidence<'_>, wait: &Wait) -> Option<Edge> {
     }
     let object = wait.object(evidence);
     match (wait.kind, object.kind()) {
-        (WaitKind::Message | WaitKind::Poll, ObjectKind::Pipe) => other_end(evidence, wait, object),
+        (WaitKind::Message | WaitKind::Poll, ObjectKind::Pipe | ObjectKind::MessageQueue) => {
+            other_end(evidence, wait, object)
+        }
         (WaitKind::Device, _) if wait.writes(evidence) => terminal(evidence, wait),
         (WaitKind::Poll, ObjectKind::Unix | ObjectKind::Inet) if awaits_user(evidence, wait) => {
             Some(of_user())

@@ -61,6 +61,9 @@ pub(super) fn other_end(evidence: &Evidence<'_>, wait: &Wait, pipe: Object) -> O
 /// Whether a pipe holds tokens for jobs, as that of make's and cargo's job server: several processes have
 /// it open for both reading and writing. Whoever reads there waits for any of them to be done with a job.
 pub fn is_job_pool(evidence: &Evidence<'_>, pipe: Object) -> bool {
+    if pipe.kind() != ObjectKind::Pipe {
+        return false;
+    }
     let mut pools = evidence.sockets.holders(pipe).iter();
     let has_both = |holder: &&Holder| holder.reads && holder.writes;
     let first = pools.find(has_both).map(|holder| holder.process);

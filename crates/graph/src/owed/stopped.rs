@@ -87,7 +87,7 @@ fn connected(evidence: &Evidence<'_>, process: Upid) -> Vec<Upid> {
     let sockets = evidence.sockets;
     let others = |object: Object| -> Vec<Upid> {
         match object.kind() {
-            ObjectKind::Pipe => {
+            ObjectKind::Pipe | ObjectKind::MessageQueue => {
                 let holders = sockets.holders(object).iter();
                 holders.map(|holder| holder.process).collect()
             }

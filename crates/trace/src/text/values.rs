@@ -89,6 +89,7 @@ pub(super) fn object(text: Option<&&str>) -> Parsed<u64> {
         "kernel-lock" => ObjectKind::KernelLock,
         "io-uring" => ObjectKind::IoUring,
         "served-file" => ObjectKind::ServedFile,
+        "message-queue" => ObjectKind::MessageQueue,
         other => return Err(format!("there is no kind of object '{other}'")),
     };
     Ok(Object::new(kind, integer(value)?).0)
