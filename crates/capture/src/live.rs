@@ -73,8 +73,8 @@ pub fn look(options: &Options, process: &str, output: &Path) -> Result<()> {
     session.read_functions_of_running(&mut pending.definitions, &stacks);
     let mut world = World::new(start, &population);
     let threads = Threads::new(&world.tables.lifecycle);
-    let found = threads.find(&format!("{process}/"));
-    let first = found.iter().map(|&thread| threads.thread(thread).pid);
+    let found = threads.find_processes(process);
+    let first = found.iter().map(|&upid| threads.process(upid).pid);
     let order = Acquaintance::new(&population, &pending.definitions).order(first);
     walk(&mut session, &mut pending.definitions, &order);
     world.advance(&mut pending, u64::MAX);

@@ -719,7 +719,8 @@ pub struct Which {
     /// Explain what held up a thread: tid, name, or process/thread
     #[arg(long, value_name = "THREAD")]
     pub thread: Option<String>,
-    /// Explain what held up a process the longest: pid, name, or a prefix of the name
+    /// Explain what held up a process the longest: pid, name, a prefix of the name, or the script
+    /// that it runs
     #[arg(long, value_name = "PROCESS", conflicts_with_all = ["problem", "thread"])]
     pub process: Option<String>,
     /// The time range
@@ -757,8 +758,8 @@ pub struct WhyArgs {
     /// The trace
     #[arg(required_unless_present = "live", value_hint = ValueHint::DirPath)]
     pub trace: Option<PathBuf>,
-    /// Show what holds up a process (pid or name) now, without recording [default: the process
-    /// that is held up the longest]
+    /// Show what holds up a process (pid, name or script) now, without recording [default: the
+    /// process that is held up the longest]
     #[arg(long, value_name = "PROCESS", num_args = 0..=1, default_missing_value = "",
           conflicts_with_all = ["trace", "problem", "thread", "from", "to", "region", "baseline", "whole", "forget"])]
     pub live: Option<String>,
@@ -789,7 +790,8 @@ pub struct ProblemsArgs {
     /// The trace
     #[arg(value_hint = ValueHint::DirPath)]
     pub trace: PathBuf,
-    /// List only problems of this process: pid, name, or a prefix of the name
+    /// List only problems of this process: pid, name, a prefix of the name, or the script that it
+    /// runs
     #[arg(long, value_name = "PROCESS")]
     pub process: Option<String>,
     /// List only problems of at least this duration [default: all]

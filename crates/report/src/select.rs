@@ -165,26 +165,12 @@ pub fn thread(all: &Threads, timeline: &Timeline, window: Window, selector: &str
     bail!(message)
 }
 
-/// The processes that `selector` means: a pid, a name, or where none fits how a name begins.
+/// The processes that `selector` means ([`Threads::find_processes`]).
 ///
 /// # Errors
 /// [`NothingFound`] if there is none.
 pub fn processes(threads: &Threads, selector: &str) -> Result<Vec<Upid>> {
-    let pid: Option<u32> = selector.parse().ok();
-    let select = |fits: &dyn Fn(&hangdog_trace::Process) -> bool| -> Vec<Upid> {
-        threads
-            .processes()
-            .filter(|p| fits(p))
-            .map(|p| p.upid)
-            .collect()
-    };
-    let mut found = select(&|p| pid == Some(p.pid));
-    if found.is_empty() {
-        found = select(&|p| p.name == selector);
-    }
-    if found.is_empty() {
-        found = select(&|p| p.name.starts_with(selector));
-    }
+    let found = threads.find_processes(selector);
     if found.is_empty() {
         return Err(NothingFound(format!(
             "no process is named or numbered '{selector}'; hangdog threads lists them"

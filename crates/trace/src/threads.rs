@@ -216,6 +216,31 @@ impl Threads {
         Vec::new()
     }
 
+    /// The processes that a person means: a pid, a name, where none fits how a name begins, and where none
+    /// does the file that one runs or that its command line names first: `python3 server.py` is `server.py`.
+    pub fn find_processes(&self, selector: &str) -> Vec<Upid> {
+        let selector = selector.trim();
+        let pid: Option<u32> = selector.parse().ok();
+        if selector.is_empty() {
+            return Vec::new();
+        }
+        let ways: [&dyn Fn(&Process) -> bool; 4] = [
+            &|process| pid == Some(process.pid),
+            &|process| process.name == selector,
+            &|process| process.name.starts_with(selector),
+            &|process| runs(&process.command, selector),
+        ];
+        let select = |fits: &dyn Fn(&Process) -> bool| -> Vec<Upid> {
+            let fitting = self.processes().filter(|process| fits(process));
+            fitting.map(|process| process.upid).collect()
+        };
+        let found = ways.into_iter().map(select);
+        found
+            .into_iter()
+            .find(|found| !found.is_empty())
+            .unwrap_or_default()
+    }
+
     fn find_alone(&self, wanted: &str, fits: fn(&str, &str) -> bool) -> Vec<Utid> {
         if let Ok(number) = wanted.parse::<u32>() {
             let by_tid = self.select(|t| t.tid == number);
@@ -250,6 +275,14 @@ impl Threads {
             .map(|t| t.utid)
             .collect()
     }
+}
+
+/// Whether a command line is of this program or script, by its path or the last part of it.
+fn runs(command: &str, wanted: &str) -> bool {
+    let is_meant = |word: &str| word == wanted || word.rsplit('/').next() == Some(wanted);
+    let mut words = command.split(' ');
+    words.next().is_some_and(is_meant)
+        || (words.find(|word| !word.starts_with('-'))).is_some_and(is_meant)
 }
 
 /// The entry with an id in a list that ascends by ids, most of which lie at their own index.
@@ -293,5 +326,20 @@ fn live(
     if kind == LifecycleKind::Exited {
         thread.end = Some(event.ts);
         thread.exit_status = Some(event.detail);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::runs;
+
+    /// A script is known by its file, whoever interprets it.
+    #[test]
+    fn scripts() {
+        assert!(runs("python3 -u /srv/server.py --port 1", "server.py"));
+        assert!(runs("/usr/bin/gunicorn app:main", "gunicorn"));
+        assert!(runs("node server.js", "server.js"));
+        assert!(!runs("vim notes server.py", "server.py"));
+        assert!(!runs("", "server.py"));
     }
 }

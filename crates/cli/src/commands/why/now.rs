@@ -26,7 +26,9 @@ const UNWIND_MEMORY: u64 = 64 << 20;
 
 /// Looks, and explains.
 pub fn run(args: &WhyArgs) -> Result<()> {
-    let process = args.live.as_deref().unwrap_or_default();
+    // `--live` alone leaves it to `--process` to name one.
+    let named = args.live.as_deref().filter(|process| !process.is_empty());
+    let process = named.or(args.which.process.as_deref()).unwrap_or_default();
     if let Some(trace) = &args.output {
         return tell(trace, Some(trace), process, args.json);
     }
@@ -54,7 +56,11 @@ fn tell(trace: &Path, kept: Option<&Path>, process: &str, json: bool) -> Result<
     let waits = match process {
         "" => Waits::of(&evidence, problem::find(&evidence, scope), None, &case),
         process => {
-            let threads = evidence.threads.find(&format!("{process}/"));
+            let found = evidence.threads.find_processes(process);
+            let threads: Vec<Utid> = (found.iter())
+                .flat_map(|&upid| &evidence.threads.process(upid).threads)
+                .copied()
+                .collect();
             let first = first(&evidence, &threads).with_context(|| {
                 NothingFound::new(format!("no process is named or numbered '{process}'"))
             })?;
