@@ -241,7 +241,7 @@ impl Blame {
     }
 
     fn is_of(&self, piece: &Piece, suspect: &Suspect) -> bool {
-        self.answerable(piece) == suspect.thread && piece.kind == suspect.kind
+        suspect.has(self.answerable(piece)) && piece.kind == suspect.kind
     }
 
     /// What the suspect is to blame for, in the order of time.

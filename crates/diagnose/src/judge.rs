@@ -114,6 +114,7 @@ impl Judge<'_, '_> {
             wait: self.longest_wait(&suspect),
             starvation: suspect.starvation.as_ref(),
             started: suspect.started.as_ref(),
+            alike: suspect.alike.len(),
             knot,
             is_asked: self.is_asked(&suspect),
             is_open: self.is_open(&suspect),
@@ -159,6 +160,7 @@ impl Judge<'_, '_> {
             inlined_into: function.and_then(|function| function.inlined_into.clone()),
             place: self.place(suspect),
             share: self.share(suspect.time_of_class),
+            others: suspect.alike.len(),
             by_crowd: matches!(
                 suspect.starvation,
                 Some(

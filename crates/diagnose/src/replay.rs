@@ -41,6 +41,11 @@ pub(crate) fn without(
         let intervals = evidence.timeline.intervals(thread);
         intervals.indexes(window.start, window.end).len() > MOST_STRETCHES
     };
+    // Threads that did one after the other what they may do in any order would have passed the lock on in
+    // another order too, which is not played.
+    if !suspect.alike.is_empty() {
+        return problem.duration().saturating_sub(suspect.time_of_class);
+    }
     if [problem.thread, suspect.thread].iter().any(is_too_much) {
         return problem.duration().saturating_sub(suspect.time);
     }

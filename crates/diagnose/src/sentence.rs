@@ -29,6 +29,8 @@ pub(crate) struct Facts<'a, 'e> {
     pub starvation: Option<&'a Starvation>,
     /// Most of the time is that of many processes that the culprit started.
     pub started: Option<&'a Started>,
+    /// So many other threads of the culprit's process did the same, one after the other.
+    pub alike: usize,
     pub knot: Option<&'a Knot>,
     /// The culprit was asked over a connection, or has the other end of a pipe.
     pub is_asked: bool,
@@ -180,6 +182,15 @@ pub(crate) fn of(facts: &Facts<'_, '_>) -> String {
         }
         _ if facts.is_open => {
             format!("{head}: the chain of waits ends at {who}, which {what}{share}.")
+        }
+        _ if facts.alike > 0 => {
+            let others = match facts.alike {
+                1 => "another thread".to_owned(),
+                count => format!("{count} other threads"),
+            };
+            format!(
+                "{head}: {who} and {others} of its process {what}, one after the other,{share}."
+            )
         }
         _ => format!("{head}: {who} {what}{share}."),
     }

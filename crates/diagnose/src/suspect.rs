@@ -31,6 +31,9 @@ pub(crate) struct Suspect {
     pub slice: Vec<SliceStep>,
     /// Most of its time is that of many short-lived processes that it started.
     pub started: Option<Started>,
+    /// Other threads of its process that did the same at other times, whose time is part of this one's:
+    /// those that have a lock one after the other.
+    pub alike: Vec<Utid>,
 }
 
 /// Many short-lived processes that one thread started one after the other.
@@ -53,6 +56,10 @@ const SHARE: f64 = 0.6;
 const TURN: f64 = 0.5;
 /// So many are told of.
 const MOST_SUSPECTS: usize = 3;
+/// Who has so much of the time did it alone.
+const NEARLY_ALL: f64 = 0.8;
+/// So many are looked at for those that did the same.
+const MOST_ALIKE: usize = 32;
 /// Of those behind the first, who has less of the time is not.
 const LEAST_SHARE: f64 = 0.02;
 
@@ -69,20 +76,65 @@ impl Suspect {
         let counts = |&(at, &(_, time)): &(usize, &(Utid, u64))| {
             at == 0 || time as f64 >= LEAST_SHARE * all as f64
         };
-        ranked(blame, victim, knot)
+        let threads = ranked(blame, victim, knot);
+        // Where no thread has nearly all of the time, many may have done the same one after the other.
+        let is_shared = knot.is_none() && (threads[0].1 as f64) < NEARLY_ALL * all as f64;
+        let looked_at = if is_shared { MOST_ALIKE } else { MOST_SUSPECTS };
+        let suspects = threads
             .iter()
             .enumerate()
             .filter(counts)
-            .take(MOST_SUSPECTS)
-            .map(|(_, &(thread, _))| Suspect::of(evidence, blame, thread, knot))
-            .fold(Vec::new(), |mut suspects: Vec<Suspect>, next| {
-                // Two may have been kept from a CPU by one.
-                let named = |other: &Suspect| (other.culprit(), other.class);
-                if !suspects.iter().any(|other| named(other) == named(&next)) {
-                    suspects.push(next);
-                }
-                suspects
-            })
+            .take(looked_at)
+            .map(|(_, &(thread, _))| Suspect::of(evidence, blame, thread, knot));
+        let mut suspects: Vec<Suspect> = suspects.fold(Vec::new(), |mut suspects, next| {
+            // Two may have been kept from a CPU by one.
+            let named = |other: &Suspect| (other.culprit(), other.class);
+            if suspects.iter().any(|other| named(other) == named(&next)) {
+                return suspects;
+            }
+            match suspects
+                .iter_mut()
+                .find(|other| other.did_as(evidence, &next))
+            {
+                Some(other) if is_shared => other.join(next),
+                _ => suspects.push(next),
+            }
+            suspects
+        });
+        if suspects.iter().any(|suspect| !suspect.alike.is_empty()) {
+            suspects.sort_by_key(|suspect| std::cmp::Reverse(suspect.time));
+        }
+        suspects.truncate(MOST_SUSPECTS);
+        suspects
+    }
+
+    /// Whether another thread of the same process did the same in the same function.
+    fn did_as(&self, evidence: &Evidence<'_>, other: &Suspect) -> bool {
+        let process = |suspect: &Suspect| evidence.threads.thread(suspect.thread).upid;
+        let function = |suspect: &Suspect| suspect.function.as_ref().map(|it| it.name.clone());
+        let acts = matches!(
+            self.kind,
+            BlameKind::Run
+                | BlameKind::Timer
+                | BlameKind::Disk
+                | BlameKind::Network
+                | BlameKind::Paging
+        );
+        acts && (self.kind, self.class) == (other.kind, other.class)
+            && process(self) == process(other)
+            && function(self).is_some()
+            && function(self) == function(other)
+    }
+
+    fn join(&mut self, other: Suspect) {
+        self.alike.push(other.thread);
+        self.time += other.time;
+        self.time_of_class += other.time_of_class;
+    }
+
+    /// Whether a thread's time is this one's.
+    pub(crate) fn has(&self, thread: Utid) -> bool {
+        thread == self.thread || self.alike.contains(&thread)
     }
 
     /// The first of them.
@@ -137,6 +189,7 @@ impl Suspect {
             ran: None,
             slice: Vec::new(),
             started: started(evidence, blame, &pieces),
+            alike: Vec::new(),
         };
         if suspect.started.is_some() {
             // Where that is in the program tells more than what each of them did.

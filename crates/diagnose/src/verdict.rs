@@ -73,8 +73,10 @@ pub struct Root {
     /// Where that is: source line or module; for starvation, what it did not get.
     #[serde(rename = "where")]
     pub place: Option<String>,
-    /// Its share of the problem's time, 0 to 1.
+    /// Its share of the problem's time, 0 to 1; with that of the others.
     pub share: f64,
+    /// So many other threads of its process did the same in the same function at other times.
+    pub others: usize,
     /// How sure this is, 0 to 1: what is known of the time, less for every edge on the way that
     /// need not be a cause.
     pub confidence: f64,
