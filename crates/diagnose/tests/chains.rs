@@ -204,6 +204,71 @@ fn kernel_thread_on_behalf() {
     assert_eq!(of_thread(&verdict, 7, "runnable"), 500);
 }
 
+/// Three threads have a lock one after the other, each in the same function: together they are the cause,
+/// whoever had it longest. A fourth that computes something else with it is not one of them.
+#[test]
+fn one_after_the_other() {
+    let lock = "sleeping futex op=wait object=futex:0x10 stack=__lll_lock_wait;take";
+    let unlock = "futex op=wake object=futex:0x10 stack=__lll_lock_wake;release";
+    let mut text = format!(
+        "process app 100
+        thread main app 100 name=app
+        thread first app 101 name=first
+        thread second app 102 name=second
+        thread third app 103 name=third
+        thread other app 104 name=other
+        0 cpu0 switch idle -> main
+        0 cpu1 switch idle -> other
+        0 cpu2 switch idle -> first
+        0 cpu3 switch idle -> second
+        0 cpu4 switch idle -> third
+        1ms cpu0 switch main -> idle {lock} holder=other
+        1ms cpu2 switch first -> idle {lock} holder=other
+        1ms cpu3 switch second -> idle {lock} holder=other
+        1ms cpu4 switch third -> idle {lock} holder=other
+"
+    );
+    // Each is woken, runs, and wakes the next.
+    let turns = [
+        ("other", 10),
+        ("first", 22),
+        ("second", 36),
+        ("third", 48),
+        ("main", 0),
+    ];
+    for pair in turns.windows(2) {
+        let ((who, until), (next, _)) = (pair[0], pair[1]);
+        let (cpu, function) = match who {
+            "other" => (1, "count"),
+            _ => (0, "update"),
+        };
+        for at in until - 8..until {
+            text += &format!("{at}ms cpu{cpu} sample {who} stack={function};main\n");
+        }
+        text += &format!("{until}ms cpu{cpu} wake {who} -> {next} {unlock}\n");
+        text += &format!("{until}.001ms cpu{cpu} switch {who} -> idle sleeping\n");
+        text += &format!("{until}.002ms cpu0 switch idle -> {next}\n");
+    }
+    text += "end 60ms";
+    let verdict = explain(&record(&text), "main", 1_000..48_002);
+    assert_eq!(verdict.root.who.thread, "second");
+    assert_eq!(verdict.root.others, 2);
+    assert_eq!(verdict.root.function.as_deref(), Some("update"));
+    let others = "and 2 other threads of its process ran update";
+    assert!(verdict.sentence.contains(others), "{}", verdict.sentence);
+    assert!(
+        (verdict.root.share - 38.0 / 47.0).abs() < 0.01,
+        "{}",
+        verdict.root.share
+    );
+    let left = 9 * MS;
+    assert!(
+        verdict.without_root_ns.abs_diff(left) < MS,
+        "{}",
+        verdict.without_root_ns
+    );
+}
+
 /// A lock that is never given back, a join whose time runs out: the holder's and the thread's own
 /// doing is the cause, to the end of the wait.
 #[test]
