@@ -8,7 +8,7 @@ use hangdog_trace::ids::Utid;
 use hangdog_trace::words::Left;
 use hangdog_trace::yardstick::Operation;
 use std::collections::HashMap;
-use std::ops::Range;
+use std::ops::{Deref, Range};
 
 use crate::confidence::of_edge;
 use crate::problem::Problem;
@@ -122,8 +122,8 @@ pub(crate) struct Piece {
     pub step: usize,
     /// Who is to blame.
     pub thread: Utid,
-    /// When, no two at one time: a wait has gaps where the thread looked, a sum has many.
-    pub parts: Vec<Range<u64>>,
+    /// When.
+    pub parts: Parts,
     /// How many waits or yields it is.
     pub count: usize,
     pub kind: BlameKind,
@@ -148,7 +148,37 @@ impl Piece {
 
     /// How long, of all parts together.
     pub(crate) fn ns(&self) -> u64 {
-        self.parts.iter().map(|part| part.end - part.start).sum()
+        self.parts.ns
+    }
+}
+
+/// Intervals of time, no two at one time: a wait has gaps where the thread looked, a sum has many. How
+/// long they are together is kept, because a sum may have millions.
+#[derive(Clone, Debug)]
+pub(crate) struct Parts {
+    all: Vec<Range<u64>>,
+    ns: u64,
+}
+
+impl Parts {
+    pub(crate) fn extend(&mut self, more: &Parts) {
+        self.all.extend_from_slice(&more.all);
+        self.ns += more.ns;
+    }
+}
+
+impl From<Vec<Range<u64>>> for Parts {
+    fn from(all: Vec<Range<u64>>) -> Parts {
+        let ns = all.iter().map(|part| part.end - part.start).sum();
+        Parts { all, ns }
+    }
+}
+
+impl Deref for Parts {
+    type Target = [Range<u64>];
+
+    fn deref(&self) -> &[Range<u64>] {
+        &self.all
     }
 }
 
@@ -212,7 +242,8 @@ impl Blame {
             .flat_map(|piece| piece.parts.iter().map(move |part| (part, piece)))
             .filter(|(part, _)| !part.is_empty())
             .collect();
-        parts.sort_unstable_by_key(|(part, _)| part.start);
+        // Stable, because that is quick where pieces are in order already.
+        parts.sort_by_key(|(part, _)| part.start);
         let mut spans: Vec<BlameSpan> = Vec::new();
         for (part, piece) in parts {
             let span = BlameSpan {

@@ -457,7 +457,9 @@ fn on_cpu(pieces: &[&Piece]) -> Vec<Range<u64>> {
 
 /// The times of pieces, in order and joined where they meet.
 fn disjoint<'p>(pieces: impl Iterator<Item = &'p Piece>) -> Vec<Range<u64>> {
-    let mut windows: Vec<_> = pieces.flat_map(|piece| piece.parts.clone()).collect();
+    let mut windows: Vec<_> = pieces
+        .flat_map(|piece| piece.parts.iter().cloned())
+        .collect();
     windows.sort_by_key(|window| window.start);
     windows.dedup_by(|next, last| {
         let overlap = next.start <= last.end;

@@ -42,6 +42,8 @@ const RESOLUTION: u64 = 50_000;
 /// Of a run as a whole, waits shorter than this are not told apart, ns. A long run may consist of
 /// nothing but short waits, for one child after the other.
 const FINEST_OF_RUN_NS: u64 = 10_000;
+/// Of a run so long that it could have more of these than this, they are longer.
+const RESOLUTION_OF_RUN: u64 = 1_000_000;
 /// Of a wait that is at least this part of the problem all that may have ended it is looked at.
 const WEIGHTY: u64 = 20;
 /// Whoever woke a thread spuriously so often, and more often than all others, is hard to believe.
@@ -84,8 +86,9 @@ impl Blame {
         setting: Setting<'_>,
     ) -> Blame {
         let walk = Walk::new(evidence, &window, setting);
+        let finest = FINEST_OF_RUN_NS.max((window.end - window.start) / RESOLUTION_OF_RUN);
         let walk = Walk {
-            finest: walk.finest.min(FINEST_OF_RUN_NS),
+            finest: walk.finest.min(finest),
             is_run: true,
             ..walk
         };
@@ -139,7 +142,9 @@ impl<'a, 'e> Walk<'a, 'e> {
             self.piece(Piece {
                 step,
                 thread,
-                parts: within(std::slice::from_ref(&window), gap).collect(),
+                parts: within(std::slice::from_ref(&window), gap)
+                    .collect::<Vec<_>>()
+                    .into(),
                 count: 0,
                 kind: BlameKind::Unknown,
                 wait: None,
@@ -287,7 +292,7 @@ impl<'a, 'e> Walk<'a, 'e> {
             self.piece(Piece {
                 step,
                 thread,
-                parts: vec![part],
+                parts: vec![part].into(),
                 count: usize::from(left == Some(Left::Yielded)),
                 kind,
                 wait: None,
@@ -312,7 +317,7 @@ impl<'a, 'e> Walk<'a, 'e> {
         match self.blame.pieces.get_mut(at) {
             Some(sum) => {
                 sum.count += piece.count;
-                sum.parts.extend(piece.parts);
+                sum.parts.extend(&piece.parts);
             }
             None => self.blame.pieces.push(piece),
         }
@@ -335,7 +340,7 @@ impl<'a, 'e> Walk<'a, 'e> {
         self.piece(Piece {
             step,
             thread: waiting.wait.thread,
-            parts,
+            parts: parts.into(),
             count: waiting.parts,
             kind: BlameKind::Unknown,
             wait: Some((waiting, edge)),
@@ -398,7 +403,7 @@ impl<'a, 'e> Walk<'a, 'e> {
         self.piece(Piece {
             step,
             thread,
-            parts: blocked,
+            parts: blocked.into(),
             count: waiting.parts,
             kind,
             wait,
@@ -451,7 +456,7 @@ impl<'a, 'e> Walk<'a, 'e> {
             self.piece(Piece {
                 step,
                 thread: waiting.wait.thread,
-                parts: behind,
+                parts: behind.into(),
                 count: 1,
                 kind: BlameKind::Timer,
                 wait: Some((waiting, Edge::of_sleep(reason))),
@@ -465,7 +470,7 @@ impl<'a, 'e> Walk<'a, 'e> {
             self.piece(Piece {
                 step,
                 thread: next,
-                parts: behind,
+                parts: behind.into(),
                 count: waiting.parts,
                 kind: BlameKind::Gone,
                 wait: Some((waiting, edge)),
