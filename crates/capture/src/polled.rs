@@ -284,7 +284,7 @@ mod tests {
     /// What an epoll waits for is read of a thread that waits for it.
     #[test]
     fn the_descriptors_of_an_epoll_are_read() {
-        let (reader, _writer) = std::io::pipe().unwrap();
+        let (reader, writer) = std::io::pipe().unwrap();
         let descriptor = reader.as_raw_fd();
         let (tell, told) = std::sync::mpsc::channel();
         let waiter = std::thread::spawn(move || {
@@ -298,16 +298,17 @@ mod tests {
                 let epoll = libc::epoll_create1(0);
                 libc::epoll_ctl(epoll, libc::EPOLL_CTL_ADD, descriptor, &mut event);
                 tell.send(libc::gettid() as u32).unwrap();
-                libc::epoll_wait(epoll, &mut event, 1, 1000);
+                libc::epoll_wait(epoll, &mut event, 1, 60_000);
                 libc::close(epoll);
             }
         });
         let tid = told.recv().unwrap();
         let read = || epolled(tid, std::process::id());
-        let found = (0..100).find_map(|_| {
+        let found = (0..10_000).find_map(|_| {
             std::thread::sleep(std::time::Duration::from_millis(5));
             Some(read()).filter(|found| !found.is_empty())
         });
+        drop(writer);
         waiter.join().unwrap();
         assert_eq!(found, Some(vec![descriptor as u32]));
     }
@@ -315,17 +316,18 @@ mod tests {
     /// Descriptors are read from the memory of a thread that waits for them, by poll and by select.
     #[test]
     fn descriptors_are_read_where_the_thread_keeps_them() {
-        let (reader, _writer) = std::io::pipe().unwrap();
-        let descriptor = reader.as_raw_fd();
-        let wanted = vec![descriptor as u32];
         let calls = [libc::SYS_ppoll, libc::SYS_pselect6];
         for call in calls {
+            let (reader, writer) = std::io::pipe().unwrap();
+            let descriptor = reader.as_raw_fd();
+            let wanted = vec![descriptor as u32];
             let (tell, told) = std::sync::mpsc::channel();
             let waiter = std::thread::spawn(move || {
                 // SAFETY: gettid has no preconditions.
                 tell.send(unsafe { libc::gettid() } as u32).unwrap();
+                // Until the writer is closed.
                 let time = libc::timespec {
-                    tv_sec: 1,
+                    tv_sec: 60,
                     tv_nsec: 0,
                 };
                 let mut entries = [
@@ -361,13 +363,14 @@ mod tests {
             });
             let tid = told.recv().unwrap();
             let read = || polled(tid, std::process::id(), call as i16);
-            let found = (0..500).map(|_| {
+            let found = (0..20_000).map(|_| {
                 std::thread::sleep(std::time::Duration::from_millis(1));
                 read()
             });
             let found = { found }.find(|found| !found.is_empty());
-            assert_eq!(found.as_ref(), Some(&wanted), "{call}");
+            drop(writer);
             waiter.join().unwrap();
+            assert_eq!(found.as_ref(), Some(&wanted), "{call}");
         }
         assert!(polled(THIRD, THIRD, libc::SYS_ppoll as i16).is_empty());
     }

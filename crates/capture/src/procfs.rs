@@ -17,10 +17,16 @@ pub(crate) fn population() -> Population {
     for pid in numbers("/proc") {
         let mappings = mappings(pid);
         let is_kernel = mappings.is_empty() && is_kernel_thread(pid);
-        let parent = stat_field(pid, 1)
+        let stat = stat(pid).unwrap_or_default();
+        let parent = (stat.get(1))
             .and_then(|text| text.parse().ok())
             .unwrap_or(0);
-        for tid in numbers(&format!("/proc/{pid}/task")) {
+        let threads = numbers(&format!("/proc/{pid}/task"));
+        // It only waits to be noticed by its parent, and nothing else is to be waited for in it.
+        if threads.len() <= 1 && stat.first().is_some_and(|state| state == "Z") {
+            continue;
+        }
+        for tid in threads {
             let Ok(name) = fs::read(format!("/proc/{pid}/task/{tid}/comm")) else {
                 continue;
             };
@@ -45,7 +51,7 @@ pub(crate) fn population() -> Population {
 
 /// The threads of the processes and of all that descend from them, by tid.
 pub(crate) fn family(of: &HashSet<u32>) -> HashSet<u32> {
-    let parent = |pid| stat_field(pid, 1)?.parse().ok();
+    let parent = |pid| stat(pid)?.get(1)?.parse().ok();
     let parents: HashMap<u32, u32> = numbers("/proc")
         .into_iter()
         .filter_map(|pid| Some((pid, parent(pid)?)))
@@ -143,11 +149,11 @@ pub(crate) fn numbers(folder: &str) -> Vec<u32> {
         .collect()
 }
 
-/// A field of /proc/PID/stat, counted from the state (0) behind the name, which may hold anything.
-fn stat_field(pid: u32, field: usize) -> Option<String> {
+/// The fields of /proc/PID/stat from the state on, which is behind the name, that may hold anything.
+fn stat(pid: u32) -> Option<Vec<String>> {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     let (_, behind_name) = stat.rsplit_once(") ")?;
-    behind_name.split(' ').nth(field).map(str::to_owned)
+    Some(behind_name.split(' ').map(str::to_owned).collect())
 }
 
 /// The arguments of the system call that a thread is in; the first number is the call's.
@@ -174,8 +180,8 @@ pub(crate) fn tracer(tid: u32) -> u32 {
 
 fn is_kernel_thread(pid: u32) -> bool {
     const PF_KTHREAD: u64 = 0x0020_0000;
-    stat_field(pid, 6)
-        .and_then(|flags| flags.parse::<u64>().ok())
+    stat(pid)
+        .and_then(|stat| stat.get(6)?.parse::<u64>().ok())
         .is_some_and(|flags| flags & PF_KTHREAD != 0)
 }
 

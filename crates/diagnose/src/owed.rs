@@ -60,11 +60,7 @@ pub(crate) fn owed(evidence: &Evidence<'_>, wait: &Wait, often: bool) -> f64 {
             false if evidence.shows(wait.user_stack(evidence), Mark::Handles) => MAYBE,
             false => IDLE,
         },
-        WaitKind::Message | WaitKind::Poll
-            if evidence.shows(wait.user_stack(evidence), Mark::Idle) =>
-        {
-            IDLE
-        }
+        WaitKind::Message | WaitKind::Poll if wait.is_idle(evidence) => IDLE,
         // By pipes, or by looking again and again.
         WaitKind::Message | WaitKind::Poll
             if evidence.shows(wait.user_stack(evidence), Mark::AwaitsChild) =>

@@ -389,7 +389,7 @@ fn of_thread(
                         WaitKind::Condition | WaitKind::Message | WaitKind::Poll
                             if owed < owed::HOPED
                                 && length >= NOTED_NS
-                                && !evidence.shows(wait.user_stack(evidence), Mark::Idle)
+                                && !wait.is_idle(evidence)
                                 && is_missed(evidence, &wait) =>
                         {
                             owed::HOPED

@@ -256,6 +256,12 @@ impl Wait {
         self.row.is_some_and(|row| call(row) == Call::Write)
     }
 
+    /// Whether its thread has nothing to do: the language's scheduler waits, or a pool of threads. One that
+    /// has no room for what it writes has.
+    pub fn is_idle(&self, evidence: &Evidence<'_>) -> bool {
+        evidence.shows(self.user_stack(evidence), Mark::Idle) && !self.writes(evidence)
+    }
+
     /// Whether it is for any of what was put into an epoll before.
     pub(crate) fn by_epoll(&self, evidence: &Evidence<'_>) -> bool {
         let name = |row: usize| evidence.calls.name(evidence.switches.call[row]);

@@ -170,7 +170,7 @@ pub(crate) fn asked(evidence: &Evidence<'_>, wait: &Wait) -> Vec<Edge> {
     let middle = wait.start + wait.duration() / 2;
     let has_nothing_to_do = |other: Utid| {
         let there = wait_at(evidence, other, middle);
-        there.is_some_and(|there| evidence.shows(there.user_stack(evidence), Mark::Idle))
+        there.is_some_and(|there| there.is_idle(evidence))
     };
     let mut asked: Vec<Utid> = Vec::new();
     for &row in woken.iter().rev() {
@@ -372,7 +372,7 @@ fn other_thread(evidence: &Evidence<'_>, wait: &Wait, is_lock: bool) -> Option<U
             return 5;
         };
         match there.kind {
-            _ if evidence.shows(there.user_stack(evidence), Mark::Idle) => 0,
+            _ if there.is_idle(evidence) => 0,
             _ if there.is_for_own_lock(evidence) => 3 * usize::from(is_lock),
             WaitKind::Sleep | WaitKind::Disk | WaitKind::Paging | WaitKind::Child => 4,
             WaitKind::Stopped => 4,

@@ -136,7 +136,7 @@ pub(super) fn wait_at(evidence: &Evidence<'_>, thread: Utid, ts: u64) -> Option<
 /// Whether a thread waits as one that has nothing to do.
 pub(super) fn is_home(evidence: &Evidence<'_>, wait: &Wait) -> bool {
     match wait.kind {
-        _ if evidence.shows(wait.user_stack(evidence), Mark::Idle) => true,
+        _ if wait.is_idle(evidence) => true,
         WaitKind::Condition | WaitKind::Signal => {
             !evidence.shows(wait.user_stack(evidence), Mark::Handles)
         }
