@@ -1,7 +1,7 @@
 //! Why an edge of a verdict's path is believed: what was seen, how such waits ended before, and
 //! what else it could have been.
 
-use hangdog_graph::belief::{InVain, beliefs};
+use hangdog_graph::belief::beliefs;
 use hangdog_graph::history::History;
 use hangdog_graph::{Evidence, Source};
 use hangdog_trace::ids::Utid;
@@ -141,21 +141,23 @@ fn possibilities(
     dependent: &[Utid],
     chosen: Source,
 ) -> Vec<Possibility> {
-    let in_vain = InVain {
-        wakes: waiting.parts - 1,
-        by_last: waiting.cried_wolf,
-    };
-    beliefs(evidence, &waiting.wait, waiting.wake, in_vain, dependent)
-        .into_iter()
-        .map(|belief| Possibility {
-            choice: crate::shape::source_of(evidence, &belief.edge),
-            text: crate::question::possibility(evidence, &belief.edge),
-            because: belief.edge.reason.clone(),
-            probability: belief.probability,
-            root: String::new(),
-            chosen: belief.edge.source == chosen,
-        })
-        .collect()
+    beliefs(
+        evidence,
+        &waiting.wait,
+        waiting.wake,
+        waiting.in_vain(),
+        dependent,
+    )
+    .into_iter()
+    .map(|belief| Possibility {
+        choice: crate::shape::source_of(evidence, &belief.edge),
+        text: crate::question::possibility(evidence, &belief.edge),
+        because: belief.edge.reason.clone(),
+        probability: belief.probability,
+        root: String::new(),
+        chosen: belief.edge.source == chosen,
+    })
+    .collect()
 }
 
 fn seen(evidence: &Evidence<'_>, row: usize) -> Seen {

@@ -40,7 +40,7 @@ pub(crate) fn owed(evidence: &Evidence<'_>, wait: &Wait, often: bool) -> f64 {
             1.0
         }
         // One that only waits for another's end has that to stand for it.
-        WaitKind::Condition if evidence.joined_by(wait.thread).is_some() => STREAM,
+        WaitKind::Condition if evidence.joined_by(wait.thread).is_some() => ALL_IT_DOES,
         WaitKind::Condition if wait.holder.is_some() => HOPED,
         WaitKind::Condition
             if is_main
@@ -107,7 +107,8 @@ pub(crate) fn owed(evidence: &Evidence<'_>, wait: &Wait, often: bool) -> f64 {
                     if !wait.writes(evidence)
                         && (is_job_pool(evidence, object)
                             || takes_orders_by_pipe(evidence, wait)
-                            || is_from_outside(evidence, wait)) =>
+                            || is_from_outside(evidence, wait)
+                            || reads_recorder(evidence, wait)) =>
                 {
                     IDLE
                 }
@@ -175,17 +176,27 @@ fn reads_child(evidence: &Evidence<'_>, wait: &Wait) -> bool {
     !wait.writes(evidence) && writers.peek().is_some() && writers.all(is_child)
 }
 
+/// Whether only the recorder writes to the pipe that a thread reads: it shows what that prints.
+fn reads_recorder(evidence: &Evidence<'_>, wait: &Wait) -> bool {
+    let holders = evidence.sockets.holders(wait.object(evidence)).iter();
+    let mut writers = holders.filter(|holder| holder.writes).peekable();
+    let is_recorder =
+        |holder: &Holder| Some(evidence.threads.process(holder.process).pid) == evidence.recorder;
+    writers.peek().is_some() && writers.all(is_recorder)
+}
+
 /// Whether nothing came through a pipe all along because whoever should write to it, or to the pipe that
 /// that one reads, waits to be asked itself, or for the recording to end.
 fn is_quiet(evidence: &Evidence<'_>, wait: &Wait) -> bool {
     const LONGEST: usize = 8;
     let mut wait = *wait;
-    for _ in 0..LONGEST {
+    for link in 0..LONGEST {
         if !lasts_all_along(evidence, &wait) {
             return false;
         }
         let Source::Thread(writer) = ended_by(evidence, &wait, None).source else {
-            return false;
+            // Of who stands behind the writer nothing is known, and so not that it owes anything.
+            return link > 0;
         };
         let Some(there) = wait_before(evidence, writer, wait.end) else {
             return false;

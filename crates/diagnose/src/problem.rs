@@ -20,7 +20,7 @@ mod merge;
 mod request;
 mod starter;
 
-use hangdog_graph::belief::is_missed;
+use hangdog_graph::belief::{gave_up, is_missed};
 use hangdog_graph::owed::{ancestors, is_descendant};
 use hangdog_graph::{Evidence, Mark, Wait, WaitKind};
 use hangdog_trace::Meta;
@@ -384,6 +384,7 @@ fn of_thread(
                     // As long as it had asked for, and nobody may have been expected.
                     let is_own_choice = wait.kind == WaitKind::Condition && candidate.timed_out;
                     let owed = match wait.kind {
+                        _ if is_own_choice && gave_up(evidence, &wait) => owed.max(owed::HOPED),
                         _ if is_own_choice => owed.min(owed::MAYBE),
                         _ if holds_up_turns => owed.max(owed::HOPED),
                         WaitKind::Condition | WaitKind::Message | WaitKind::Poll

@@ -4,9 +4,10 @@
 //! stacks (`total`), however often a function called itself. Samples of which not even the module
 //! is known count as unknown, so that self times and unknown add up to the whole.
 //!
-//! The time is named after the deepest function that is on at least [`MOST`] of the samples: what
-//! is deeper are its details, what is further out says less. Functions of the program itself go
-//! before those of libraries, which do what they are told ([`Origin`]).
+//! The time is named after the deepest function that is on at least [`MOST`] of the samples, and where
+//! stacks end early, so that none is, on [`MORE`] of them: what is deeper are its details, what is
+//! further out says less. Functions of the program itself go before those of libraries, which do what
+//! they are told ([`Origin`]).
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap};
@@ -25,6 +26,8 @@ use crate::verdict::{Common, EarlyEnds, FunctionShare, Hot, Ran};
 /// A function must be on this share of the samples for all of the time to be named after it: then
 /// it is on more than twice as many as all else together.
 const MOST: f64 = 0.7;
+/// Where none is.
+const MORE: f64 = 0.6;
 /// A function on a smaller share of the samples is not listed.
 const LEAST: f64 = 0.01;
 /// So many of the hottest functions within the common one are told.
@@ -123,7 +126,12 @@ impl<'a> Profile<'a> {
     /// The deepest function that is on most samples. Of all that are, it is the one that is the
     /// innermost on the most stacks: one within it would be so on at least as many.
     fn find_common(&self) -> Option<Identity<'a>> {
-        let needed = self.count as f64 * MOST;
+        self.deepest_on(MOST).or_else(|| self.deepest_on(MORE))
+    }
+
+    /// The deepest function that is on such a share of the samples.
+    fn deepest_on(&self, share: f64) -> Option<Identity<'a>> {
+        let needed = self.count as f64 * share;
         let is_common = |tally: &Tally<'_>| tally.total as f64 >= needed;
         let best = (self.tallies.values())
             .filter(|tally| is_common(tally))

@@ -29,7 +29,7 @@ pub(crate) struct Facts<'a, 'e> {
     pub starvation: Option<&'a Starvation>,
     /// Most of the time is that of many processes that the culprit started.
     pub started: Option<&'a Started>,
-    /// So many other threads of the culprit's process did the same, one after the other.
+    /// So many other threads of the culprit's process did the same at other times.
     pub alike: usize,
     pub knot: Option<&'a Knot>,
     /// The culprit was asked over a connection, or has the other end of a pipe.
@@ -188,9 +188,7 @@ pub(crate) fn of(facts: &Facts<'_, '_>) -> String {
                 1 => "another thread".to_owned(),
                 count => format!("{count} other threads"),
             };
-            format!(
-                "{head}: {who} and {others} of its process {what}, one after the other,{share}."
-            )
+            format!("{head}: {who} and {others} of its process {what}{share}.")
         }
         _ => format!("{head}: {who} {what}{share}."),
     }
@@ -290,6 +288,9 @@ fn reason(facts: &Facts<'_, '_>) -> String {
         },
         BlameKind::Runnable => "waited for a CPU".to_owned(),
         BlameKind::Interrupt => "was interrupted".to_owned(),
+        BlameKind::Lock if facts.wait.is_some_and(|it| it.kind == WaitKind::Condition) => {
+            format!("waited for a condition{within}")
+        }
         BlameKind::Lock => format!("waited for a lock{within}"),
         BlameKind::Message if facts.wait.is_some_and(|wait| wait.kind == WaitKind::Device) => {
             format!("waited for input from a terminal or device{within}")

@@ -9,6 +9,7 @@
 //! A loop that does little in each turn looks the same; one turn of it that took much longer than
 //! the others is a wait of its own. See `is_outlier`.
 
+use hangdog_graph::belief::InVain;
 use hangdog_graph::{Evidence, Mark, Wait, WaitKind};
 use hangdog_timeline::{Cause, Interval, State};
 use hangdog_trace::calls::Call;
@@ -60,6 +61,16 @@ pub(crate) struct Waiting {
     pub cried_wolf: usize,
     /// How often it looked because a timeout ended its wait.
     pub timed_out: usize,
+}
+
+impl Waiting {
+    /// The wakes that did not end it.
+    pub(crate) fn in_vain(&self) -> InVain {
+        InVain {
+            by_last: self.cried_wolf,
+            timed_out: self.timed_out,
+        }
+    }
 }
 
 /// Calls `see` with every interval of `thread` in `window`, in order and without gap. What lies

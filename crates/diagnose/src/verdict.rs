@@ -290,8 +290,8 @@ pub struct Ran {
     /// By how much, up or down, a share may be wrong because the samples are so few: at most this
     /// in 95 of 100 cases, 0 to 1. None where there is no sample.
     pub share_error: Option<f64>,
-    /// The deepest function that is on at least 70 % of the samples, one of the program itself if
-    /// there is one.
+    /// The deepest function that is on at least 70 % of the samples (60 % if none is), one of the
+    /// program itself if there is one.
     pub common: Option<Common>,
     /// Functions on at least 1 % of the samples, those that were innermost most often first.
     pub functions: Vec<FunctionShare>,

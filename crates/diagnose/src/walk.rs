@@ -14,7 +14,7 @@
 //! It ends: each step down has a window within that of the step above, and a thread that is
 //! already on the way down, waiting, closes a circle, which is reported as a wait cycle.
 
-use hangdog_graph::belief::{Belief, InVain, beliefs};
+use hangdog_graph::belief::{Belief, beliefs};
 use hangdog_graph::edge::ended_by;
 use hangdog_graph::owed::{asked_again, is_deadlocked, starves_own_pool};
 use hangdog_graph::{Edge, EdgeKind, Evidence, Source, Strength, Wait, WaitKind};
@@ -504,11 +504,13 @@ impl<'a, 'e> Walk<'a, 'e> {
                 };
             }
         }
-        let in_vain = InVain {
-            wakes: waiting.parts - 1,
-            by_last: waiting.cried_wolf,
-        };
-        let mut beliefs = beliefs(self.evidence, wait, waiting.wake, in_vain, &self.way);
+        let mut beliefs = beliefs(
+            self.evidence,
+            wait,
+            waiting.wake,
+            waiting.in_vain(),
+            &self.way,
+        );
         if let Some(baseline) = self.setting.baseline
             && is_open(&beliefs[0].edge, wait)
         {

@@ -26,10 +26,10 @@ pub struct Belief {
 /// The wakes that a wait saw spuriously before it ended.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct InVain {
-    /// All of them.
-    pub wakes: usize,
     /// Those by the one who ended it at last.
     pub by_last: usize,
+    /// How often it ended by its timeout, and the thread looked and waited on.
+    pub timed_out: usize,
 }
 
 /// Fewer would not change what is believed.
@@ -192,6 +192,8 @@ fn own_weight(
             let seen = (before.brought_on + SEEN) as f64;
             seen / (1 + in_vain.by_last.pow(2)) as f64
         }
+        // It looks again and again for what somebody is to bring.
+        Source::Timer if wait.kind == WaitKind::Condition && in_vain.timed_out >= OFTEN => LOOKED,
         // Where waits end by their timeouts, this one did as usual; where they do not, one that
         // lasted no longer than usual says nothing either.
         Source::Timer => {
@@ -212,6 +214,8 @@ fn own_weight(
 const LAST: f64 = 0.5;
 /// The weight of one that woke it before and always spuriously.
 const IN_VAIN: f64 = 0.3;
+/// The weight of a timeout where a thread waits on after each.
+const LOOKED: f64 = 0.3;
 /// The weight of nobody that is known, where the last wake was as others that were spuriously.
 const UNSEEN: f64 = 0.3;
 /// The weight of one that was woken right before the wait.
@@ -234,6 +238,17 @@ fn missing(evidence: &Evidence<'_>, wait: &Wait, history: &History) -> Option<(U
 /// Whether the one who used to end such waits had exited.
 pub fn is_missed(evidence: &Evidence<'_>, wait: &Wait) -> bool {
     missing(evidence, wait, &History::of(evidence, wait)).is_some()
+}
+
+/// Whether a thread that its timeout woke had never needed that, and had never waited for nearly as long.
+pub fn gave_up(evidence: &Evidence<'_>, wait: &Wait) -> bool {
+    const FEWEST: usize = 3;
+    const LONGER: u64 = 10;
+    let history = History::of(evidence, wait);
+    let longest = history.lengths.iter().copied().max().unwrap_or(0);
+    history.by_timer == 0
+        && history.total() >= FEWEST
+        && wait.duration() >= longest.saturating_mul(LONGER)
 }
 
 fn gone(evidence: &Evidence<'_>, other: Utid, times: usize) -> Edge {

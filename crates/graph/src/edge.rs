@@ -349,6 +349,14 @@ fn was_death(evidence: &Evidence<'_>, wait: &Wait, wake: usize) -> bool {
             .iter()
             .all(|&thread| is_soon(timeline.life(thread).end))
     };
+    // The alarm that a program had set for itself; who gives up on a lock in time goes on.
+    let by_timer = matches!(
+        Context::from(evidence.wakes.context[wake]),
+        Context::Hrtimer | Context::Timer
+    );
+    if by_timer {
+        return wait.kind == WaitKind::Lock && is_soon(timeline.life(wait.thread).end);
+    }
     is_soon(timeline.life(wait.thread).end)
         && !matches!(wait.kind, WaitKind::Child | WaitKind::Signal)
         && match evidence.call(evidence.wakes.call[wake]) {

@@ -116,6 +116,8 @@ pub const DISK_WAIT: &[&str] = &[
     "io_schedule_timeout",
     "blk_io_schedule",
     "submit_bio_wait",
+    "__iomap_dio_rw",
+    "__blockdev_direct_IO",
     "blkdev_issue_flush",
     "wait_on_page_bit",
     "folio_wait_bit",

@@ -11,7 +11,7 @@
 use hangdog_diagnose::problem::Scope;
 use hangdog_diagnose::verdict::{Class, Verdict};
 use hangdog_diagnose::{Answers, Problem, diagnose, problem};
-use hangdog_graph::Evidence;
+use hangdog_graph::{EdgeKind, Evidence};
 use hangdog_trace::ids::Utid;
 use rayon::prelude::*;
 use std::cmp::Ordering;
@@ -33,6 +33,10 @@ const CIRCULAR: f64 = 0.3;
 const LEAST_FELT: f64 = 0.02;
 /// What is left of a shell's loop that looks again and again whether something is there.
 const NAPS: f64 = 0.1;
+/// What is left where several threads of a pool computed, as they should.
+const IN_PARALLEL: f64 = 0.3;
+/// So many other threads make a pool.
+const POOL: usize = 2;
 /// What is left where it only shared the CPUs.
 const SHARED: f64 = 0.3;
 
@@ -161,6 +165,16 @@ impl Weight {
     }
 }
 
+/// Whether somebody waited for threads of one program that all computed the same, and none of them for a
+/// lock that another had.
+fn is_pool_at_work(verdict: &Verdict) -> bool {
+    let by_lock = |kind: &str| kind == EdgeKind::Unlock.text() || kind == EdgeKind::Holder.text();
+    let edges = verdict.path.iter().filter_map(|step| step.edge.as_ref());
+    verdict.root.class == Class::LongRunning
+        && verdict.root.others >= POOL
+        && !edges.into_iter().any(|edge| by_lock(edge.kind))
+}
+
 /// What a problem's verdict makes of its score.
 fn factor(problem: &Problem, verdict: &Verdict, end: u64) -> f64 {
     let root = &verdict.root;
@@ -175,6 +189,7 @@ fn factor(problem: &Problem, verdict: &Verdict, end: u64) -> f64 {
         },
         () if root.by_naps => NAPS,
         () if root.by_crowd => SHARED,
+        () if is_pool_at_work(verdict) => IN_PARALLEL,
         () if problem.lasts_all_along(end) && root.who.tid != verdict.problem.who.tid => {
             let sure = (root.confidence / SURE).min(1.0) * root.share;
             1.0 + (1.0 / problem::ALL_ALONG - 1.0) * sure

@@ -277,12 +277,18 @@ impl Threads {
     }
 }
 
-/// Whether a command line is of this program or script, by its path or the last part of it.
+/// Whether a command line is of this program or script, by its path or the last part of it. A class of
+/// Java stands behind the class path.
 fn runs(command: &str, wanted: &str) -> bool {
-    let is_meant = |word: &str| word == wanted || word.rsplit('/').next() == Some(wanted);
+    let file = |word: &str| word.rsplit('/').next().unwrap_or_default().to_owned();
+    let is_meant = |word: &str| word == wanted || file(word) == wanted;
     let mut words = command.split(' ');
-    words.next().is_some_and(is_meant)
-        || (words.find(|word| !word.starts_with('-'))).is_some_and(is_meant)
+    let Some(program) = words.next() else {
+        return false;
+    };
+    let looked_at = if file(program) == "java" { 2 } else { 1 };
+    let mut arguments = words.filter(|word| !word.starts_with('-'));
+    is_meant(program) || arguments.by_ref().take(looked_at).any(is_meant)
 }
 
 /// The entry with an id in a list that ascends by ids, most of which lie at their own index.
@@ -339,6 +345,7 @@ mod tests {
         assert!(runs("python3 -u /srv/server.py --port 1", "server.py"));
         assert!(runs("/usr/bin/gunicorn app:main", "gunicorn"));
         assert!(runs("node server.js", "server.js"));
+        assert!(runs("/usr/bin/java -cp target Shop 7", "Shop"));
         assert!(!runs("vim notes server.py", "server.py"));
         assert!(!runs("", "server.py"));
     }

@@ -144,6 +144,7 @@ impl Many {
     fn part(&mut self, evidence: &Evidence<'_>, waiting: &Waiting) -> Part {
         let wait = &waiting.wait;
         match wait.kind {
+            _ if wait.is_idle(evidence) => Part::Other,
             WaitKind::Child | WaitKind::Disk | WaitKind::Paging | WaitKind::Lock => Part::Help,
             WaitKind::Message | WaitKind::Poll if awaits_child(evidence, wait) => Part::Help,
             WaitKind::Message | WaitKind::Poll => {

@@ -6,7 +6,7 @@
 //! Whoever only started a program and waits for its end did not ask for a part of what it does:
 //! then the program's own interval stays.
 
-use hangdog_graph::belief::{InVain, beliefs};
+use hangdog_graph::belief::beliefs;
 use hangdog_graph::edge::ended_by;
 use hangdog_graph::evidence::signed;
 use hangdog_graph::owed::{ancestors, asked_again, is_deadlocked, is_descendant};
@@ -422,13 +422,15 @@ fn most_likely(evidence: &Evidence<'_>, waiting: &Waiting) -> Edge {
     if matches!(edge.source, Source::Thread(_)) {
         return edge;
     }
-    let in_vain = InVain {
-        wakes: waiting.parts - 1,
-        by_last: waiting.cried_wolf,
-    };
-    beliefs(evidence, &waiting.wait, waiting.wake, in_vain, &[])
-        .swap_remove(0)
-        .edge
+    beliefs(
+        evidence,
+        &waiting.wait,
+        waiting.wake,
+        waiting.in_vain(),
+        &[],
+    )
+    .swap_remove(0)
+    .edge
 }
 
 fn is_most(part: &Range<u64>, window: &Range<u64>) -> bool {

@@ -146,7 +146,7 @@ fn check_ran(ran: &Ran) -> Result<(), String> {
     }
     if let Some(common) = &ran.common {
         let hot: f64 = common.hot.iter().map(|hot| hot.share).sum();
-        if hot > common.function.total + NOTHING || common.function.total < 0.7 - NOTHING {
+        if hot > common.function.total + NOTHING || common.function.total < 0.6 - NOTHING {
             return Err(format!("{common:?} is not common"));
         }
     }

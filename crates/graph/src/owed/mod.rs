@@ -358,6 +358,11 @@ fn amid_edge(thread: Utid, reason: String) -> Edge {
     )
 }
 
+/// Whether an answer is owed over a connection at a moment, as far as is known.
+fn may_owe(evidence: &Evidence<'_>, object: Object, moment: u64) -> bool {
+    is_open(evidence, object, moment) || may_be_open(evidence, object, moment)
+}
+
 /// The thread of the same process that is most surely in the middle of work during a wait, rather
 /// than waiting for work; `is_lock` says that those who wait for a lock count too, if nobody else
 /// does.
@@ -376,8 +381,14 @@ fn other_thread(evidence: &Evidence<'_>, wait: &Wait, is_lock: bool) -> Option<U
             _ if there.is_for_own_lock(evidence) => 3 * usize::from(is_lock),
             WaitKind::Sleep | WaitKind::Disk | WaitKind::Paging | WaitKind::Child => 4,
             WaitKind::Stopped => 4,
-            WaitKind::Poll if asks(&there) && is_open(evidence, there.object(evidence), moment) => {
+            WaitKind::Poll if asks(&there) && may_owe(evidence, there.object(evidence), moment) => {
                 4
+            }
+            // Of a datagram it is not known whether it is to be answered.
+            WaitKind::Poll
+                if asks(&there) && evidence.sockets.peer(there.object(evidence)).is_none() =>
+            {
+                2
             }
             // Who waits to be connected to is not.
             WaitKind::Message if evidence.sockets.listens(there.object(evidence)) => 0,

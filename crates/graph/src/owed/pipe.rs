@@ -33,11 +33,16 @@ pub(super) fn other_end(evidence: &Evidence<'_>, wait: &Wait, pipe: Object) -> O
         [] => return None,
         [_] if !writes && has_parent_gone(evidence, wait) => return None,
         [only] => only,
-        _ => others
-            .iter()
-            .copied()
-            .find(stopped)
-            .or(others.last().copied())?,
+        _ => {
+            let goes_on = |other: &Upid| thread_of(evidence, *other, pipe, wait.end).is_some();
+            let alive = || others.iter().copied().filter(goes_on);
+            // What a program has the programs write that it starts, it is to bring.
+            let started_all = |&head: &Upid| {
+                alive().all(|other| other == head || is_descendant(evidence, other, head))
+            };
+            let head = alive().find(started_all);
+            alive().find(stopped).or(head).or(alive().last())?
+        }
     };
     let thread = thread_of(evidence, chosen, pipe, wait.end)?;
     let name = evidence.name(thread);

@@ -13,6 +13,7 @@ use hangdog_diagnose::{Answers, Problem, Setting, Verdict, diagnose, problem, si
 use hangdog_graph::Evidence;
 use hangdog_report::Case;
 use hangdog_report::answers::{Found, VerdictAnswer};
+use hangdog_report::rank;
 use hangdog_report::select::NothingFound;
 use hangdog_trace::ids::{NONE, Upid, Utid};
 use std::collections::HashSet;
@@ -110,6 +111,17 @@ pub fn of_hung(trace: &Path) -> Result<()> {
     Ok(waits.write(&case, &mut io::stderr().lock(), &Paint::none())?)
 }
 
+/// How much a wait counts for how long it has lasted, 0 to 1: all waits look alike in one moment. Of who
+/// does not wait that is not known.
+fn age(evidence: &Evidence<'_>, thread: Utid) -> f64 {
+    const LONG_NS: f64 = 1e9;
+    const LEAST: f64 = 0.05;
+    let since = evidence.away_since(thread);
+    since.map_or(1.0, |since| {
+        (since.min(0).unsigned_abs() as f64 / LONG_NS).clamp(LEAST, 1.0)
+    })
+}
+
 /// The main one of these threads, or any.
 fn first(evidence: &Evidence<'_>, threads: &[Utid]) -> Option<Utid> {
     let is_main = |&&thread: &&Utid| evidence.threads.thread(thread).is_main();
@@ -140,13 +152,10 @@ impl Waits {
     /// end.
     fn of(
         evidence: &Evidence<'_>,
-        problems: Vec<Problem>,
+        mut problems: Vec<Problem>,
         first: Option<Utid>,
         case: &Case,
     ) -> Result<Waits> {
-        let last = first.map(|thread| Problem::picked(thread, evidence.timeline.life(thread)));
-        let worst = problems.first().cloned().or(last);
-        let chosen = worst.context(NothingFound::new("nobody waits for what somebody owes"))?;
         let setting = Setting {
             lost: case.recording.loss.total > 0,
             answers: &Answers::default(),
@@ -154,8 +163,17 @@ impl Waits {
             yardstick: None,
             instant: true,
         };
+        for problem in &mut problems {
+            problem.score *= age(evidence, problem.thread);
+        }
+        problems.sort_by(|a, b| b.score.total_cmp(&a.score));
+        let explain = |problem: &Problem| diagnose(evidence, problem, setting);
+        let (problems, _) = rank::ranked(problems, evidence.timeline.end(), explain);
+        let last = first.map(|thread| Problem::picked(thread, evidence.timeline.life(thread)));
+        let worst = problems.first().cloned().or(last);
+        let chosen = worst.context(NothingFound::new("nobody waits for what somebody owes"))?;
         Ok(Waits {
-            verdict: diagnose(evidence, &chosen, setting),
+            verdict: explain(&chosen),
             found: (problems.iter())
                 .map(|problem| Found::new(evidence, problem))
                 .collect(),
