@@ -80,6 +80,10 @@ fn named_debtor(evidence: &Evidence<'_>, wait: &Wait) -> Option<Edge> {
     }
     let object = wait.object(evidence);
     match (wait.kind, object.kind()) {
+        // The next request comes by it, while the last one is worked on.
+        (WaitKind::Poll, ObjectKind::Pipe) if wait.by_epoll(evidence) => {
+            child_at_work(evidence, wait).or_else(|| other_end(evidence, wait, object))
+        }
         (WaitKind::Message | WaitKind::Poll, ObjectKind::Pipe | ObjectKind::MessageQueue) => {
             other_end(evidence, wait, object)
         }
@@ -102,6 +106,7 @@ fn named_debtor(evidence: &Evidence<'_>, wait: &Wait) -> Option<Edge> {
             .or_else(|| helper(evidence, wait))
             .or_else(|| own_worker(evidence, wait).filter(|_| wait.kind == WaitKind::Poll))
             .or_else(|| awaits_user(evidence, wait).then(of_user))
+            .or_else(|| child_at_work(evidence, wait))
             .or_else(|| only_client(evidence, wait)),
         _ => None,
     }
@@ -264,12 +269,35 @@ pub(crate) fn amid_something(evidence: &Evidence<'_>, wait: &Wait) -> Option<Edg
     if let Some(other) = other_thread(evidence, wait, true) {
         return Some(amid_thread(evidence, other));
     }
-    let child = amid_child(evidence, wait)?;
+    let (other, what) = match amid_child(evidence, wait) {
+        Some(child) => (child, "its child"),
+        None => (amid_sibling(evidence, wait)?, "of those started with it"),
+    };
     let reason = format!(
-        "no thread of its process is in the middle of work, but its child {} is",
-        evidence.name(child)
+        "no thread of its process is in the middle of work, but {what} {} is",
+        evidence.name(other)
     );
-    Some(amid_edge(child, reason))
+    Some(amid_edge(other, reason))
+}
+
+/// Of the processes that have the same parent, and may share with a process the memory that it waits at, the
+/// only one that is in the middle of work.
+fn amid_sibling(evidence: &Evidence<'_>, wait: &Wait) -> Option<Utid> {
+    if wait.is_within_process(evidence) {
+        return None;
+    }
+    let moment = wait.start + wait.duration() / 2;
+    let own = evidence.threads.process_of(wait.thread);
+    let is_amid = |&thread: &Utid| {
+        wait_at(evidence, thread, moment).is_none_or(|there| !is_home(evidence, &there))
+    };
+    let siblings = evidence.threads.processes();
+    let siblings = siblings.filter(|it| it.upid != own.upid && it.parent == own.parent);
+    let mut amid = siblings
+        .filter(|it| it.name == own.name)
+        .filter_map(|it| thread_of(evidence, it.upid, Object::NONE, wait.end))
+        .filter(is_amid);
+    amid.next().filter(|_| amid.next().is_none())
 }
 
 fn amid_thread(evidence: &Evidence<'_>, other: Utid) -> Edge {
@@ -278,6 +306,22 @@ fn amid_thread(evidence: &Evidence<'_>, other: Utid) -> Edge {
         evidence.name(other)
     );
     amid_edge(other, reason)
+}
+
+/// The child that an event loop started right before it waited, or meanwhile, and that is in the middle of
+/// work.
+fn child_at_work(evidence: &Evidence<'_>, wait: &Wait) -> Option<Edge> {
+    const SOON_NS: u64 = 100_000_000;
+    if !evidence.stands_for_program(wait.thread) {
+        return None;
+    }
+    let child = amid_child(evidence, wait)?;
+    let born = evidence.timeline.life(child).start;
+    let reason = format!(
+        "it started {}, which is in the middle of work",
+        evidence.name(child)
+    );
+    (born.saturating_add(SOON_NS) >= wait.start).then(|| amid_edge(child, reason))
 }
 
 /// The child started last of those that are in the middle of work and do not wait for their parent.

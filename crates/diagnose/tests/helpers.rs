@@ -1,0 +1,161 @@
+//! Who works for a thread that waits, where nothing names it: children, those started beside it, threads of
+//! its own process.
+
+mod support;
+
+use hangdog_diagnose::Class;
+use support::*;
+
+/// The tid of the root, and its class.
+fn root(text: &str, thread: &str, window_us: std::ops::Range<u64>) -> (u32, Class, String) {
+    let verdict = explain(&record(text), thread, window_us);
+    (verdict.root.who.tid, verdict.root.class, verdict.sentence)
+}
+
+/// A builder waits for messages of its threads with a timeout, and waits on after each: the timeouts end
+/// nothing. Who brought the last message has the next one, and waits for its program. A single timeout is
+/// the end of its wait.
+#[test]
+fn timeouts_of_a_wait_that_is_taken_up_again_end_nothing() {
+    let wait =
+        "sleeping futex op=wait object=futex:0x10 stack=pthread_cond_timedwait;drain_queue;main";
+    let waits = |times: u64| {
+        let mut text = format!(
+            "process tool 100
+            thread main tool 100 name=tool
+            thread job tool 101
+            process script 200
+            0 open tool object=pipe:7 access=read
+            0 open script object=pipe:7 access=write
+            0 cpu0 switch idle -> main
+            0 cpu2 switch idle -> job
+            1ms fork main -> script script 200
+            1ms cpu1 switch idle -> script
+            2ms cpu0 switch main -> idle {wait}
+            4ms cpu2 wake job -> main futex op=wake object=futex:0x10 stack=notify;job
+            4.01ms cpu0 switch idle -> main
+            5ms cpu2 switch job -> idle sleeping read object=pipe:7 stack=read;job
+"
+        );
+        let length = 3_900 / times;
+        for turn in 0..times {
+            let (from, to) = (10 + turn * length, 9 + (turn + 1) * length);
+            text += &format!(
+                "{from}ms cpu0 switch main -> idle {wait}
+                {to}ms cpu0 wake idle -> main in=timer
+                {to}.01ms cpu0 switch idle -> main
+"
+            );
+        }
+        text += &samples(1, "script", 2..3_950, "generate_tables;main");
+        root(&format!("{text}end 4s"), "main", 10_000..3_909_000)
+    };
+    let (tid, class, sentence) = waits(8);
+    assert_eq!((tid, class), (200, Class::LongRunning), "{sentence}");
+    let (tid, _, sentence) = waits(1);
+    assert_eq!(tid, 100, "{sentence}");
+}
+
+/// An event loop reads requests by a pipe and has started a program for the last of them: whoever waits for
+/// its answer waits for that program. While nothing is at work, it waits for requests.
+#[test]
+fn an_event_loop_waits_for_what_it_started() {
+    let asked = |child: &str| {
+        root(
+            &format!(
+                "process editor 100
+                thread editor editor 100
+                process server 200
+                thread server server 200
+                process checker 300
+                0 open editor object=pipe:5 access=read
+                0 open server object=pipe:5 access=write
+                0 open editor object=pipe:6 access=write
+                0 open server object=pipe:6 access=read
+                0 cpu0 switch idle -> editor
+                0 cpu1 switch idle -> server
+                1ms fork server -> checker checker 300
+                1ms cpu2 switch idle -> checker
+                2ms cpu0 switch editor -> idle sleeping read object=pipe:5 stack=read;goto_definition;main
+                2ms cpu1 switch server -> idle sleeping epoll_wait object=pipe:6 stack=epoll_wait;loop
+                {child}
+                end 2s"
+            ),
+            "editor",
+            2_000..2_000_000,
+        )
+    };
+    let (tid, class, sentence) = asked(&samples(2, "checker", 2..1_999, "expand;main"));
+    assert_eq!((tid, class), (300, Class::LongRunning), "{sentence}");
+    let idle = "3ms cpu2 switch checker -> idle sleeping epoll_wait stack=epoll_wait;loop";
+    let (tid, _, sentence) = asked(idle);
+    assert_eq!(tid, 200, "{sentence}");
+}
+
+/// Two processes of one parent wait at a semaphore that they share with a third, which computes. A futex of
+/// the process's own is no matter of the others.
+#[test]
+fn a_sibling_that_works_may_have_what_is_shared() {
+    let shared = |arg: u32| {
+        let wait =
+            format!("sleeping futex arg={arg} object=futex:0x10 stack=__new_sem_wait;take;main");
+        root(
+            &format!(
+                "process farm 100
+                thread farm farm 100
+                process crawler 200
+                process lister 300
+                process indexer 400
+                0 cpu0 switch idle -> farm
+                1ms fork farm -> crawler crawler 200
+                1ms fork farm -> lister lister 300
+                1ms fork farm -> indexer indexer 400
+                1ms exec crawler name=farm
+                1ms exec lister name=farm
+                1ms exec indexer name=farm
+                1ms cpu1 switch idle -> crawler
+                1ms cpu2 switch idle -> lister
+                1ms cpu3 switch idle -> indexer
+                2ms cpu0 switch farm -> idle sleeping wait4 arg=200 stack=wait4;join;main
+                2ms cpu1 switch crawler -> idle {wait}
+                2ms cpu2 switch lister -> idle {wait}
+                {}
+                end 2s",
+                samples(3, "indexer", 2..1_999, "write_index;main")
+            ),
+            "crawler",
+            2_000..2_000_000,
+        )
+    };
+    let (tid, class, sentence) = shared(0);
+    assert_eq!((tid, class), (400, Class::LongRunning), "{sentence}");
+    let (tid, _, sentence) = shared(128);
+    assert_ne!(tid, 400, "{sentence}");
+}
+
+/// A parent awaits the exit of a child, which waits for its feeder to write what the parent does not read.
+/// A feeder that has no room for what it writes has something to do.
+#[test]
+fn a_feeder_without_room_is_part_of_the_circle() {
+    let verdict = explain(
+        &record(
+            "process parent 100
+            thread parent parent 100
+            process child 200
+            thread feeder child 201
+            0 open parent object=pipe:5 access=read
+            0 open child object=pipe:5 access=write
+            0 cpu0 switch idle -> parent
+            1ms fork parent -> main child 200
+            1ms cpu1 switch idle -> main
+            1ms cpu2 switch idle -> feeder
+            2ms cpu0 switch parent -> idle sleeping wait4 arg=200 stack=wait4;join
+            2ms cpu2 switch feeder -> idle sleeping write object=pipe:5 stack=write;Queue._feed;Thread.run
+            2ms cpu1 switch main -> idle sleeping futex op=wait object=futex:0x10 stack=sem_wait;Thread.join
+            end 2s",
+        ),
+        "main",
+        2_000..2_000_000,
+    );
+    assert_eq!(verdict.root.class, Class::Circular, "{}", verdict.sentence);
+}
