@@ -31,7 +31,8 @@ const SURE: f64 = 0.8;
 const CIRCULAR: f64 = 0.3;
 /// What is felt less counts as this much where nothing is felt less for being usual.
 const LEAST_FELT: f64 = 0.02;
-/// What is left of a shell's loop that looks again and again whether something is there.
+/// What is left of a shell's loop that looks again and again whether something is there, and of pieces that
+/// are sent at their own pace.
 const NAPS: f64 = 0.1;
 /// What is left where several threads of a pool computed, as they should.
 const IN_PARALLEL: f64 = 0.3;
@@ -119,13 +120,14 @@ pub fn ranked(
             (Weight::of(&problem, &verdict, end), verdict, problem)
         })
         .collect();
-    let worst = looked_at[0].1.root.who.tid;
+    let (_, worst, problem) = &looked_at[0];
+    let (worst, at_its_pace) = (worst.root.who.tid, is_paced(problem, worst));
     let first = (1..count).fold(0, |first, at| match looked_at[at].0 > looked_at[first].0 {
         true => at,
         false => first,
     });
-    // What the worst names as its root speaks for the worst.
-    if looked_at[first].1.root.who.tid == worst {
+    // What the worst names as its root speaks for the worst, unless that is as it should be.
+    if looked_at[first].1.root.who.tid == worst && !at_its_pace {
         looked_at[0].0 = looked_at[first].0;
     }
     looked_at.sort_by(|a, b| b.0.partial_cmp(&a.0).unwrap_or(Ordering::Equal));
@@ -165,6 +167,13 @@ impl Weight {
     }
 }
 
+/// Whether it is many small waits, and for most of their time somebody only let time pass: what comes in
+/// pieces comes as it is meant to.
+fn is_paced(problem: &Problem, verdict: &Verdict) -> bool {
+    let most = verdict.blame.first();
+    problem.many.is_some() && most.is_some_and(|most| most.kind == EdgeKind::Timer.text())
+}
+
 /// Whether somebody waited for threads of one program that all computed the same, and none of them for a
 /// lock that another had.
 fn is_pool_at_work(verdict: &Verdict) -> bool {
@@ -190,6 +199,7 @@ fn factor(problem: &Problem, verdict: &Verdict, end: u64) -> f64 {
         () if root.by_naps => NAPS,
         () if root.by_crowd => SHARED,
         () if is_pool_at_work(verdict) => IN_PARALLEL,
+        () if is_paced(problem, verdict) => NAPS,
         () if problem.lasts_all_along(end) && root.who.tid != verdict.problem.who.tid => {
             let sure = (root.confidence / SURE).min(1.0) * root.share;
             1.0 + (1.0 / problem::ALL_ALONG - 1.0) * sure
