@@ -135,6 +135,69 @@ fn an_alternative_names_another_root() {
     assert!(!shown("app"));
 }
 
+/// A pool of threads that all compute is at work, whoever waits for it; threads that each wait until another
+/// has done the same under a lock are a problem.
+#[test]
+fn a_pool_at_work_is_read_later() {
+    let first = |waits_in: &str, wakes_in: &str| {
+        let wait = format!("sleeping futex op=wait object=futex:0x1 stack={waits_in};main");
+        let mut text = format!(
+            "process build 100
+            thread main build 100 name=build
+            thread one build 101
+            thread two build 102
+            thread three build 103
+            process tool 200
+            thread tool tool 200
+            0 cpu0 switch idle -> one
+            0 cpu3 switch idle -> tool
+            1us cpu1 switch idle -> main
+            2us cpu1 switch main -> idle {wait}
+"
+        );
+        let turns = [
+            ("one", 0, 700),
+            ("two", 700, 1_400),
+            ("three", 1_400, 2_000),
+        ];
+        for (at, (who, from, to)) in turns.into_iter().enumerate() {
+            for sample in (from + 5..to).step_by(10) {
+                text += &format!("{sample}ms cpu0 sample {who} stack=compute;main\n");
+            }
+            let (wakes, next) = match turns.get(at + 1) {
+                Some((next, ..)) => (*next, *next),
+                None => ("main", "idle"),
+            };
+            let done = format!("futex op=wake object=futex:0x1 stack={wakes_in};pass_on");
+            text += &format!(
+                "{to}ms cpu0 wake {who} -> {wakes} {done}
+                {to}.001ms cpu0 switch {who} -> {next} sleeping futex op=wait object=futex:0x1 stack=rest
+"
+            );
+        }
+        let recording = record(&format!(
+            "{text}2001ms cpu1 switch idle -> main\nend 2100ms"
+        ));
+        let evidence = recording.evidence();
+        let explain = |problem: &Problem| {
+            let answers = Answers::default();
+            diagnose(&evidence, problem, setting(false, &answers))
+        };
+        let of = |thread: &str, score: f64| Problem {
+            score,
+            kind: ProblemKind::Wait,
+            ..Problem::picked(recording.t(thread), 20_000..END)
+        };
+        let worst = explain(&of("main", 1.0));
+        assert_eq!(worst.root.others, 2, "{}", worst.sentence);
+        let problems = vec![of("main", 100.0), of("tool", 50.0)];
+        let first = ranked(problems, 2 * END, explain).0.swap_remove(0);
+        evidence.name(first.thread).to_owned()
+    };
+    assert_eq!(first("pthread_cond_wait", "pthread_cond_signal"), "tool");
+    assert_eq!(first("__lll_lock_wait;take", "__lll_lock_wake"), "build");
+}
+
 /// Nothing but a person ends a circle: it is read first, whoever felt it by now.
 #[test]
 fn a_circle_is_read_first() {
