@@ -31,6 +31,10 @@ impl Name {
         let defined = of_script.and_then(|rest| rest.rsplit_once(' '));
         match defined {
             Some((function, place)) if place.contains(':') => {
+                // Code that replaced a running loop has an `o` in front of its mark.
+                let replaced = function.strip_prefix('o');
+                let replaced = replaced.filter(|rest| rest.starts_with(['*', '+']));
+                let function = replaced.unwrap_or(function);
                 let function = function.trim_start_matches(['~', '^', '*', '+']);
                 let function = match function {
                     "" => "(anonymous)",
@@ -107,6 +111,8 @@ mod tests {
         };
         for (text, function, source) in [
             ("JS:*render /app/page.js:10:5", "render", "/app/page.js:10"),
+            ("JS:o*busy page.html:4:5", "busy", "page.html:4"),
+            ("JS:^open /a.js:1:2", "open", "/a.js:1"),
             ("LazyCompile:~get a /b c.js:1:2", "get a /b", "c.js:1"),
             ("JS:^ file:///x.mjs:7:1", "(anonymous)", "file:///x.mjs:7"),
             ("Builtin:ArrayMap", "Builtin:ArrayMap", ""),
