@@ -183,6 +183,10 @@ pub(crate) fn of(facts: &Facts<'_, '_>) -> String {
         _ if facts.is_open => {
             format!("{head}: the chain of waits ends at {who}, which {what}{share}.")
         }
+        (Class::RepeatedYield, ..) => {
+            let setter = only_other(facts).unwrap_or_default();
+            format!("{head}: {who} {what}{share}{setter}.")
+        }
         _ if facts.alike > 0 => {
             let others = match facts.alike {
                 1 => "another thread".to_owned(),
@@ -192,6 +196,34 @@ pub(crate) fn of(facts: &Facts<'_, '_>) -> String {
         }
         _ => format!("{head}: {who} {what}{share}."),
     }
+}
+
+/// What the only other thread of a process did while one polled: who else is to set what that looks for?
+fn only_other(facts: &Facts<'_, '_>) -> Option<String> {
+    let evidence = facts.evidence;
+    let window = &facts.problem.window;
+    let middle = window.start + (window.end - window.start) / 2;
+    let process = evidence.threads.process_of(facts.starved);
+    let mut others = process.threads.iter().copied().filter(|&thread| {
+        let life = evidence.timeline.life(thread);
+        thread != facts.starved && life.start <= middle && middle < life.end
+    });
+    let other = others.next().filter(|_| others.next().is_none())?;
+    let wait = wait_before(evidence, other, middle);
+    let did = match wait.map(|wait| wait.kind) {
+        None => "ran",
+        Some(WaitKind::Sleep) => "slept",
+        Some(WaitKind::Disk) => "waited for the disk",
+        Some(WaitKind::Lock) => "waited for a lock",
+        Some(_) => "waited",
+    };
+    let function = wait.and_then(|wait| function::own(evidence, wait.user_stack(evidence)));
+    let within = function.map(|function| format!(" in {}", brief(&function.name)));
+    Some(format!(
+        "; the only other thread of its process, {}, {did}{}",
+        evidence.name(other),
+        within.unwrap_or_default()
+    ))
 }
 
 /// Of a problem that consists of many small waits: how many, and how long each is.

@@ -239,6 +239,32 @@ fn polls_by_yielding() {
     }
 }
 
+/// Of a program that polls and has one other thread, the sentence says what that did meanwhile; of several
+/// it is not known which is to come.
+#[test]
+fn the_only_other_thread_is_told_of() {
+    let polls = |others: &[&str]| {
+        let mut declared = "process encoder 100\nthread main encoder 100 name=encoder\n".to_owned();
+        let mut events = "0 cpu0 switch idle -> main\n".to_owned();
+        for (at, other) in others.iter().enumerate() {
+            let (cpu, tid) = (at + 1, at + 101);
+            declared += &format!("thread {other} encoder {tid}\n");
+            events += &format!(
+                "1ms cpu{cpu} switch idle -> {other}
+                2ms cpu{cpu} switch {other} -> idle sleeping nanosleep arg=9s stack=read_camera\n"
+            );
+        }
+        let spins = samples(0, "main", 2..900, "sched_yield;await_frame;main");
+        let recording = record(&format!("{declared}{events}{spins}end 1s"));
+        explain(&recording, "main", 2_000..900_000).sentence
+    };
+    let told = "the only other thread of its process, encoder/camera, slept in read_camera.";
+    let sentence = polls(&["camera"]);
+    assert!(sentence.ends_with(told), "{sentence}");
+    let sentence = polls(&["camera", "audio"]);
+    assert!(!sentence.contains("other thread"), "{sentence}");
+}
+
 /// Yields without a competitor leave no switch: the samples show them, and who makes them.
 #[test]
 fn polls_by_yielding_alone() {
