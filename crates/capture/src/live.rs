@@ -17,6 +17,7 @@ use hangdog_trace::{Threads, TraceWriter};
 
 use crate::error::Result;
 use crate::owner::asked_by;
+use crate::pace;
 use crate::population::Population;
 use crate::privileges;
 use crate::procfs;
@@ -45,6 +46,7 @@ pub fn look(options: &Options, process: &str, output: &Path) -> Result<()> {
         ..Meta::default()
     };
     privileges::check_namespace()?;
+    pace::before_others();
     // Without it names are missing, and the trace says so.
     let _ = helper::start();
     let writer = TraceWriter::create_for(output, begin, asked_by())?;
