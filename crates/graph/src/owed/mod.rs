@@ -121,20 +121,25 @@ fn server_of_files(
     what: &str,
 ) -> Option<Edge> {
     let is_stopped = |process: Upid| stopped_thread(evidence, process, wait.end).is_some();
-    let is_amid = |process: Upid| {
-        let threads = evidence.threads.process(process).threads.iter();
-        let mut alive = threads.filter(|&&thread| is_there(evidence, thread, wait.end));
-        alive.any(|&thread| {
+    // A thread of it that waits for the next request does not work on this one.
+    let amid = |process: Upid| {
+        let threads = evidence.threads.process(process).threads.iter().copied();
+        let mut alive = threads.filter(|&thread| is_there(evidence, thread, wait.end));
+        alive.find(|&thread| {
             let there = wait_at(evidence, thread, wait.end);
             !there.is_some_and(|there| is_home(evidence, &there) || there.kind == WaitKind::Device)
         })
     };
+    let is_amid = |process: Upid| amid(process).is_some();
     let find = |is_it: &dyn Fn(Upid) -> bool| servers.iter().copied().find(|&it| is_it(it));
     let server = match servers {
         [only] => *only,
         _ => find(&is_stopped).or_else(|| find(&is_amid))?,
     };
-    let thread = thread_of(evidence, server, Object::NONE, wait.end)?;
+    let thread = match stopped_thread(evidence, server, wait.end).or_else(|| amid(server)) {
+        Some(thread) => thread,
+        None => thread_of(evidence, server, Object::NONE, wait.end)?,
+    };
     let reason = format!("{} {what}", evidence.name(thread));
     Some(owes(thread, Strength::Strong, reason))
 }
