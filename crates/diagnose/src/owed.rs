@@ -105,7 +105,7 @@ pub(crate) fn owed(evidence: &Evidence<'_>, wait: &Wait, often: bool) -> f64 {
                 },
                 (ObjectKind::Pipe | ObjectKind::MessageQueue, _)
                     if !wait.writes(evidence)
-                        && (is_job_pool(evidence, object)
+                        && (is_job_pool(evidence, wait)
                             || takes_orders_by_pipe(evidence, wait)
                             || is_from_outside(evidence, wait)
                             || reads_recorder(evidence, wait)) =>

@@ -17,7 +17,7 @@ use crate::wait::{Wait, WaitKind};
 pub(super) fn other_end(evidence: &Evidence<'_>, wait: &Wait, pipe: Object) -> Option<Edge> {
     let writes = wait.writes(evidence);
     let own = evidence.threads.thread(wait.thread).upid;
-    if !writes && is_job_pool(evidence, pipe) {
+    if !writes && is_job_pool(evidence, wait) {
         return at_work(evidence, wait, pipe);
     }
     let mut others: Vec<Upid> = Vec::new();
@@ -63,16 +63,19 @@ pub(super) fn other_end(evidence: &Evidence<'_>, wait: &Wait, pipe: Object) -> O
     Some(owes(thread, strength, reason))
 }
 
-/// Whether a pipe holds tokens for jobs, as that of make's and cargo's job server: several processes have
-/// it open for both reading and writing. Whoever reads there waits for any of them to be done with a job.
-pub fn is_job_pool(evidence: &Evidence<'_>, pipe: Object) -> bool {
+/// Whether the pipe that a thread reads holds tokens for jobs, as that of make's and cargo's job server: its
+/// process and others have it open for both reading and writing. Whoever reads there waits for any of them
+/// to be done with a job.
+pub fn is_job_pool(evidence: &Evidence<'_>, wait: &Wait) -> bool {
+    let pipe = wait.object(evidence);
     if pipe.kind() != ObjectKind::Pipe {
         return false;
     }
-    let mut pools = evidence.sockets.holders(pipe).iter();
-    let has_both = |holder: &&Holder| holder.reads && holder.writes;
-    let first = pools.find(has_both).map(|holder| holder.process);
-    first.is_some_and(|first| pools.filter(has_both).any(|other| other.process != first))
+    let own = evidence.threads.thread(wait.thread).upid;
+    let holders = evidence.sockets.holders(pipe).iter();
+    let pools = holders.filter(|holder| holder.reads && holder.writes);
+    let is_own = |holder: &Holder| holder.process == own;
+    pools.clone().any(is_own) && pools.clone().any(|holder| !is_own(holder))
 }
 
 /// One of those that share a pool of jobs and is at one: it runs, or wants a CPU.
