@@ -25,9 +25,15 @@ pub(crate) fn cannot_act(evidence: &Evidence<'_>, edge: &Edge, to: u64) -> bool 
     }
 }
 
-/// Whether it is only guessed whom a thread waits for, though another was seen to end its wait.
+/// Whether it is only guessed whom a thread waits for, though another was seen to end its wait; or by what
+/// others do, of a wait that is not for a lock. Two who wait for locks may have each other's.
 pub(crate) fn is_guess(evidence: &Evidence<'_>, waiting: &Waiting, edge: &Edge) -> bool {
-    edge.kind == EdgeKind::Habit && waiting.wake.is_some_and(|row| evidence.is_own(row))
+    let wait = &waiting.wait;
+    match edge.kind {
+        EdgeKind::Habit => waiting.wake.is_some_and(|row| evidence.is_own(row)),
+        EdgeKind::Amid => wait.kind != WaitKind::Lock && !wait.is_for_own_lock(evidence),
+        _ => false,
+    }
 }
 
 /// Whether one of these waits is that of a server that nobody asks for anything.
