@@ -341,6 +341,8 @@ pub(crate) const AWAITS_CHILD: &[&str] = &[
     "g_subprocess_communicate",
     "QProcess::waitForFinished",
     "QProcess::waitForFinished(int)",
+    "<std::process::Command>::output",
+    "<std::process::Child>::wait_with_output",
     "node::SyncProcessRunner::*",
     "spawnSync",
     "command_substitute",

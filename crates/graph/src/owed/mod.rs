@@ -428,6 +428,7 @@ fn other_thread(evidence: &Evidence<'_>, wait: &Wait, is_lock: bool) -> Option<U
         match there.kind {
             _ if there.is_idle(evidence) => 0,
             _ if there.is_for_own_lock(evidence) => 3 * usize::from(is_lock),
+            _ if evidence.shows(there.user_stack(evidence), Mark::AwaitsChild) => 4,
             WaitKind::Sleep | WaitKind::Disk | WaitKind::Paging | WaitKind::Child => 4,
             WaitKind::Stopped => 4,
             WaitKind::Poll if asks(&there) && may_owe(evidence, there.object(evidence), moment) => {
