@@ -103,32 +103,7 @@ pub(crate) fn owed(evidence: &Evidence<'_>, wait: &Wait, often: bool) -> f64 {
                     _ if takes_orders(evidence, wait, object) => IDLE,
                     _ => STREAM,
                 },
-                (ObjectKind::Pipe | ObjectKind::MessageQueue, _)
-                    if !wait.writes(evidence)
-                        && (is_job_pool(evidence, wait)
-                            || takes_orders_by_pipe(evidence, wait)
-                            || is_from_outside(evidence, wait)
-                            || reads_recorder(evidence, wait)) =>
-                {
-                    IDLE
-                }
-                (ObjectKind::Pipe | ObjectKind::MessageQueue, _)
-                    if !wait.writes(evidence) && is_own_pipe(evidence, wait) =>
-                {
-                    ALL_IT_DOES
-                }
-                // It started the program whose output it awaits, and does nothing else meanwhile.
-                (ObjectKind::Pipe | ObjectKind::MessageQueue, _)
-                    if wait.kind == WaitKind::Message && reads_child(evidence, wait) =>
-                {
-                    ALL_IT_DOES
-                }
-                (ObjectKind::Pipe | ObjectKind::MessageQueue, _)
-                    if !wait.writes(evidence) && is_quiet(evidence, wait) =>
-                {
-                    IDLE
-                }
-                (ObjectKind::Pipe | ObjectKind::MessageQueue, _) => STREAM,
+                _ if object.is_pipe() => by_pipe(evidence, wait),
                 _ => asked(evidence, wait),
             }
         }
@@ -149,6 +124,25 @@ pub(crate) fn owed(evidence: &Evidence<'_>, wait: &Wait, often: bool) -> f64 {
         | WaitKind::Device
         | WaitKind::Stopped
         | WaitKind::Unknown => IDLE,
+    }
+}
+
+/// The same of a wait for a pipe or a message queue.
+fn by_pipe(evidence: &Evidence<'_>, wait: &Wait) -> f64 {
+    let reads = !wait.writes(evidence);
+    let is_idle = || {
+        is_job_pool(evidence, wait)
+            || takes_orders_by_pipe(evidence, wait)
+            || is_from_outside(evidence, wait)
+            || reads_recorder(evidence, wait)
+    };
+    match () {
+        () if reads && is_idle() => IDLE,
+        () if reads && is_own_pipe(evidence, wait) => ALL_IT_DOES,
+        // It started the program whose output it awaits, and does nothing else meanwhile.
+        () if wait.kind == WaitKind::Message && reads_child(evidence, wait) => ALL_IT_DOES,
+        () if reads && is_quiet(evidence, wait) => IDLE,
+        () => STREAM,
     }
 }
 
@@ -201,12 +195,12 @@ fn is_quiet(evidence: &Evidence<'_>, wait: &Wait) -> bool {
         let Some(there) = wait_before(evidence, writer, wait.end) else {
             return false;
         };
-        let by_pipe = there.object(evidence).kind() == ObjectKind::Pipe;
+        let is_piped = there.object(evidence).is_pipe();
         match there.kind {
             WaitKind::Child => return started_recorder(evidence, writer),
-            WaitKind::Message if by_pipe && !there.writes(evidence) => wait = there,
+            WaitKind::Message if is_piped && !there.writes(evidence) => wait = there,
             WaitKind::Poll | WaitKind::Idle => {
-                return !by_pipe && owed(evidence, &there, false) <= IDLE;
+                return !is_piped && owed(evidence, &there, false) <= IDLE;
             }
             _ => return false,
         }

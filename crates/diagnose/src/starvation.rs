@@ -36,7 +36,7 @@ const FIRST_NORMAL: u8 = 100;
 /// More than this share of the time is most of it.
 const MOST: f64 = 0.5;
 
-/// Of more windows than this only so many are looked at, evenly spread: who had the CPU is told by them.
+/// Where there are more windows than this, an evenly spaced sample of so many shows who had the CPU.
 pub(crate) const MOST_WINDOWS: usize = 20_000;
 
 /// One of several programs that had so much of it is named.

@@ -111,7 +111,7 @@ impl Suspect {
     /// Whether another thread of the same process did the same in the same function.
     fn did_as(&self, evidence: &Evidence<'_>, other: &Suspect) -> bool {
         let process = |suspect: &Suspect| evidence.threads.thread(suspect.thread).upid;
-        let function = |suspect: &Suspect| suspect.function.as_ref().map(|it| it.name.clone());
+        let function = self.function.as_ref().map(|it| &it.name);
         let acts = matches!(
             self.kind,
             BlameKind::Run
@@ -122,8 +122,8 @@ impl Suspect {
         );
         acts && (self.kind, self.class) == (other.kind, other.class)
             && process(self) == process(other)
-            && function(self).is_some()
-            && function(self) == function(other)
+            && function.is_some()
+            && function == other.function.as_ref().map(|it| &it.name)
     }
 
     fn join(&mut self, other: Suspect) {

@@ -4,9 +4,15 @@
 mod support;
 
 use hangdog_diagnose::problem::ProblemKind;
-use hangdog_diagnose::{Answers, Class, Problem, diagnose};
+use hangdog_diagnose::{Answers, Class, Problem, Verdict, diagnose};
+use hangdog_graph::Evidence;
 use hangdog_report::rank::ranked;
 use support::{record, setting};
+
+fn explained(evidence: &Evidence<'_>, problem: &Problem) -> Verdict {
+    let answers = Answers::default();
+    diagnose(evidence, problem, setting(false, &answers))
+}
 
 /// The end of most traces here, ns.
 const END: u64 = 2_000_000_000;
@@ -26,10 +32,7 @@ fn an_alternative_is_nearly_as_bad() {
         end 2s",
     );
     let evidence = recording.evidence();
-    let explain = |problem: &Problem| {
-        let answers = Answers::default();
-        diagnose(&evidence, problem, setting(false, &answers))
-    };
+    let explain = |problem: &Problem| explained(&evidence, problem);
     let problem = |thread: &str, until_ms: u64, score: f64| Problem {
         score,
         ..Problem::picked(recording.t(thread), 20_000..until_ms * 1_000_000)
@@ -78,10 +81,7 @@ fn what_lasts_all_along_is_read_by_its_cause() {
         end 2s",
     );
     let evidence = recording.evidence();
-    let explain = |problem: &Problem| {
-        let answers = Answers::default();
-        diagnose(&evidence, problem, setting(false, &answers))
-    };
+    let explain = |problem: &Problem| explained(&evidence, problem);
     let of = |thread: &str, score: f64| Problem {
         score,
         kind: ProblemKind::Wait,
@@ -112,10 +112,7 @@ fn an_alternative_names_another_root() {
         end 4s",
     );
     let evidence = recording.evidence();
-    let explain = |problem: &Problem| {
-        let answers = Answers::default();
-        diagnose(&evidence, problem, setting(false, &answers))
-    };
+    let explain = |problem: &Problem| explained(&evidence, problem);
     let second = 1_000_000_000;
     let worst = Problem {
         score: 100.0,
@@ -179,10 +176,7 @@ fn a_pool_at_work_is_read_later() {
             "{text}2001ms cpu1 switch idle -> main\nend 2100ms"
         ));
         let evidence = recording.evidence();
-        let explain = |problem: &Problem| {
-            let answers = Answers::default();
-            diagnose(&evidence, problem, setting(false, &answers))
-        };
+        let explain = |problem: &Problem| explained(&evidence, problem);
         let of = |thread: &str, score: f64| Problem {
             score,
             kind: ProblemKind::Wait,
@@ -214,10 +208,7 @@ fn a_circle_is_read_first() {
         end 2s",
     );
     let evidence = recording.evidence();
-    let explain = |problem: &Problem| {
-        let answers = Answers::default();
-        diagnose(&evidence, problem, setting(false, &answers))
-    };
+    let explain = |problem: &Problem| explained(&evidence, problem);
     let of = |thread: &str, felt: f64, score: f64| Problem {
         score,
         felt,

@@ -321,26 +321,9 @@ pub fn open_request(evidence: &Evidence<'_>, wait: &Wait) -> Option<Object> {
             (
                 is_stuck(object),
                 last_transfer(evidence, object, until),
-                !is_read(evidence, object, until),
                 object.0,
             )
         })
-}
-
-/// Whether a thread waits at the other end of a connection for more to come: it does not work on what came
-/// by it.
-fn is_read(evidence: &Evidence<'_>, object: Object, until: u64) -> bool {
-    let (Some(end), Some(process)) = (
-        evidence.sockets.peer(object),
-        evidence.sockets.peer_process(object),
-    ) else {
-        return false;
-    };
-    let mut threads = evidence.threads.process(process).threads.iter();
-    threads.any(|&thread| {
-        wait_at(evidence, thread, until)
-            .is_some_and(|there| there.kind == WaitKind::Message && there.object(evidence) == end)
-    })
 }
 
 /// Whether what was asked for by a connection is owed at a moment: it was sent, and nothing came back;

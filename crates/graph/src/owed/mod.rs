@@ -20,7 +20,7 @@ mod who;
 
 use hangdog_timeline::{Interval, State};
 use hangdog_trace::calls::Call;
-use hangdog_trace::ids::{Upid, Utid};
+use hangdog_trace::ids::{NONE, Upid, Utid};
 use hangdog_trace::object::{Object, ObjectKind};
 use hangdog_trace::sockets::Role;
 
@@ -297,7 +297,8 @@ fn amid_sibling(evidence: &Evidence<'_>, wait: &Wait) -> Option<Utid> {
         wait_at(evidence, thread, moment).is_none_or(|there| !is_home(evidence, &there))
     };
     let siblings = evidence.threads.processes();
-    let siblings = siblings.filter(|it| it.upid != own.upid && it.parent == own.parent);
+    let siblings =
+        siblings.filter(|it| it.upid != own.upid && it.parent == own.parent && own.parent != NONE);
     let mut amid = siblings
         .filter(|it| it.name == own.name)
         .filter_map(|it| thread_of(evidence, it.upid, Object::NONE, wait.end))
@@ -407,11 +408,6 @@ fn amid_edge(thread: Utid, reason: String) -> Edge {
     )
 }
 
-/// Whether an answer is owed over a connection at a moment, as far as is known.
-fn may_owe(evidence: &Evidence<'_>, object: Object, moment: u64) -> bool {
-    is_open(evidence, object, moment) || may_be_open(evidence, object, moment)
-}
-
 /// The thread of the same process that is most surely in the middle of work during a wait, rather
 /// than waiting for work; `is_lock` says that those who wait for a lock count too, if nobody else
 /// does.
@@ -431,7 +427,7 @@ fn other_thread(evidence: &Evidence<'_>, wait: &Wait, is_lock: bool) -> Option<U
             _ if evidence.shows(there.user_stack(evidence), Mark::AwaitsChild) => 4,
             WaitKind::Sleep | WaitKind::Disk | WaitKind::Paging | WaitKind::Child => 4,
             WaitKind::Stopped => 4,
-            WaitKind::Poll if asks(&there) && may_owe(evidence, there.object(evidence), moment) => {
+            WaitKind::Poll if asks(&there) && is_open(evidence, there.object(evidence), moment) => {
                 4
             }
             // Of a datagram it is not known whether it is to be answered.

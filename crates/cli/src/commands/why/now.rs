@@ -5,7 +5,7 @@ use super::print;
 use crate::args::WhyArgs;
 use crate::load;
 use crate::output::{self, Paint};
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use hangdog_capture::live::look;
 use hangdog_capture::{CallsOf, Options};
 use hangdog_diagnose::problem::Scope;
@@ -29,7 +29,10 @@ const UNWIND_MEMORY: u64 = 64 << 20;
 pub fn run(args: &WhyArgs) -> Result<()> {
     // `--live` alone leaves it to `--process` to name one.
     let named = args.live.as_deref().filter(|process| !process.is_empty());
-    let process = named.or(args.which.process.as_deref()).unwrap_or_default();
+    let process = match (named, args.which.process.as_deref()) {
+        (Some(_), Some(_)) => bail!("name the process once: --live PROCESS"),
+        (named, process) => named.or(process).unwrap_or_default(),
+    };
     if let Some(trace) = &args.output {
         return tell(trace, Some(trace), process, args.json);
     }
