@@ -326,6 +326,14 @@ fn paging_orders_what_was_executed() {
     assert!(said.contains("libnone.so"), "{said}");
 }
 
+/// Whoever names two processes to look at is told so, before anything is looked at.
+#[test]
+fn live_wants_one_process() {
+    let fixture = Fixture::new("page");
+    let said = fixture.refusal(&["why", "--live", "one", "--process", "two"], 2);
+    assert!(said.contains("name the process once"), "{said}");
+}
+
 /// What to try is tried on a command, and nothing else is named with it.
 #[test]
 fn paging_wants_a_trace_or_a_trial() {
