@@ -376,10 +376,11 @@ impl Builder<'_> {
         };
         let ts = wakes.ts[row].min(latest);
         let from = match source {
-            Source::Thread(waker) => {
-                let at = match ts == wakes.ts[row] {
+            // Another thread than the waker may stand for it, or the row's time may be out of order.
+            Source::Thread(cause) => {
+                let at = match ts == wakes.ts[row] && cause == wakes.waker[row] {
                     true => Some(self.wakers[row]).filter(|&at| at != NOWHERE),
-                    false => self.vertices.at(waker, ts),
+                    false => self.vertices.at(cause, ts),
                 };
                 at.map_or(Origin::Nobody, Origin::Vertex)
             }
