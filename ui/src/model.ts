@@ -19,7 +19,7 @@ import { ROW_THREAD, type Arrow, type Overlay } from "./scene";
 import { clamp, middleHalf, pan, zoom, type Span } from "./view";
 
 /** The edges of who should have ended a wait, and did not. */
-const SHOULD_HAVE = new Set(["holder", "peer", "asked", "awaited", "habit", "amid"]);
+const SHOULD_HAVE = new Set(["holder", "peer", "asked", "awaited", "habit", "killed", "amid"]);
 
 /** A part of a thread's life that is explained because the user asked. */
 interface Picked {

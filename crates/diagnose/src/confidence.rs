@@ -55,7 +55,7 @@ const FELT: f64 = 0.3;
 pub(crate) fn of_edge(edge: &Edge) -> f64 {
     match (edge.kind, edge.strength) {
         (EdgeKind::Unknown, _) => 0.4,
-        (EdgeKind::Habit | EdgeKind::Asked | EdgeKind::Amid, _) => 0.5,
+        (EdgeKind::Habit | EdgeKind::Asked | EdgeKind::Amid | EdgeKind::Killed, _) => 0.5,
         (_, Strength::Weak) => 0.7,
         // Who ended, or sent a signal, may have been told to by whoever is the cause.
         (EdgeKind::Exit | EdgeKind::Kill | EdgeKind::Fork, _) => 0.8,

@@ -307,7 +307,7 @@ fn is_of_java(source: &str) -> bool {
 }
 
 /// Whether a function goes by where it is, as `libfoo.so.1+0x1234`.
-fn is_place(function: &str) -> bool {
+pub(crate) fn is_place(function: &str) -> bool {
     function
         .rsplit_once("+0x")
         .is_some_and(|(_, offset)| offset.bytes().all(|digit| digit.is_ascii_hexdigit()))

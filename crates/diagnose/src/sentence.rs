@@ -363,7 +363,10 @@ fn reason(facts: &Facts<'_, '_>) -> String {
         BlameKind::Stopped => {
             "was stopped by a signal, a debugger or the cgroup freezer".to_owned()
         }
-        BlameKind::Gone => "exited without waking it".to_owned(),
+        BlameKind::Gone => match facts.evidence.threads.thread(facts.culprit).fatal_signal() {
+            Some(signal) => format!("was killed by {signal}"),
+            None => "exited without waking it".to_owned(),
+        },
         BlameKind::Kernel => format!("waited inside the kernel{within}"),
         BlameKind::Paging => format!("waited for a page-in{within}"),
         BlameKind::Unknown => "had no recorded events".to_owned(),

@@ -8,6 +8,7 @@ use std::ops::Range;
 
 use crate::blame::{Blame, BlameKind, Knot, Piece};
 use crate::function::{self, Function};
+use crate::origin::is_place;
 use crate::profile::{Profile, mostly_yielding, samples_of};
 use crate::slice;
 use crate::starvation::{self, Starvation};
@@ -251,7 +252,15 @@ impl Suspect {
                 suspect.slice = slice::back(evidence, thread, &windows, is_within);
             }
             None => {
+                let of_kind: Vec<&Piece> = (pieces.iter().copied())
+                    .filter(|piece| piece.kind == suspect.kind)
+                    .collect();
                 suspect.function = suspect.waited_in(evidence, blame, &of_kind);
+                let has_name = |function: &Function| !is_place(&function.name);
+                if in_faults && !suspect.function.as_ref().is_some_and(has_name) {
+                    let samples = samples_of(evidence, thread, &on_cpu(&pieces));
+                    suspect.function = Profile::new(evidence, &samples).function();
+                }
                 let from = suspect.windows.first().map_or(0, |window| window.start);
                 let moment = from.saturating_sub(1)..from;
                 suspect.slice = slice::back(evidence, thread, &[moment], |_| false);

@@ -465,7 +465,10 @@ impl<'a, 'e> Walk<'a, 'e> {
             });
         } else if !behind.is_empty()
             && !life.is_empty()
-            && matches!(edge.kind, EdgeKind::Habit | EdgeKind::Holder)
+            && matches!(
+                edge.kind,
+                EdgeKind::Habit | EdgeKind::Holder | EdgeKind::Killed
+            )
         {
             self.piece(Piece {
                 step,
@@ -676,6 +679,7 @@ fn is_open(edge: &Edge, wait: &Wait) -> bool {
             | EdgeKind::Peer
             | EdgeKind::Asked
             | EdgeKind::Amid
+            | EdgeKind::Killed
     );
     is_guess && !is_of_time
 }

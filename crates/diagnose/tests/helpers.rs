@@ -159,3 +159,57 @@ fn a_feeder_without_room_is_part_of_the_circle() {
     );
     assert_eq!(verdict.root.class, Class::Circular, "{}", verdict.sentence);
 }
+
+/// A worker of a pool was killed amid its task: the thread that passes on results has none to pass on, and
+/// the one that made a new worker does not know of the task. A worker that was asked to end had done its work.
+#[test]
+fn a_worker_that_was_killed_owes_the_result() {
+    let wait = "sleeping futex op=wait object=futex:0x10 stack=pthread_cond_timedwait;get;main";
+    let reads = "sleeping read object=pipe:5 stack=read;recv;handle_results";
+    let with_status = |status: u32| {
+        let mut text = "process app 100
+            thread main app 100 name=app
+            thread results app 101
+            process worker 200
+            0 cpu0 switch idle -> main
+            0 cpu1 switch idle -> results
+            1ms fork main -> worker worker 200
+            1ms cpu2 switch idle -> worker
+            2ms cpu1 switch results -> idle sleeping read object=pipe:5 stack=read;recv;handle_results
+            3ms cpu2 switch worker -> idle sleeping read object=pipe:6 stack=read;take_task;worker
+"
+        .to_owned();
+        // How it usually goes.
+        for turn in 0..4 {
+            let at = 10 + turn * 10;
+            text += &format!(
+                "{at}ms cpu0 switch main -> idle {wait}
+                {at}.1ms cpu1 wake idle -> results in=timer
+                {at}.2ms cpu1 switch idle -> results
+                {at}.3ms cpu1 wake results -> main futex op=wake object=futex:0x10 stack=notify;handle_results
+                {at}.4ms cpu1 switch results -> idle {reads}
+                {at}.5ms cpu0 switch idle -> main
+"
+            );
+        }
+        text += &format!(
+            "99ms cpu2 wake main -> worker write object=pipe:6
+            100ms cpu0 switch main -> idle {wait}
+            101ms cpu2 switch idle -> worker
+            102ms cpu2 exit worker {status}
+            102.1ms cpu2 switch worker -> idle dead
+            4100ms cpu0 wake idle -> main in=timer
+            4100.1ms cpu0 switch idle -> main
+            end 4200ms"
+        );
+        root(&text, "main", 100_000..4_100_000)
+    };
+    let (tid, class, sentence) = with_status(9);
+    assert_eq!((tid, class), (200, Class::LongWait), "{sentence}");
+    assert!(
+        sentence.contains("worker was killed by SIGKILL"),
+        "{sentence}"
+    );
+    let (tid, _, sentence) = with_status(15);
+    assert_ne!(tid, 200, "{sentence}");
+}

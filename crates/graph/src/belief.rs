@@ -78,6 +78,11 @@ pub fn beliefs(
     {
         all.push((ended.brought_on as f64, gone(evidence, other, ended.times)));
     }
+    if woken_by.is_none()
+        && let Some(killed) = owed::killed(evidence, wait)
+    {
+        all.push(((history.total() + SEEN) as f64, killed));
+    }
     for (&other, ended) in &history.by_thread {
         if was_dead(other) || !is_candidate(other) || is_mate(other) {
             continue;

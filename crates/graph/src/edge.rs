@@ -59,6 +59,8 @@ pub enum EdgeKind {
     Amid,
     /// The one who brought it the last time, where nobody did this time.
     Habit,
+    /// A child of its process that a signal killed as it began.
+    Killed,
     /// The same thread went on, perhaps with other work.
     Next,
     /// Something was typed, or came by a terminal otherwise.
@@ -91,6 +93,7 @@ impl EdgeKind {
             EdgeKind::Asked => "asked",
             EdgeKind::Amid => "amid",
             EdgeKind::Habit => "habit",
+            EdgeKind::Killed => "killed",
             EdgeKind::Next => "next",
             EdgeKind::Input => "input",
             EdgeKind::Wake => "wake",

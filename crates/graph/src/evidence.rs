@@ -19,7 +19,7 @@ use crate::file_locks::{File, FileLocks};
 use crate::flags::{FlagWait, FlagWaits};
 use crate::history::Histories;
 use crate::marks::{Mark, Marks};
-use crate::owed::stopped;
+use crate::owed::{all_killed, stopped};
 use crate::sampling::Sampling;
 use crate::wakers::Wakers;
 use crate::{fore, names};
@@ -72,6 +72,8 @@ pub struct Evidence<'a> {
     joined: HashMap<Utid, Utid>,
     /// Threads that were stopped at any time.
     stopped: Vec<Utid>,
+    /// The first threads of processes that a signal killed.
+    killed: Vec<Utid>,
     /// Of the threads that were found waiting, since when they had been off their CPUs, and when they
     /// were created: ns since the trace's start, which is mostly before it.
     away_since: HashMap<Utid, (i64, Option<i64>)>,
@@ -127,6 +129,7 @@ impl<'a> Evidence<'a> {
             wakers,
             joined: HashMap::new(),
             stopped: Vec::new(),
+            killed: Vec::new(),
             away_since: HashMap::new(),
             namesakes: OnceLock::new(),
             histories: Histories::default(),
@@ -139,6 +142,7 @@ impl<'a> Evidence<'a> {
             evidence.away_since.entry(found.thread[row]).or_insert(away);
         }
         evidence.stopped = stopped::stopped(&evidence);
+        evidence.killed = all_killed(&evidence);
         evidence.joined = fore::joined(&evidence);
         evidence
     }
@@ -250,6 +254,11 @@ impl<'a> Evidence<'a> {
                 .collect()
         });
         namesakes.get(thread as usize).copied().unwrap_or(false)
+    }
+
+    /// The first threads of processes that a signal killed, in order.
+    pub(crate) fn killed(&self) -> &[Utid] {
+        &self.killed
     }
 
     /// Threads that were stopped at any time, in order.

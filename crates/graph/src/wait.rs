@@ -129,6 +129,19 @@ impl Wait {
         self.end - self.start
     }
 
+    /// How long a sleep was asked for, ns, where its call tells.
+    pub fn asked_ns(&self, evidence: &Evidence<'_>) -> Option<u64> {
+        let row = self.row.filter(|_| self.kind == WaitKind::Sleep)?;
+        let asked = evidence.switches.arg[row];
+        let asked = match evidence.call(evidence.switches.call[row]) {
+            Call::Sleep => asked,
+            Call::Poll if selects_nothing(evidence, row) => asked,
+            Call::Poll => asked.saturating_mul(1_000_000),
+            _ => 0,
+        };
+        (asked > 0).then_some(asked)
+    }
+
     /// What it works on, where that is known.
     pub fn object(&self, evidence: &Evidence<'_>) -> Object {
         self.row
@@ -196,11 +209,9 @@ impl Wait {
             WaitKind::Flag => "polled a flag".to_owned(),
             WaitKind::Child => "waited for a child process to end".to_owned(),
             WaitKind::Signal => format!("waited for a signal in {call}"),
-            WaitKind::Sleep => match evidence.switches.arg[row] {
-                asked if asked > 0 && evidence.call(evidence.switches.call[row]) == Call::Sleep => {
-                    format!("slept in {call}, as asked for {}", milliseconds(asked))
-                }
-                _ => format!("slept in {call}"),
+            WaitKind::Sleep => match self.asked_ns(evidence) {
+                Some(asked) => format!("slept in {call}, as asked for {}", milliseconds(asked)),
+                None => format!("slept in {call}"),
             },
             WaitKind::Timer => "waited for a timer to fire".to_owned(),
             WaitKind::Disk => format!("waited for the disk in {call}"),
@@ -355,7 +366,9 @@ fn kind(evidence: &Evidence<'_>, row: usize, holder: Option<Utid>) -> WaitKind {
         _ if on_disk => WaitKind::Disk,
         Call::Fsync if uninterruptible => WaitKind::Disk,
         Call::Sleep => WaitKind::Sleep,
-        Call::Poll if selects_nothing(evidence, row) => WaitKind::Sleep,
+        Call::Poll if selects_nothing(evidence, row) || is_sleep_of_ruby(evidence, row) => {
+            WaitKind::Sleep
+        }
         Call::Poll => WaitKind::Poll,
         Call::WaitChild => WaitKind::Child,
         Call::WaitSignal => WaitKind::Signal,
@@ -377,6 +390,25 @@ fn kind(evidence: &Evidence<'_>, row: usize, holder: Option<Utid>) -> WaitKind {
         _ if evidence.shows(kernel, Mark::OpensFifo) => WaitKind::Message,
         _ => WaitKind::Kernel,
     }
+}
+
+/// Whether a poll is the sleep of Ruby's main thread, which is one of its own eventfd, by which only signals
+/// come, until a timeout.
+fn is_sleep_of_ruby(evidence: &Evidence<'_>, row: usize) -> bool {
+    const FOREVER: u64 = u64::MAX;
+    let switches = evidence.switches;
+    let is_timed = switches.arg[row] != FOREVER;
+    let of_eventfd = Object(switches.object[row]).kind() == ObjectKind::Eventfd;
+    let by_ruby = || {
+        let mut frames = evidence.stacks.stack(switches.user_stack[row]);
+        frames.any(|frame| {
+            let is_of_library = frame
+                .module
+                .is_some_and(|module| module.starts_with("libruby"));
+            is_of_library || frame.function == Some("rb_sigwait_sleep")
+        })
+    };
+    is_timed && of_eventfd && evidence.calls.name(switches.call[row]) == "ppoll" && by_ruby()
 }
 
 /// Whether a select is for no descriptor at all, but for time to pass: then its argument is how long, ns.

@@ -79,6 +79,19 @@ fn calls_and_objects() {
             "uninterruptible write object=file:5 kstack=down_write",
             Kernel,
         ),
+        // Ruby's sleep, and its wait for whatever comes.
+        (
+            "sleeping ppoll arg=100 object=eventfd:5 stack=ppoll;rb_sigwait_sleep;main",
+            Sleep,
+        ),
+        (
+            "sleeping ppoll arg=none object=eventfd:5 stack=ppoll;rb_sigwait_sleep;main",
+            Poll,
+        ),
+        (
+            "sleeping ppoll arg=100 object=eventfd:5 stack=ppoll;main",
+            Poll,
+        ),
         ("sleeping fsync object=file:5", Kernel),
         ("uninterruptible fault kstack=io_schedule", Paging),
         ("uninterruptible fault", Paging),
@@ -129,6 +142,10 @@ fn phrases() {
             "slept in nanosleep, as asked for 1.5 ms",
         ),
         ("sleeping nanosleep", "slept in nanosleep"),
+        (
+            "sleeping ppoll arg=100 object=eventfd:5 stack=ppoll;rb_sigwait_sleep;main",
+            "slept in ppoll, as asked for 100 ms",
+        ),
         (
             "uninterruptible fsync object=file:5",
             "waited for the disk in fsync",

@@ -37,7 +37,7 @@ pub struct Thread {
     pub end: Option<u64>,
     /// The thread that created it; [`NONE`] unknown.
     pub parent: Utid,
-    /// Its exit status, if it exited.
+    /// Its exit status as wait(2) gives it, a decimal number, if it exited.
     pub exit_status: Option<String>,
 }
 
@@ -71,6 +71,23 @@ impl Thread {
     /// Whether it is a thread of the kernel, the idle thread included.
     pub fn is_kernel(&self) -> bool {
         self.upid == KERNEL_PROCESS
+    }
+
+    /// The signal that it died of, if that was one of a fault or SIGKILL: not one by which programs ask
+    /// each other to end.
+    pub fn fatal_signal(&self) -> Option<&'static str> {
+        let status: u32 = self.exit_status.as_ref()?.parse().ok()?;
+        // The low seven bits of a status of wait(2); these numbers are the same on all
+        // machines that hangdog knows.
+        match status & 0x7f {
+            4 => Some("SIGILL"),
+            6 => Some("SIGABRT"),
+            7 => Some("SIGBUS"),
+            8 => Some("SIGFPE"),
+            9 => Some("SIGKILL"),
+            11 => Some("SIGSEGV"),
+            _ => None,
+        }
     }
 
     /// Whether it is its process's first thread.

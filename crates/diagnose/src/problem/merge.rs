@@ -406,7 +406,7 @@ pub(super) fn next_link(evidence: &Evidence<'_>, thread: Utid, window: Range<u64
             && (wait.is_for_own_lock(evidence) || owed(evidence, wait, false) > IDLE),
         is_guessed: matches!(
             edge.kind,
-            EdgeKind::Habit | EdgeKind::Asked | EdgeKind::Amid
+            EdgeKind::Habit | EdgeKind::Asked | EdgeKind::Amid | EdgeKind::Killed
         ),
         is_asked: !by_pipe
             && !matches!(

@@ -1,6 +1,5 @@
 //! Which thread a polling thread waits for.
 
-use hangdog_trace::calls::Call;
 use hangdog_trace::ids::{NONE, Utid};
 use hangdog_trace::object::{Object, ObjectKind};
 use hangdog_trace::words::HandoffStep;
@@ -45,12 +44,9 @@ pub fn child_looked_after(evidence: &Evidence<'_>, wait: &Wait, until: u64) -> O
     const LONGEST_NAP_NS: u64 = 250_000_000;
     const FEWEST: u64 = 5;
     const SOON_NS: u64 = 200_000_000;
-    let row = wait.row?;
-    let nap = evidence.switches.arg[row];
-    let is_nap = evidence.call(evidence.switches.call[row]) == Call::Sleep
-        && (1..=LONGEST_NAP_NS).contains(&nap);
+    let nap = (wait.asked_ns(evidence)).filter(|&nap| nap <= LONGEST_NAP_NS)?;
     let length = until.saturating_sub(wait.start);
-    if !is_nap || length < FEWEST * nap || !evidence.stands_for_program(wait.thread) {
+    if length < FEWEST * nap || !evidence.stands_for_program(wait.thread) {
         return None;
     }
     let process = evidence.threads.thread(wait.thread).upid;

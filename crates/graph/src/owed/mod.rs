@@ -9,11 +9,13 @@
 //!   clients ([`clients`]), a program's own at what its other threads do.
 //! - The event loop of a server has handed its work to another thread of it; that of a window waits for its
 //!   user; each worker of a pool may wait for a task that only they could run.
+//! - A child that a signal killed as the wait began may have been at work for it ([`killed`]).
 //! - A thread that woke another before it waited may have asked it for what it waits for.
 
 mod again;
 mod clients;
 mod connection;
+mod killed;
 mod pipe;
 pub(crate) mod stopped;
 mod who;
@@ -36,6 +38,7 @@ use clients::other_client;
 pub(crate) use connection::is_undelivered;
 use connection::{asked_process, only_client, peer};
 pub use connection::{is_lost, is_open, may_be_open, open_request};
+pub(crate) use killed::{all_killed, killed};
 use pipe::other_end;
 pub(crate) use pipe::relative;
 pub use pipe::{is_from_outside, is_job_pool, is_own_pipe, takes_orders_by_pipe};
