@@ -22,7 +22,7 @@ use crate::population::Population;
 use crate::privileges;
 use crate::procfs;
 use crate::record::{describe, unread_files};
-use crate::records::{Definition, What};
+use crate::records::{Definition, StackCopy, What};
 use crate::running;
 use crate::save::finish;
 use crate::session::{Options, Session};
@@ -91,15 +91,20 @@ pub fn look(options: &Options, process: &str, output: &Path) -> Result<()> {
     finish(writer, tables, meta)
 }
 
-/// Walks the copies of stacks among `definitions`, process by process in this `order`; of those for
-/// which there is no time nothing is left.
+/// Walks the copies of stacks among `definitions` and names the functions of virtual machines in all of
+/// them, process by process in this `order`; of copies for which there is no time nothing is left.
 fn walk(session: &mut Session, definitions: &mut Vec<Definition>, order: &[u32]) {
     let mut copies: HashMap<u32, Vec<Definition>> = HashMap::new();
-    for definition in definitions.extract_if(.., |d| matches!(d.what, What::StackCopy(_))) {
-        if let What::StackCopy(copy) = &definition.what {
-            copies.entry(copy.pid).or_default().push(definition);
+    let mut others = Vec::new();
+    for definition in definitions.drain(..) {
+        match &definition.what {
+            What::StackCopy(StackCopy { pid, .. }) | What::Stack { pid, .. } => {
+                copies.entry(*pid).or_default().push(definition);
+            }
+            _ => others.push(definition),
         }
     }
+    *definitions = others;
     if order.is_empty() {
         let mut all: Vec<Definition> = copies.into_values().flatten().collect();
         session.unwind(&mut all, monotonic_ns(), true);
@@ -114,6 +119,8 @@ fn walk(session: &mut Session, definitions: &mut Vec<Definition>, order: &[u32])
             break;
         }
     }
+    let walked = copies.into_values().flatten();
+    definitions.extend(walked.filter(|other| !matches!(other.what, What::StackCopy(_))));
 }
 
 /// Which processes have to do with each other: they have a pipe or a connection in common, or one

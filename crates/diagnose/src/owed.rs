@@ -49,8 +49,11 @@ pub(crate) fn owed(evidence: &Evidence<'_>, wait: &Wait, often: bool) -> f64 {
         {
             HOPED
         }
-        // Where a thread often waits for a condition, or does nothing else, it waits for work.
-        WaitKind::Condition => match is_main && !often {
+        // Where a thread often waits for a condition, or does nothing else, it waits for work; but not where
+        // it waits for the result of what it gave to others.
+        WaitKind::Condition => match is_main
+            && (!often || evidence.shows(wait.user_stack(evidence), Mark::AwaitsResult))
+        {
             true if is_all_it_does(evidence, wait) || did_little_else(evidence, wait) => {
                 ALL_IT_DOES
             }

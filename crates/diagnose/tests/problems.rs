@@ -421,3 +421,43 @@ fn naps_at_both_ends_count() {
     );
     assert_eq!(found(&events, None)[0], ("app".to_owned(), 0..2_500_000));
 }
+
+/// A program's main thread that often waits for the result of what it gave to others was kept waiting when
+/// one takes long; one that often waits for a condition that could be anything waits for work.
+#[test]
+fn a_result_that_is_late_is_felt() {
+    let felt = |waits_in: &str| {
+        let wait = format!(
+            "sleeping futex op=wait object=futex:0x10 stack=pthread_cond_wait;{waits_in};App.main"
+        );
+        let mut text = "process app 100
+            thread main app 100 name=app
+            thread worker app 101
+            0 cpu0 switch idle -> main
+            0 cpu1 switch idle -> worker
+"
+        .to_owned();
+        let mut turns: Vec<(u64, u64)> = (0..40).map(|turn| (10 + turn * 20, 5)).collect();
+        turns.push((900, 2_000));
+        for (at, takes) in turns {
+            let end = at + takes;
+            text += &format!(
+                "{at}ms cpu0 switch main -> idle {wait}
+                {end}ms cpu1 wake worker -> main futex op=wake object=futex:0x10 stack=complete;run
+                {end}.1ms cpu0 switch idle -> main
+"
+            );
+        }
+        text += &samples(1, "worker", 901..2_899, "App.score;run");
+        let recording = record(&format!("{text}end 3200ms"));
+        let found = problem::find(&recording.evidence(), problem::Scope::default());
+        let main = recording.t("main");
+        let of_main = found.iter().filter(|problem| problem.thread == main);
+        of_main.map(|problem| problem.felt).fold(0.0, f64::max)
+    };
+    let (result, work) = (
+        felt("java.util.concurrent.CompletableFuture.join"),
+        felt("App.take"),
+    );
+    assert!(result >= 0.3 && work < 0.1, "{result} {work}");
+}

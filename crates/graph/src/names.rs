@@ -388,7 +388,12 @@ pub(crate) const AWAITS_RESULT: &[&str] = &[
     "java.util.concurrent.CompletableFuture.join*",
     "java.util.concurrent.CompletableFuture.waitingGet*",
     "java.util.concurrent.AbstractExecutorService.invokeAll*",
+    "java.util.concurrent.ForkJoinTask.get*",
+    "java.util.concurrent.ForkJoinTask.join*",
+    "java.util.concurrent.ForkJoinTask.invoke*",
     "Future.result",
+    "ApplyResult.get",
+    "ApplyResult.wait",
     "std::__future_base::_State_baseV2::wait*",
     "std::__basic_future<*",
 ];

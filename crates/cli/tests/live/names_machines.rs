@@ -2,7 +2,8 @@
 //! of processes that have ended when the recording ends, and of threads that waited already when it
 //! began. Java's methods, and JavaScript's functions.
 
-use crate::support::{Live, Machine, machine};
+use crate::support::{Live, Machine, hangdog, machine};
+use hangdog_trace::Trace;
 use hangdog_trace::ids::Utid;
 use hangdog_trace::stacks::StackTable;
 use hangdog_trace::tables::{Samples, Switches};
@@ -12,11 +13,22 @@ use std::time::Duration;
 
 /// For the recorder to learn where the machine is: Java's library has 20 MB, node 100.
 const START_MS: &str = "2500";
+/// So often a moment is looked at: on a busy machine a thread may be without a CPU in it.
+const TRIES: usize = 5;
 
-/// The program, compiled; says that a test is not run where there is no compiler.
+/// The program of most tests, compiled.
 fn orchard(machine: &Machine) -> Option<()> {
-    let source = machine.path("Orchard.java");
-    std::fs::write(&source, include_str!("programs/Orchard.java")).expect("a program");
+    compiled(
+        machine,
+        "Orchard.java",
+        include_str!("programs/Orchard.java"),
+    )
+}
+
+/// Compiles a program; says that a test is not run where there is no compiler.
+fn compiled(machine: &Machine, file: &str, text: &str) -> Option<()> {
+    let source = machine.path(file);
+    std::fs::write(&source, text).expect("a program");
     match Command::new("javac").arg(&source).status() {
         Ok(status) => assert!(status.success()),
         Err(_) => {
@@ -46,7 +58,7 @@ fn thread(live: &Live, name: &str) -> Utid {
 /// The program's methods in a stack, innermost first.
 fn methods(stacks: &StackTable, stack: u32) -> Vec<String> {
     let names = stacks.stack(stack).filter_map(|frame| frame.function);
-    let own = names.filter(|name| name.starts_with("Orchard."));
+    let own = names.filter(|name| name.starts_with("Orchard.") || name.starts_with("Mill."));
     own.map(str::to_owned).collect()
 }
 
@@ -96,6 +108,14 @@ fn java_methods_are_named() {
     assert!(sources.iter().all(|&source| source == "Orchard.java"));
 }
 
+/// Whether a sample is of a method, compiled or not.
+fn is_sampled_in(trace: &Trace, method: &str) -> bool {
+    let stacks = StackTable::load(trace).expect("stacks");
+    let samples: Samples = trace.read().expect("samples");
+    let mut all = samples.user_stack.iter();
+    all.any(|&stack| methods(&stacks, stack).iter().any(|own| own == method))
+}
+
 /// A thread that waited when the recording began is in the methods that it waits in.
 #[test]
 fn java_methods_of_who_waits_already_are_named() {
@@ -119,6 +139,33 @@ fn java_methods_of_who_waits_already_are_named() {
         .iter()
         .any(|&stack| methods(&stacks, stack) == main);
     assert!(found, "nobody waits in main");
+}
+
+/// A thread that computes at the moment that is looked at is in the compiled method that it is in.
+#[test]
+fn java_methods_of_who_runs_now_are_named() {
+    let Some(machine) = machine() else { return };
+    let source = include_str!("programs/Mill.java");
+    let Some(()) = compiled(&machine, "Mill.java", source) else {
+        return;
+    };
+    let mut java = Command::new("java")
+        .args(["-cp", ".", "Mill"])
+        .current_dir(machine.dir())
+        .spawn()
+        .expect("java");
+    std::thread::sleep(Duration::from_secs(1));
+    let is_named = (0..TRIES).any(|at| {
+        let moment = machine.path(&format!("moment{at}.hang"));
+        let pid = java.id().to_string();
+        let mut why = hangdog();
+        why.args(["why", "--live", &pid, "-o"]).arg(&moment);
+        why.output().expect("a run");
+        is_sampled_in(&Trace::open(&moment).expect("a moment"), "Mill.grind")
+    });
+    java.kill().expect("a process");
+    java.wait().expect("a process");
+    assert!(is_named, "nobody runs in grind");
 }
 
 /// Functions of JavaScript, of an arrow function and of a class among them, are named with file and
