@@ -426,7 +426,7 @@ fn naps_at_both_ends_count() {
 /// one takes long; one that often waits for a condition that could be anything waits for work.
 #[test]
 fn a_result_that_is_late_is_felt() {
-    let felt = |waits_in: &str| {
+    let owed = |waits_in: &str| {
         let wait = format!(
             "sleeping futex op=wait object=futex:0x10 stack=pthread_cond_wait;{waits_in};App.main"
         );
@@ -452,12 +452,13 @@ fn a_result_that_is_late_is_felt() {
         let recording = record(&format!("{text}end 3200ms"));
         let found = problem::find(&recording.evidence(), problem::Scope::default());
         let main = recording.t("main");
-        let of_main = found.iter().filter(|problem| problem.thread == main);
-        of_main.map(|problem| problem.felt).fold(0.0, f64::max)
+        let late = (found.iter())
+            .find(|problem| problem.thread == main && problem.window.start == 900_000_000);
+        late.map_or(0.0, |problem| problem.owed)
     };
     let (result, work) = (
-        felt("java.util.concurrent.CompletableFuture.join"),
-        felt("App.take"),
+        owed("java.util.concurrent.CompletableFuture.join"),
+        owed("App.take"),
     );
     assert!(result >= 0.3 && work < 0.1, "{result} {work}");
 }
