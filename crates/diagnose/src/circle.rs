@@ -30,7 +30,7 @@ pub(crate) fn cannot_act(evidence: &Evidence<'_>, edge: &Edge, to: u64) -> bool 
 pub(crate) fn is_guess(evidence: &Evidence<'_>, waiting: &Waiting, edge: &Edge) -> bool {
     let wait = &waiting.wait;
     match edge.kind {
-        EdgeKind::Habit => waiting.wake.is_some_and(|row| evidence.is_own(row)),
+        EdgeKind::Habit | EdgeKind::Asked => waiting.wake.is_some_and(|row| evidence.is_own(row)),
         EdgeKind::Amid => wait.kind != WaitKind::Lock && !wait.is_for_own_lock(evidence),
         _ => false,
     }

@@ -10,7 +10,7 @@ use hangdog_graph::fore::is_nearly_all;
 use hangdog_graph::owed::{
     asked_own, awaits_completions, child_looked_after, is_deadlocked, is_descendant,
     is_from_outside, is_job_pool, is_lost, is_open, is_own_pipe, may_be_open, may_wait_for_jobs,
-    open_request, peer_of, takes_orders_by_pipe,
+    open_request, peer_of, takes_orders_by_pipe, waits_out_child,
 };
 use hangdog_graph::{Evidence, Mark, Source, Strength, Wait, WaitKind};
 use hangdog_timeline::State;
@@ -64,6 +64,7 @@ pub(crate) fn owed(evidence: &Evidence<'_>, wait: &Wait, often: bool) -> f64 {
             false => IDLE,
         },
         WaitKind::Message | WaitKind::Poll if wait.is_idle(evidence) => IDLE,
+        WaitKind::Poll if waits_out_child(evidence, wait) => MAYBE,
         // By pipes, or by looking again and again.
         WaitKind::Message | WaitKind::Poll
             if evidence.shows(wait.user_stack(evidence), Mark::AwaitsChild) =>

@@ -53,6 +53,8 @@ const UNKNOWN_RULES: u64 = 2;
 /// A thread had its fair share of a CPU if it ran for at least so much of the time that it was runnable
 /// without one. Then its own work is the cause, and the other threads only slowed it down.
 const SHARE: f64 = 0.6;
+/// Who ran for less than this share of that did nothing, whoever kept it from the CPU.
+const SOME: f64 = 0.1;
 /// Threads that share a CPU alternate: no single wait for it is longer than this part of all of them.
 const TURN: f64 = 0.5;
 /// So many are told of.
@@ -235,7 +237,8 @@ impl Suspect {
             let in_turns = longest.unwrap_or(0) as f64 <= TURN * suspect.time_of_class as f64;
             let has_its_share =
                 in_turns && suspect.shares() && ran as f64 >= SHARE * suspect.time_of_class as f64;
-            if has_its_share || suspect.is_in_own_way(evidence) {
+            let ran_too = ran as f64 >= SOME * suspect.time_of_class as f64;
+            if has_its_share || ran_too && suspect.is_in_own_way(evidence) {
                 suspect.class = Class::LongRunning;
                 suspect.kind = BlameKind::Run;
                 suspect.starvation = None;

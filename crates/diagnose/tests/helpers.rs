@@ -213,3 +213,69 @@ fn a_worker_that_was_killed_owes_the_result() {
     let (tid, _, sentence) = with_status(15);
     assert_ne!(tid, 200, "{sentence}");
 }
+
+/// The last thread of a program that dies tells its parent, in whatever call it was: the program ran.
+#[test]
+fn a_child_ends_where_its_last_thread_dies() {
+    let mut text = "process sh 100
+        thread sh sh 100 name=sh
+        process node 200
+        thread node node 200 name=node
+        thread helper node 201
+        0 cpu0 switch idle -> sh
+        0 cpu1 switch idle -> node
+        1ms cpu2 switch idle -> helper
+        2ms cpu2 switch helper -> idle sleeping futex op=wait object=futex:0x20 stack=uv_sem_wait
+        3ms cpu0 switch sh -> idle sleeping wait4 arg=none stack=wait4;main
+"
+    .to_owned();
+    text += &samples(1, "node", 4..2_000, "build;main");
+    text += "2001ms cpu1 wake node -> helper exit_group
+        2001.1ms exit node 0
+        2001.2ms cpu1 switch node -> idle dead
+        2001.3ms cpu2 switch idle -> helper
+        2001.4ms cpu2 wake helper -> sh futex
+        2001.5ms exit helper 0
+        2001.6ms cpu2 switch helper -> idle dead
+        2001.7ms cpu0 switch idle -> sh
+        end 2100ms";
+    let (tid, class, sentence) = root(&text, "sh", 3_000..2_001_400);
+    assert_eq!((tid, class), (200, Class::LongRunning), "{sentence}");
+}
+
+/// Both workers of a pool wait for tasks that only they could run. Who gave them their tasks gives up and
+/// interrupts them: that is no circle. Without the end, the chain leads to a worker as well.
+#[test]
+fn who_gives_up_on_a_pool_that_waits_for_itself_is_no_part_of_it() {
+    let get = "stack=park;java.util.concurrent.CompletableFuture.get";
+    let task = format!("{get};App.price;java.util.concurrent.CompletableFuture$AsyncSupply.run");
+    let stuck = format!(
+        "process app 100
+        thread main app 100 name=app
+        thread one app 101 name=pool-1-thread-1
+        thread two app 102 name=pool-1-thread-2
+        0 cpu0 switch idle -> main
+        1ms cpu1 switch idle -> one
+        1ms cpu2 switch idle -> two
+        9ms cpu1 switch one -> idle sleeping futex op=wait object=futex:0x20 {task}
+        9.1ms cpu2 switch two -> idle sleeping futex op=wait object=futex:0x30 {task}
+        10ms cpu0 switch main -> idle sleeping futex op=wait object=futex:0x10 {get};App.serve;main
+"
+    );
+    let interrupted = "5000ms cpu0 wake idle -> main in=timer
+        5000.1ms cpu0 switch idle -> main
+        5001ms cpu0 wake main -> one futex op=wake object=futex:0x20 stack=pthread_cond_signal;interrupt
+        5001ms cpu0 wake main -> two futex op=wake object=futex:0x30 stack=pthread_cond_signal;interrupt
+        5001.1ms cpu1 switch idle -> one
+        5001.1ms cpu2 switch idle -> two
+        end 5100ms";
+    for end in [interrupted, "end 5000ms"] {
+        let (tid, class, sentence) = root(&format!("{stuck}{end}"), "main", 10_000..5_000_000);
+        assert!([101, 102].contains(&tid), "{sentence}");
+        assert_ne!(class, Class::Circular, "{sentence}");
+        assert!(
+            sentence.contains("a task that only they could run"),
+            "{sentence}"
+        );
+    }
+}

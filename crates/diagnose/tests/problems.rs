@@ -462,3 +462,42 @@ fn a_result_that_is_late_is_felt() {
     );
     assert!(result >= 0.3 && work < 0.1, "{result} {work}");
 }
+
+/// An event loop that waits until the only child has ended that it has just started waits for that; where
+/// the child was there before, for whatever comes.
+#[test]
+fn an_event_loop_waits_out_the_child_that_it_has_just_started() {
+    let owed = |started_ms: u64| {
+        let mut text = format!(
+            "process npm 100
+            thread main npm 100 name=npm
+            process node 200
+            0 cpu0 switch idle -> main
+            {started_ms}ms fork main -> child node 200
+            {started_ms}ms cpu1 switch idle -> child
+"
+        );
+        for at in [1_000, 1_010, 1_020, 1_030] {
+            text += &format!(
+                "{at}ms cpu0 switch main -> idle sleeping epoll_wait object=epoll:5 stack=epoll_wait;uv_run
+                {at}.5ms cpu0 wake idle -> main in=timer
+                {at}.6ms cpu0 switch idle -> main
+"
+            );
+        }
+        text += "1100ms cpu0 switch main -> idle sleeping epoll_wait object=epoll:5 stack=epoll_wait;uv_run
+            4100ms cpu1 wake child -> main exit_group
+            4100.1ms exit child 0
+            4100.2ms cpu1 switch child -> idle dead
+            4100.3ms cpu0 switch idle -> main
+            end 4500ms";
+        let recording = record(&text);
+        let found = problem::find(&recording.evidence(), problem::Scope::default());
+        let main = recording.t("main");
+        let late = (found.iter())
+            .find(|problem| problem.thread == main && problem.window.start == 1_100_000_000);
+        late.map_or(0.0, |problem| problem.owed)
+    };
+    let (started, was_there) = (owed(1_050), owed(1));
+    assert!(started >= 0.1 && was_there < 0.1, "{started} {was_there}");
+}

@@ -48,6 +48,8 @@ pub fn beliefs(
     let middle = wait.start + wait.duration() / 2;
     let edge = match ended_by(evidence, wait, wake) {
         guess if owed::waits_for_it(evidence, &guess, dependent, middle) => Edge::nobody(),
+        // Who gives up on a pool that waits for itself interrupts it, and brought it nothing.
+        edge if is_by(&edge, dependent) && owed::starves_own_pool(evidence, wait) => Edge::nobody(),
         edge => edge,
     };
     if is_certain(&edge, wait, in_vain) {
@@ -146,6 +148,11 @@ pub fn beliefs(
     let keep = first + beliefs[first..].iter().take_while(|b| likely(b)).count();
     beliefs.truncate(keep);
     beliefs
+}
+
+/// Whether one of these threads is the source of an edge.
+fn is_by(edge: &Edge, threads: &[Utid]) -> bool {
+    matches!(edge.source, Source::Thread(source) if threads.contains(&source))
 }
 
 /// Whether nothing else need be considered.

@@ -129,8 +129,8 @@ fn by_thread(evidence: &Evidence<'_>, wait: &Wait, row: usize) -> (Kind, Strengt
     (kind, strength, Source::Thread(waker))
 }
 
-/// The thread that stands for a process whose end closed the other end of a pipe: the kernel closes it
-/// where the last of its threads dies, in whatever call that was.
+/// The thread that stands for a process whose end closed the other end of a pipe, or ended the wait of its
+/// parent: the kernel does that where the last of its threads dies, in whatever call that was.
 fn ended_with_it(evidence: &Evidence<'_>, wait: &Wait, row: usize) -> Option<Utid> {
     let wakes = evidence.wakes;
     let waker = wakes.waker[row];
@@ -138,8 +138,13 @@ fn ended_with_it(evidence: &Evidence<'_>, wait: &Wait, row: usize) -> Option<Uti
     let life = evidence.timeline.life(waker);
     let dies =
         life.end < evidence.timeline.end() && life.end.saturating_sub(wakes.ts[row]) < DEATH_NS;
-    let is_pipe = wait.object(evidence).is_pipe();
-    if !(is_pipe && dies && matches!(call, Call::Futex | Call::Poll | Call::Sleep)) {
+    let process = |thread| evidence.threads.thread(thread).upid;
+    let by_end = wait.object(evidence).is_pipe()
+        && matches!(call, Call::Futex | Call::Poll | Call::Sleep)
+        || wait.kind == WaitKind::Child
+            && call != Call::Exit
+            && process(waker) != process(wait.thread);
+    if !(by_end && dies) {
         return None;
     }
     let threads = evidence.threads.process_of(waker).threads.iter();

@@ -571,8 +571,10 @@ fn child(evidence: &Evidence<'_>, wait: &Wait) -> Option<(Utid, Strength)> {
             .last()
             .map(|thread| (thread.utid, Strong));
     }
+    // What killed it may have killed that as well, a moment before.
+    let lasts = |end: u64| end.saturating_add(DEATH_NS) >= wait.end;
     let alive: Vec<&Thread> = children
-        .filter(|thread| thread.start <= wait.start && thread.end.is_none_or(|end| end >= wait.end))
+        .filter(|thread| thread.start <= wait.start && thread.end.is_none_or(lasts))
         .collect();
     match alive[..] {
         [] => None,

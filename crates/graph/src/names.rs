@@ -376,6 +376,8 @@ pub(crate) const HANDLES: &[&str] = &[
     "java.util.concurrent.ThreadPoolExecutor.runWorker",
     "java.util.concurrent.FutureTask.run",
     "java.util.concurrent.ForkJoinTask.doExec",
+    "java.util.concurrent.CompletableFuture$AsyncSupply.run",
+    "java.util.concurrent.CompletableFuture$AsyncRun.run",
     "void java.util.concurrent.FutureTask.run()",
     "int java.util.concurrent.ForkJoinTask.doExec()",
 ];
@@ -387,6 +389,8 @@ pub(crate) const AWAITS_RESULT: &[&str] = &[
     "java.util.concurrent.CompletableFuture.get*",
     "java.util.concurrent.CompletableFuture.join*",
     "java.util.concurrent.CompletableFuture.waitingGet*",
+    // Where what called it is compiled into one with it.
+    "java.util.concurrent.CompletableFuture$Signaller.block",
     "java.util.concurrent.AbstractExecutorService.invokeAll*",
     "java.util.concurrent.ForkJoinTask.get*",
     "java.util.concurrent.ForkJoinTask.join*",

@@ -75,6 +75,29 @@ pub fn child_looked_after(evidence: &Evidence<'_>, wait: &Wait, until: u64) -> O
     })
 }
 
+/// Whether an event loop waits while the only child of its process runs, which it started right before, and
+/// until that ends.
+pub fn waits_out_child(evidence: &Evidence<'_>, wait: &Wait) -> bool {
+    const SOON_NS: u64 = 100_000_000;
+    if wait.kind != WaitKind::Poll || !evidence.stands_for_program(wait.thread) {
+        return false;
+    }
+    let process = evidence.threads.thread(wait.thread).upid;
+    let middle = wait.start + wait.duration() / 2;
+    let children = (evidence.threads.processes()).filter(|child| child.parent == process);
+    let mut alive = children
+        .filter_map(|child| first_thread(evidence, child.upid))
+        .filter(|&child| is_there(evidence, child, middle));
+    let Some(child) = alive.next().filter(|_| alive.next().is_none()) else {
+        return false;
+    };
+    let life = evidence.timeline.life(child);
+    let is_new = life.start > 0 && life.start.abs_diff(wait.start) <= SOON_NS;
+    let ends_with_it =
+        life.end >= evidence.timeline.end() || life.end.abs_diff(wait.end) <= SOON_NS;
+    is_new && ends_with_it
+}
+
 /// The child that a thread waits for in a library's function that looks whether it has ended, and
 /// for what it writes meanwhile: the last one that its process made.
 pub(super) fn awaited_child(evidence: &Evidence<'_>, wait: &Wait) -> Option<Edge> {

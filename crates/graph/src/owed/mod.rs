@@ -32,7 +32,7 @@ use crate::marks::Mark;
 use crate::wait::{Wait, WaitKind};
 
 use again::awaited_child;
-pub use again::{asked_again, child_looked_after};
+pub use again::{asked_again, child_looked_after, waits_out_child};
 pub use clients::may_wait_for_jobs;
 use clients::other_client;
 pub(crate) use connection::is_undelivered;
@@ -259,9 +259,9 @@ fn sole_other(evidence: &Evidence<'_>, wait: &Wait) -> Option<Utid> {
     others.next().filter(|_| others.next().is_none())
 }
 
-/// What the first thread of a program, or a worker that has a task, may wait for by a condition: another that is in the middle of
-/// work, or that waits for a lock; where there is none, a child of its process that is in the
-/// middle of work. A thread of a language's scheduler waits for whatever its process does.
+/// What the first thread of a program, or a worker that has a task, may wait for by a condition: another
+/// that is in the middle of work, or that waits for a lock; where there is none, a worker of a pool that
+/// waits for itself, or a child of its process that is in the middle of work. A thread of a language's scheduler waits for whatever its process does.
 pub(crate) fn amid_something(evidence: &Evidence<'_>, wait: &Wait) -> Option<Edge> {
     if wait.kind == WaitKind::Idle {
         let other = other_thread(evidence, wait, false)?;
@@ -276,6 +276,13 @@ pub(crate) fn amid_something(evidence: &Evidence<'_>, wait: &Wait) -> Option<Edg
     }
     if let Some(other) = other_thread(evidence, wait, true) {
         return Some(amid_thread(evidence, other));
+    }
+    if let Some(worker) = starved_worker(evidence, wait) {
+        let reason = format!(
+            "it waits for a task's result, and {} waits for one within a task",
+            evidence.name(worker)
+        );
+        return Some(amid_edge(worker, reason));
     }
     let (other, what) = match amid_child(evidence, wait) {
         Some(child) => (child, "its child"),
@@ -513,6 +520,21 @@ pub fn starves_own_pool(evidence: &Evidence<'_>, wait: &Wait) -> bool {
             && is_there(evidence, other, middle)
     });
     others.all(|other| wait_at(evidence, other, middle).is_some_and(|there| awaits_task(&there)))
+}
+
+/// A worker of such a pool in the process of one that waits for a task's result.
+fn starved_worker(evidence: &Evidence<'_>, wait: &Wait) -> Option<Utid> {
+    if !evidence.shows(wait.user_stack(evidence), Mark::AwaitsResult) {
+        return None;
+    }
+    let middle = wait.start + wait.duration() / 2;
+    let process = evidence.threads.process_of(wait.thread);
+    let mut others = (process.threads.iter().copied()).filter(|&other| other != wait.thread);
+    others.find(|&other| {
+        is_there(evidence, other, middle)
+            && wait_at(evidence, other, middle)
+                .is_some_and(|there| starves_own_pool(evidence, &there))
+    })
 }
 
 /// Whether a program with a window waits for what its user does: its event loop polls, it asked its display
