@@ -367,7 +367,10 @@ fn reason(facts: &Facts<'_, '_>) -> String {
             Some(signal) => format!("was killed by {signal}"),
             None => "exited without waking it".to_owned(),
         },
-        BlameKind::Kernel => format!("waited inside the kernel{within}"),
+        BlameKind::Kernel => match facts.wait.and_then(|wait| wait.system_v(facts.evidence)) {
+            Some(what) => format!("waited for {what}{within}"),
+            None => format!("waited inside the kernel{within}"),
+        },
         BlameKind::Paging => format!("waited for a page-in{within}"),
         BlameKind::Unknown => "had no recorded events".to_owned(),
     }

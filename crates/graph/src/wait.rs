@@ -142,6 +142,16 @@ impl Wait {
         (asked > 0).then_some(asked)
     }
 
+    /// What of System V's it waits for, with its article, where its call tells.
+    pub fn system_v(&self, evidence: &Evidence<'_>) -> Option<&'static str> {
+        let row = self.row?;
+        match &*evidence.calls.name(evidence.switches.call[row]) {
+            "semop" | "semtimedop" => Some("a System V semaphore"),
+            "msgrcv" | "msgsnd" => Some("a System V message queue"),
+            _ => None,
+        }
+    }
+
     /// What it works on, where that is known.
     pub fn object(&self, evidence: &Evidence<'_>) -> Object {
         self.row
@@ -220,9 +230,10 @@ impl Wait {
             WaitKind::Stopped => {
                 "was stopped by a signal, a debugger or the cgroup freezer".to_owned()
             }
-            WaitKind::Kernel => match self.kernel_function(evidence) {
-                Some(function) => format!("waited in the kernel in {call}, at {function}"),
-                None => format!("waited in the kernel in {call}"),
+            WaitKind::Kernel => match (self.system_v(evidence), self.kernel_function(evidence)) {
+                (Some(what), _) => format!("waited for {what} in {call}"),
+                (None, Some(function)) => format!("waited in the kernel in {call}, at {function}"),
+                (None, None) => format!("waited in the kernel in {call}"),
             },
             WaitKind::Unknown => format!("waited in {call}"),
         }

@@ -143,6 +143,14 @@ fn phrases() {
         ),
         ("sleeping nanosleep", "slept in nanosleep"),
         (
+            "sleeping semtimedop",
+            "waited for a System V semaphore in semtimedop",
+        ),
+        (
+            "sleeping msgrcv",
+            "waited for a System V message queue in msgrcv",
+        ),
+        (
             "sleeping ppoll arg=100 object=eventfd:5 stack=ppoll;rb_sigwait_sleep;main",
             "slept in ppoll, as asked for 100 ms",
         ),
