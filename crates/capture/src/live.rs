@@ -94,32 +94,32 @@ pub fn look(options: &Options, process: &str, output: &Path) -> Result<()> {
 /// Walks the copies of stacks among `definitions` and names the functions of virtual machines in all of
 /// them, process by process in this `order`; of copies for which there is no time nothing is left.
 fn walk(session: &mut Session, definitions: &mut Vec<Definition>, order: &[u32]) {
-    let mut copies: HashMap<u32, Vec<Definition>> = HashMap::new();
+    let mut stacks: HashMap<u32, Vec<Definition>> = HashMap::new();
     let mut others = Vec::new();
     for definition in definitions.drain(..) {
         match &definition.what {
             What::StackCopy(StackCopy { pid, .. }) | What::Stack { pid, .. } => {
-                copies.entry(*pid).or_default().push(definition);
+                stacks.entry(*pid).or_default().push(definition);
             }
             _ => others.push(definition),
         }
     }
     *definitions = others;
     if order.is_empty() {
-        let mut all: Vec<Definition> = copies.into_values().flatten().collect();
+        let mut all: Vec<Definition> = stacks.into_values().flatten().collect();
         session.unwind(&mut all, monotonic_ns(), true);
         return definitions.append(&mut all);
     }
     let end = Instant::now() + PATIENCE;
     for pid in order {
-        let mut own = copies.remove(pid).unwrap_or_default();
+        let mut own = stacks.remove(pid).unwrap_or_default();
         session.unwind(&mut own, monotonic_ns(), true);
         definitions.append(&mut own);
         if Instant::now() >= end {
             break;
         }
     }
-    let walked = copies.into_values().flatten();
+    let walked = stacks.into_values().flatten();
     definitions.extend(walked.filter(|other| !matches!(other.what, What::StackCopy(_))));
 }
 

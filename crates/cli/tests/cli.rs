@@ -326,7 +326,7 @@ fn paging_orders_what_was_executed() {
     assert!(said.contains("libnone.so"), "{said}");
 }
 
-/// Whoever names two processes to look at is told so, before anything is looked at.
+/// `--live A --process B` is refused before anything is looked at.
 #[test]
 fn live_wants_one_process() {
     let fixture = Fixture::new("page");

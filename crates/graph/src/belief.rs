@@ -80,6 +80,7 @@ pub fn beliefs(
     {
         all.push((ended.brought_on as f64, gone(evidence, other, ended.times)));
     }
+    // A child that was killed just then says more than all who used to come.
     if woken_by.is_none()
         && let Some(killed) = owed::killed(evidence, wait)
     {

@@ -49,14 +49,9 @@ pub fn child_looked_after(evidence: &Evidence<'_>, wait: &Wait, until: u64) -> O
     if length < FEWEST * nap || !evidence.stands_for_program(wait.thread) {
         return None;
     }
-    let process = evidence.threads.thread(wait.thread).upid;
     let middle = wait.start + length / 2;
     let end = evidence.timeline.end();
-    let children = (evidence.threads.processes()).filter(|child| child.parent == process);
-    let mut alive = children
-        .filter_map(|child| first_thread(evidence, child.upid))
-        .filter(|&child| is_there(evidence, child, middle));
-    let child = alive.next().filter(|_| alive.next().is_none())?;
+    let child = only_child(evidence, wait.thread, middle)?;
     let life = evidence.timeline.life(child);
     let began = life.start <= wait.start && wait.start - life.start <= SOON_NS;
     let lasts = life.end >= until.min(end) || until - life.end <= 2 * nap;
@@ -75,6 +70,16 @@ pub fn child_looked_after(evidence: &Evidence<'_>, wait: &Wait, until: u64) -> O
     })
 }
 
+/// The first thread of the only child that a thread's process has at a moment.
+fn only_child(evidence: &Evidence<'_>, thread: Utid, moment: u64) -> Option<Utid> {
+    let process = evidence.threads.thread(thread).upid;
+    let children = (evidence.threads.processes()).filter(|child| child.parent == process);
+    let mut alive = children
+        .filter_map(|child| first_thread(evidence, child.upid))
+        .filter(|&child| is_there(evidence, child, moment));
+    alive.next().filter(|_| alive.next().is_none())
+}
+
 /// Whether an event loop waits while the only child of its process runs, which it started right before, and
 /// until that ends.
 pub fn waits_out_child(evidence: &Evidence<'_>, wait: &Wait) -> bool {
@@ -82,13 +87,8 @@ pub fn waits_out_child(evidence: &Evidence<'_>, wait: &Wait) -> bool {
     if wait.kind != WaitKind::Poll || !evidence.stands_for_program(wait.thread) {
         return false;
     }
-    let process = evidence.threads.thread(wait.thread).upid;
     let middle = wait.start + wait.duration() / 2;
-    let children = (evidence.threads.processes()).filter(|child| child.parent == process);
-    let mut alive = children
-        .filter_map(|child| first_thread(evidence, child.upid))
-        .filter(|&child| is_there(evidence, child, middle));
-    let Some(child) = alive.next().filter(|_| alive.next().is_none()) else {
+    let Some(child) = only_child(evidence, wait.thread, middle) else {
         return false;
     };
     let life = evidence.timeline.life(child);

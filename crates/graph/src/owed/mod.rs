@@ -261,7 +261,8 @@ fn sole_other(evidence: &Evidence<'_>, wait: &Wait) -> Option<Utid> {
 
 /// What the first thread of a program, or a worker that has a task, may wait for by a condition: another
 /// that is in the middle of work, or that waits for a lock; where there is none, a worker of a pool that
-/// waits for itself, or a child of its process that is in the middle of work. A thread of a language's scheduler waits for whatever its process does.
+/// waits for itself, or a child of its process that is in the middle of work. A thread of a language's
+/// scheduler waits for whatever its process does.
 pub(crate) fn amid_something(evidence: &Evidence<'_>, wait: &Wait) -> Option<Edge> {
     if wait.kind == WaitKind::Idle {
         let other = other_thread(evidence, wait, false)?;
