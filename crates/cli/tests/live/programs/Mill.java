@@ -1,17 +1,20 @@
-// Computes in a method that is soon compiled, until it is killed.
+// A thread that computes in one call of a method, which is compiled meanwhile, until it is killed.
 
 public class Mill {
-    static volatile long flour;
+    static volatile double flour;
 
-    static void grind() {
-        for (int at = 0; at < 1_000_000; at++) {
-            flour = flour * 31 + 7;
+    static double grind() {
+        double sum = 0;
+        while (System.nanoTime() != 0) {
+            for (int at = 1; at < 2000; at++) {
+                sum += Math.sin(at) * Math.sqrt(at);
+            }
+            flour = sum;
         }
+        return sum;
     }
 
     public static void main(String[] words) {
-        while (true) {
-            grind();
-        }
+        new Thread(Mill::grind, "mill").start();
     }
 }
