@@ -524,9 +524,11 @@ pub(crate) const EVENTS_LOST: f64 = 0.7;
 /// A thread as the verdict names it.
 pub fn who(evidence: &Evidence<'_>, thread: Utid) -> Who {
     let known = evidence.threads.thread(thread);
+    let process = evidence.threads.process(known.upid);
     Who {
         thread: known.name().to_owned(),
-        process: evidence.threads.process(known.upid).name.clone(),
+        process: process.name.clone(),
+        script: process.script().map(str::to_owned),
         tid: known.tid,
         pid: known.pid,
     }

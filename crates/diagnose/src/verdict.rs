@@ -35,6 +35,8 @@ pub struct Who {
     pub thread: String,
     /// Its process's name.
     pub process: String,
+    /// The script, module or class that its process runs, where that is an interpreter's.
+    pub script: Option<String>,
     /// The kernel's thread id.
     pub tid: u32,
     /// The kernel's process id.

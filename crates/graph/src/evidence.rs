@@ -222,13 +222,18 @@ impl<'a> Evidence<'a> {
     }
 
     /// A thread as reports name it: its name, with its process's in front where that differs, and its tid
-    /// behind where another thread in the trace has the same.
+    /// behind where another thread in the trace has the same. Of an interpreter's process the script is
+    /// named too.
     pub fn name(&self, thread: Utid) -> String {
         let known = self.threads.thread(thread);
         let (process, name) = self.names_of(thread);
+        let script = match self.threads.process(known.upid).script() {
+            Some(script) => format!(" {script}"),
+            None => String::new(),
+        };
         let label = match known.is_kernel() || process == name {
-            true => name.to_owned(),
-            false => format!("{process}/{name}"),
+            true => format!("{name}{script}"),
+            false => format!("{process}{script}/{name}"),
         };
         match self.has_namesake(thread) {
             true => format!("{label} ({})", known.tid),

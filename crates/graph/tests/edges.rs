@@ -516,6 +516,36 @@ fn names() {
     }
 }
 
+/// Of an interpreter its script is named too, of its threads and of what it forks; a process is found by
+/// it, and by a thread's tid.
+#[test]
+fn scripts() {
+    let recording = Recording::of(
+        "process shell 100
+        thread main shell 100
+        process forker 200
+        process forked 300
+        thread forker forker 200
+        1ms exec main /usr/bin/python3 -u /srv/login.py --port 1
+        2ms fork main -> worker shell 101
+        3ms fork main -> child forked 300
+        4ms exec forker /srv/login.py
+        end 10ms",
+    );
+    let evidence = recording.evidence();
+    for (thread, name) in [
+        ("main", "python3 login.py"),
+        ("worker", "python3 login.py/worker"),
+        ("child", "child login.py"),
+        ("forker", "login.py"),
+    ] {
+        assert_eq!(evidence.name(recording.t(thread)), name);
+    }
+    let main = evidence.threads.thread(recording.t("main")).upid;
+    assert_eq!(evidence.threads.find_processes("101"), [main]);
+    assert_eq!(evidence.threads.find_processes("python3"), [main]);
+}
+
 /// A timeout alone is no reason to suspect whoever brought it once before: it may be a pause. One
 /// that ends a wait much longer than all that somebody brought, several times, is.
 #[test]

@@ -40,6 +40,7 @@ mod all;
 mod budget;
 pub mod calls;
 mod cell;
+mod command_line;
 mod error;
 mod folder;
 mod guard;

@@ -18,7 +18,7 @@
 //! 4ms   cpu0 counters worker cycles=4000 instructions=6000 cache-misses=3 tlb-misses=1
 //! 0     away worker 37s                # the thread was found off its CPU, for how long by then; lived=50s
 //! 5ms   fork main -> child app 105    # new thread, process, tid
-//! 5ms   exec main /bin/other
+//! 5ms   exec main /bin/other           # with its arguments, if wanted
 //! 5ms   rename worker novice          # the text goes on calling it worker
 //! 5ms   transfer main sent 20 object=unix:5 peer=unix:6
 //! 4ms   call 30us main read result=12 args=3,0x1000,4096 stack=read;main   # duration, thread, call; error=2

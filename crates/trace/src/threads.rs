@@ -5,6 +5,7 @@
 
 use std::collections::BTreeMap;
 
+use crate::command_line;
 use crate::ids::{IDLE, KERNEL_PROCESS, NONE, Upid, Utid};
 use crate::tables::{Lifecycle, LifecycleEvent};
 use crate::words::LifecycleKind;
@@ -105,7 +106,8 @@ pub struct Process {
     pub pid: u32,
     /// Latest name of its main thread, or of its first known one.
     pub name: String,
-    /// Latest command line or file that it executed; empty if not known.
+    /// Latest command line or file that it executed, or that its parent had when it forked; empty if not
+    /// known.
     pub command: String,
     /// Its threads, ascending.
     pub threads: Vec<Utid>,
@@ -123,6 +125,16 @@ impl Process {
             threads: Vec::new(),
             parent: NONE,
         }
+    }
+
+    /// What an interpreter runs in it, where its own name does not tell: `server.py` of
+    /// `python3 -u /srv/server.py`.
+    pub fn script(&self) -> Option<&str> {
+        let script = command_line::script(&self.command)?;
+        // The kernel keeps 15 bytes of a name.
+        let kept = script.char_indices().find(|(at, c)| at + c.len_utf8() > 15);
+        let kept = kept.map_or(script, |(at, _)| &script[..at]);
+        (!self.name.starts_with(kept)).then_some(script)
     }
 }
 
@@ -233,19 +245,25 @@ impl Threads {
         Vec::new()
     }
 
-    /// The processes that a person means: a pid, a name, where none fits how a name begins, and where none
-    /// does the file that one runs or that its command line names first: `python3 server.py` is `server.py`.
+    /// The processes that a person means: a pid, the tid of a thread, a name, where none fits how a name
+    /// begins, and where none does the file that one runs or that its command line names first:
+    /// `python3 server.py` is `server.py`.
     pub fn find_processes(&self, selector: &str) -> Vec<Upid> {
         let selector = selector.trim();
-        let pid: Option<u32> = selector.parse().ok();
+        let number: Option<u32> = selector.parse().ok();
         if selector.is_empty() {
             return Vec::new();
         }
-        let ways: [&dyn Fn(&Process) -> bool; 4] = [
-            &|process| pid == Some(process.pid),
+        let has_thread = |process: &Process| {
+            let mut threads = process.threads.iter();
+            threads.any(|&thread| number == Some(self.thread(thread).tid))
+        };
+        let ways: [&dyn Fn(&Process) -> bool; 5] = [
+            &|process| number == Some(process.pid),
+            &has_thread,
             &|process| process.name == selector,
             &|process| process.name.starts_with(selector),
-            &|process| runs(&process.command, selector),
+            &|process| command_line::runs(&process.command, selector),
         ];
         let select = |fits: &dyn Fn(&Process) -> bool| -> Vec<Upid> {
             let fitting = self.processes().filter(|process| fits(process));
@@ -294,20 +312,6 @@ impl Threads {
     }
 }
 
-/// Whether a command line is of this program or script, by its path or the last part of it. A class of
-/// Java stands behind the class path.
-fn runs(command: &str, wanted: &str) -> bool {
-    let file = |word: &str| word.rsplit('/').next().unwrap_or_default().to_owned();
-    let is_meant = |word: &str| word == wanted || file(word) == wanted;
-    let mut words = command.split(' ');
-    let Some(program) = words.next() else {
-        return false;
-    };
-    let looked_at = if file(program) == "java" { 2 } else { 1 };
-    let mut arguments = words.filter(|word| !word.starts_with('-'));
-    is_meant(program) || arguments.by_ref().take(looked_at).any(is_meant)
-}
-
 /// The entry with an id in a list that ascends by ids, most of which lie at their own index.
 fn at_id<T>(all: &[T], id: u32, id_of: impl Fn(&T) -> u32) -> Option<&T> {
     match all.get(id as usize) {
@@ -323,11 +327,18 @@ fn live(
     event: LifecycleEvent,
 ) {
     let kind = LifecycleKind::from(event.kind);
+    let inherited = threads
+        .get(&event.parent)
+        .filter(|_| kind == LifecycleKind::Forked)
+        .and_then(|parent| processes.get(&parent.upid))
+        .map(|parent| parent.command.clone());
     let process = processes
         .entry(event.process)
         .or_insert_with(|| Process::new(event.process, UNKNOWN));
     if matches!(kind, LifecycleKind::Seen | LifecycleKind::Executed) && !event.detail.is_empty() {
         process.command = event.detail.clone();
+    } else if let Some(command) = inherited.filter(|_| process.command.is_empty()) {
+        process.command = command;
     }
     let thread = threads.entry(event.thread).or_insert_with(|| Thread {
         names: vec![(event.ts, event.name.clone())],
@@ -349,21 +360,5 @@ fn live(
     if kind == LifecycleKind::Exited {
         thread.end = Some(event.ts);
         thread.exit_status = Some(event.detail);
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::runs;
-
-    /// A script is known by its file, whoever interprets it.
-    #[test]
-    fn scripts() {
-        assert!(runs("python3 -u /srv/server.py --port 1", "server.py"));
-        assert!(runs("/usr/bin/gunicorn app:main", "gunicorn"));
-        assert!(runs("node server.js", "server.js"));
-        assert!(runs("/usr/bin/java -cp target Shop 7", "Shop"));
-        assert!(!runs("vim notes server.py", "server.py"));
-        assert!(!runs("", "server.py"));
     }
 }

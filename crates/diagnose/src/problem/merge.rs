@@ -264,13 +264,15 @@ impl Chained {
             && (many.asked.contains(&other_process) || is_descendant(evidence, other_process, own))
     }
 
-    /// Whether it is a program itself that waits for another thread of it, just as long as that is held up.
+    /// Whether it is a program itself that waits for another thread of it, just as long as that is held up:
+    /// directly, or by threads of it alone.
     fn is_program_of(&self, evidence: &Evidence<'_>, other: &Chained) -> bool {
-        let process = |chained: &Chained| evidence.threads.thread(chained.problem.thread).upid;
+        let process = |thread: Utid| evidence.threads.thread(thread).upid;
+        let own = process(self.problem.thread);
+        let is_within = |to: usize| self.links[..=to].iter().all(|it| process(it.thread) == own);
         self.is_felt
-            && process(self) == process(other)
             && evidence.stands_for_program(self.problem.thread)
-            && self.link_to(other) == Some(0)
+            && self.link_to(other).is_some_and(is_within)
             && is_as_long(&self.problem.window, &other.problem.window)
     }
 

@@ -284,7 +284,12 @@ impl Parser {
             "exec" => {
                 let file = words.next("the file")?;
                 self.lives[thread as usize].name = file.rsplit('/').next().unwrap_or(file).into();
-                self.live(ts, LifecycleKind::Executed, thread, NONE, file);
+                let mut command = file.to_owned();
+                while words.peek().is_some() {
+                    command += " ";
+                    command += words.next("an argument")?;
+                }
+                self.live(ts, LifecycleKind::Executed, thread, NONE, &command);
             }
             "rename" => {
                 self.lives[thread as usize].name = words.next("the new name")?.into();

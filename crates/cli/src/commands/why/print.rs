@@ -18,9 +18,13 @@ pub fn share(share: f64) -> String {
 
 /// A thread with its process and tid.
 pub fn name(who: &Who) -> String {
+    let script = match &who.script {
+        Some(script) => format!(" {script}"),
+        None => String::new(),
+    };
     let text = match who.process == who.thread {
-        true => who.thread.clone(),
-        false => format!("{}/{}", who.process, who.thread),
+        true => format!("{}{script}", who.thread),
+        false => format!("{}{script}/{}", who.process, who.thread),
     };
     format!("{} ({})", format::printable(&text), who.tid)
 }
