@@ -501,3 +501,60 @@ fn an_event_loop_waits_out_the_child_that_it_has_just_started() {
     let (started, was_there) = (owed(1_050), owed(1));
     assert!(started >= 0.1 && was_there < 0.1, "{started} {was_there}");
 }
+
+/// A program's first thread hands work to a stage, that to another, and waits for the result by a pipe each
+/// time. Once the first stage computes for long: that is the program's problem, not that of the stage, which
+/// takes turns too.
+#[test]
+fn a_program_waits_for_its_own_stages() {
+    let mut text = String::from(
+        "process app 100
+        thread main app 100 name=app
+        thread first app 101
+        thread last app 102
+        0 open app object=pipe:1 access=write
+        0 open app object=pipe:1 access=read
+        0 open app object=pipe:2 access=write
+        0 open app object=pipe:2 access=read
+        0 open app object=pipe:3 access=write
+        0 open app object=pipe:3 access=read
+        0 cpu0 switch idle -> main
+        0 cpu1 switch idle -> first
+        0 cpu2 switch idle -> last
+        100us cpu1 switch first -> idle sleeping read object=pipe:1 stack=read;first
+        100us cpu2 switch last -> idle sleeping read object=pipe:2 stack=read;last
+        ",
+    );
+    let mut at = 1_000;
+    for turn in 0..14 {
+        let work = if turn == 12 { 400_000 } else { 2_000 };
+        let done = at + 5 + work;
+        text += &format!(
+            "{at}us cpu0 wake main -> first write object=pipe:1
+            {at}us transfer main sent 8 object=pipe:1
+            {asked}us cpu0 switch main -> idle sleeping read object=pipe:3 stack=read;turn
+            {asked}us cpu1 switch idle -> first
+            {asked}us transfer first received 8 object=pipe:1
+            {done}us cpu1 wake first -> last write object=pipe:2
+            {done}us transfer first sent 8 object=pipe:2
+            {last}us cpu1 switch first -> idle sleeping read object=pipe:1 stack=read;first
+            {last}us cpu2 switch idle -> last
+            {last}us transfer last received 8 object=pipe:2
+            {told}us cpu2 wake last -> main write object=pipe:3
+            {told}us transfer last sent 8 object=pipe:3
+            {end}us cpu2 switch last -> idle sleeping read object=pipe:2 stack=read;last
+            {end}us cpu0 switch idle -> main
+            {end}us transfer main received 8 object=pipe:3
+            ",
+            asked = at + 5,
+            last = done + 5,
+            told = done + 10,
+            end = done + 15,
+        );
+        at = done + 20;
+    }
+    let found = problems(&record(&format!("{text}end {at}us")), Some(100));
+    let (name, window) = &found[0];
+    assert_eq!(name, "app");
+    assert!(window.end - window.start >= 400_000, "{window:?}");
+}
