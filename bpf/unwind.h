@@ -102,6 +102,7 @@ u32 last_epoch;
 #define RULE_UNSUPPORTED 7
 // Added to RULE_SP and RULE_FP: the code is an interpreter's loop (chain.h).
 #define RULE_LOOP 8
+#define RULE_STORED 11
 // Only here: the rows are not there.
 #define RULE_MISSING 15
 // Only here: code without unwind information, mostly of a just-in-time compiler. As RULE_FP:
@@ -315,7 +316,7 @@ static __always_inline bool in_loop(const struct cursor *at)
 __noinline u32 step(struct cursor *at)
 {
 	struct signal_registers registers;
-	u64 cfa, fp, ip, link;
+	u64 cfa, fp, ip, link, before;
 	u32 rule, saved;
 
 	if (!at)
@@ -348,6 +349,11 @@ __noinline u32 step(struct cursor *at)
 	case RULE_REALIGNED:
 		if (!read_word(at, at->fp - cfa * 8, &cfa) || !read_word(at, at->fp, &fp))
 			return STACK_UNREADABLE;
+		break;
+	case RULE_STORED:
+		if (!read_word(at, at->sp + (cfa & 0xfff) * 8 - 8, &before))
+			return STACK_UNREADABLE;
+		cfa = before + (cfa >> 12) * 8;
 		break;
 	case RULE_SIGNAL:
 		if (bpf_probe_read_user(&registers, sizeof(registers),

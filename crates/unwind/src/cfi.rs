@@ -230,6 +230,9 @@ impl<'data, S: UnwindSection<Bytes<'data>>> Cfi<'_, 'data, S> {
                 if let Some(threshold) = plt(expression) {
                     return Rule::new(Kind::Plt, threshold, saved(fp)?);
                 }
+                if let Some((at, above)) = stored(expression) {
+                    return Rule::stored(at, above, saved(fp)?);
+                }
                 let RegisterRule::Expression(fp) = fp else {
                     return None;
                 };
@@ -308,6 +311,18 @@ fn offset(expression: Bytes<'_>, register: Register) -> Option<i64> {
 fn dereferenced(expression: Bytes<'_>, register: Register) -> Option<i64> {
     let (offset, rest) = based(expression, register)?;
     (rest.slice() == [gimli::DW_OP_deref.0]).then_some(offset)
+}
+
+/// Of an expression that says `*(rsp + offset) + addend` the two, in words.
+fn stored(expression: Bytes<'_>) -> Option<(i64, u16)> {
+    let (offset, mut rest) = based(expression, X86_64::RSP)?;
+    let operations = [gimli::DW_OP_deref.0, gimli::DW_OP_plus_uconst.0];
+    for operation in operations {
+        (rest.read_u8().ok()? == operation).then_some(())?;
+    }
+    let addend = rest.read_uleb128().ok()?;
+    let is_whole = rest.is_empty() && offset % 8 == 0;
+    is_whole.then(|| Some((offset / 8, words(i64::try_from(addend).ok()?)?)))?
 }
 
 /// The offset of an expression that begins with `register + offset`, and what follows.

@@ -14,9 +14,10 @@ pub struct Row {
 
 /// How to get from a frame to its caller.
 ///
-/// Bits 0-2 hold the [`Kind`], bit 3 says that the code is an interpreter's loop, 4-19 hold `cfa`, 20-31 `saved`. The CFA is the address above the return
-/// address: the caller's stack pointer. `saved` is 0 if the frame pointer is the caller's still,
-/// otherwise the caller's lies at CFA - 8 * `saved`.
+/// Bits 0-3 hold the [`Kind`], to which 8 is added where the code is an interpreter's loop, 4-19 hold
+/// `cfa`, 20-31 `saved`. The CFA is the address above the return address: the caller's stack pointer.
+/// `saved` is 0 if the frame pointer is the caller's still, otherwise the caller's lies at
+/// CFA - 8 * `saved`.
 #[repr(transparent)]
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Rule(pub u32);
@@ -43,6 +44,9 @@ pub enum Kind {
     End = 6,
     /// There is information, of a form that a rule cannot hold.
     Unsupported = 7,
+    /// CFA = (the word at sp + 8 * ((`cfa` & 0xfff) - 1)) + 8 * (`cfa` >> 12): the code has aligned
+    /// its stack and put the stack pointer of before on it, as OpenSSL's assembly does.
+    Stored = 11,
 }
 
 /// Only with [`Kind::Sp`] and [`Kind::Fp`]: the numbers that this makes of others mean something else
@@ -51,6 +55,8 @@ const LOOP: u32 = 8;
 const CFA_SHIFT: u32 = 4;
 const SAVED_SHIFT: u32 = 20;
 const SAVED_MOST: u16 = (1 << 12) - 1;
+const STORED_SHIFT: u32 = 12;
+const STORED_MOST: u16 = (1 << STORED_SHIFT) - 1;
 
 impl Rule {
     /// No unwind information covers the place.
@@ -75,6 +81,21 @@ impl Rule {
         ))
     }
 
+    /// A rule of [`Kind::Stored`]: the word is at sp + 8 * `at`, and the CFA 8 * `above` above what it
+    /// says; `None` if a rule cannot hold that.
+    pub fn stored(at: i64, above: u16, saved: u16) -> Option<Rule> {
+        let at = u16::try_from(at.checked_add(1)?).ok()?;
+        (at <= STORED_MOST && above < 16).then_some(())?;
+        Rule::new(Kind::Stored, above << STORED_SHIFT | at, saved)
+    }
+
+    /// Of a rule of [`Kind::Stored`]: how many words above the stack pointer the word is, and how many
+    /// above what it says the CFA.
+    pub const fn stored_at(self) -> (i64, u16) {
+        let cfa = self.cfa();
+        ((cfa & STORED_MOST) as i64 - 1, cfa >> STORED_SHIFT)
+    }
+
     /// What it does; a number that this version does not know reads as [`Kind::Unsupported`].
     pub const fn kind(self) -> Kind {
         match self.0 & 0xf {
@@ -85,6 +106,7 @@ impl Rule {
             4 => Kind::Plt,
             5 => Kind::Signal,
             6 => Kind::End,
+            11 => Kind::Stored,
             _ => Kind::Unsupported,
         }
     }

@@ -123,6 +123,11 @@ impl Registers {
                 let pushed = ip & 15 >= u64::from(rule.cfa());
                 sp.wrapping_add(if pushed { 16 } else { 8 })
             }
+            Kind::Stored => {
+                let (at, above) = rule.stored_at();
+                let before = memory(sp.wrapping_add_signed(8 * at))?;
+                before.wrapping_add(8 * u64::from(above))
+            }
             Kind::None | Kind::End | Kind::Unsupported => return None,
         };
         if cfa <= sp {

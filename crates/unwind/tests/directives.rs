@@ -192,6 +192,35 @@ fn a_realigned_stack() {
     assert_eq!(at("f2"), Rule::UNSUPPORTED);
 }
 
+/// What OpenSSL's assembly writes where it has aligned its stack: the stack pointer of before lies at
+/// rsp + 1152 (or in the red zone, at rsp - 8), and the CFA is 8 or 56 bytes above it
+/// (`DW_CFA_def_cfa_expression: breg7 OFFSET; deref; plus_uconst ADDEND`). More does not fit.
+#[test]
+fn an_aligned_stack_that_stores_the_pointer() {
+    let (built, table) = assemble(
+        "
+        f:  .cfi_startproc
+            .cfi_offset rbp, -16
+            .cfi_escape 0x0f, 6, 0x77, 0x80, 9, 6, 0x23, 8
+            .zero 8, 0x90
+        f1: .cfi_escape 0x0f, 5, 0x77, 0x78, 6, 0x23, 56
+            .zero 8, 0x90
+        f2: .cfi_escape 0x0f, 5, 0x77, 0x7c, 6, 0x23, 8
+            .zero 8, 0x90
+        f3: .cfi_escape 0x0f, 6, 0x77, 0x78, 6, 0x23, 0x80, 1
+            .zero 8, 0x90
+            .cfi_endproc
+        ",
+    );
+    let at = |symbol| table.rule(built.offset(symbol));
+    assert_eq!(at("f"), Rule::stored(144, 1, 2).expect("small enough"));
+    assert_eq!(at("f1"), Rule::stored(-1, 7, 2).expect("small enough"));
+    // Half a word, and 16 words above.
+    assert_eq!(at("f2"), Rule::UNSUPPORTED);
+    assert_eq!(at("f3"), Rule::UNSUPPORTED);
+    assert_eq!(at("f1").stored_at(), (-1, 7));
+}
+
 /// A signal's frame is one by its mark, its expressions and their distances together: rsp, rbp and
 /// rip at 160, 120 and 168 bytes from where the context begins, here 16 bytes up, then elsewhere.
 #[test]

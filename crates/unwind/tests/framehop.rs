@@ -47,7 +47,7 @@ fn explained(rule: Rule, at: Registers, first: Said, later: Said) -> Option<&'st
         Kind::None if Some(first) == nothing && later == by(Rule::FRAME_POINTER) => {
             Some("both: nothing covers it")
         }
-        Kind::Signal | Kind::Realigned if by_frame_pointer => {
+        Kind::Signal | Kind::Realigned | Kind::Stored if by_frame_pointer => {
             Some("framehop evaluates no dereference, and guesses by frame pointer")
         }
         Kind::Unsupported if by_frame_pointer => {

@@ -198,7 +198,7 @@ fn walked(way: &str) -> Option<Vec<String>> {
         let rule = code.rule(place);
         // It evaluates no dereference (`framehop.rs` has the proof), and takes any address but the
         // first for a return address.
-        let able = !matches!(rule.kind(), Kind::Signal | Kind::Realigned);
+        let able = !matches!(rule.kind(), Kind::Signal | Kind::Realigned | Kind::Stored);
         let said = reference.caller(at, exact, memory);
         let caller = at.caller(rule, memory);
         if i + 1 == addresses.len() {

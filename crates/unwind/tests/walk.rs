@@ -76,6 +76,19 @@ fn from_a_realigned_frame() {
     assert_eq!(caller, Some(at(0x6000, cfa, 0x1234)));
 }
 
+/// A frame whose code aligned the stack has the stack pointer of before on it.
+#[test]
+fn from_a_frame_that_stores_the_pointer() {
+    let before = SP + 0x90;
+    let words = [(SP + 16, before), (before, 0x1234), (before + 8, 0x6000)];
+    for (rule, fp) in [(Rule::stored(2, 2, 0), 7), (Rule::stored(2, 2, 2), 0x1234)] {
+        let rule = rule.expect("small enough");
+        let caller =
+            at(0x5000, SP, 7).caller(rule, |at| words.iter().find(|w| w.0 == at).map(|w| w.1));
+        assert_eq!(caller, Some(at(0x6000, before + 16, fp)));
+    }
+}
+
 /// A signal's frame gives all three registers back, wherever the interrupted stack is; and the
 /// interrupted address is looked up as it is, for it is no return address.
 #[test]
