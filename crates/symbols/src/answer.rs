@@ -8,6 +8,7 @@ use std::io::Read;
 use hangdog_unwind::{Error, Table};
 
 use crate::elf;
+use crate::go;
 use crate::image::Image;
 use crate::interpreter::Interpreter;
 use crate::jitdump;
@@ -96,6 +97,7 @@ fn name(places: &Places, names: &File, module: Option<&File>) -> Option<Response
     let is_it = places.build_id.is_empty() || Image::of(names)?.build_id == places.build_id;
     is_it.then_some(())?;
     let (mut found, cut) = elf::name(names, &places.addresses);
+    go::name_rest(module.unwrap_or(names), &places.addresses, &mut found);
     if let (Some((name, offsets)), Some(file)) = (&places.module, module) {
         stripped::name_rest(name, file, offsets, &mut found);
     }

@@ -1,7 +1,7 @@
 //! Symbolises frames by module and offset, so that the process may have exited.
 //!
 //! Who knows a name depends on the module: an ELF file, or the debug information that was split
-//! off it ([`files`], [`elf`]), the kernel ([`kernel`]), the just-in-time compiler of a process
+//! off it ([`files`], [`elf`], [`go`]), the kernel ([`kernel`]), the just-in-time compiler of a process
 //! ([`jit`]). Of a function that nobody names, its place tells it from others ([`stripped`]). What
 //! nobody knows for certain stays without a name: module and offset remain.
 
@@ -11,6 +11,7 @@ mod copy;
 mod debuginfod;
 mod elf;
 mod files;
+mod go;
 pub mod helper;
 pub mod hotspot;
 mod image;

@@ -1,0 +1,289 @@
+//! Names of a Go program's functions from its own table of them, which stays where symbols and debug
+//! information were stripped: Go's runtime needs it to print stacks.
+//!
+//! The table (`.gopclntab`) begins with a header, whose first word tells the version. It says where
+//! the functions are, ascending by their first address, and where their names are. The layouts are
+//! those of Go's `src/internal/abi/symtab.go`, `src/runtime/symtab.go` and `src/debug/gosym/pclntab.go`.
+
+use std::fs::File;
+use std::os::unix::fs::FileExt;
+
+use object::read::ReadCache;
+use object::read::elf::{ElfFile64, ProgramHeader};
+use object::{Endianness, Object, ObjectSection, elf};
+
+use crate::name::{Name, Names};
+
+/// A table beyond this is nobody's, bytes.
+const MOST: u64 = 512 << 20;
+/// No function's name is longer, bytes.
+const LONGEST: usize = 4096;
+
+const GO_1_2: u32 = 0xffff_fffb;
+const GO_1_16: u32 = 0xffff_fffa;
+const GO_1_18: u32 = 0xffff_fff0;
+const GO_1_20: u32 = 0xffff_fff1;
+
+/// Adds names to places of `file` that have none, given by their addresses by the file's own count.
+pub(crate) fn name_rest(file: &File, addresses: &[Option<u64>], names: &mut [Names]) {
+    if names.iter().all(|names| !names.is_empty()) {
+        return;
+    }
+    let Some(table) = Table::of(file) else {
+        return;
+    };
+    for (names, address) in names.iter_mut().zip(addresses) {
+        if let (true, Some(address)) = (names.is_empty(), *address) {
+            names.extend(table.name(address));
+        }
+    }
+}
+
+struct Table {
+    bytes: Vec<u8>,
+    /// Bytes of a number in the list of functions: an address, or an offset from `text`.
+    width: usize,
+    text: u64,
+    functions: usize,
+    count: usize,
+    /// What a function's description lies behind, and what its name does.
+    descriptions: usize,
+    names: usize,
+}
+
+impl Table {
+    fn of(file: &File) -> Option<Table> {
+        let cache = ReadCache::new(file);
+        let image = ElfFile64::<Endianness, _>::parse(&cache).ok()?;
+        let sections = [".gopclntab", ".data.rel.ro.gopclntab"];
+        let section = sections
+            .iter()
+            .find_map(|name| image.section_by_name(name))?;
+        let (start, size) = section.file_range()?;
+        let is_linked_by_go = || {
+            let endian = image.endian();
+            let headers = image.elf_program_headers();
+            !headers
+                .iter()
+                .any(|header| header.p_type(endian) == elf::PT_INTERP)
+        };
+        // Since Go 1.26 the header does not say where the code begins. Where Go's own linker wrote the
+        // file, that is where the section begins.
+        let text = || {
+            let text = image.section_by_name(".text")?;
+            is_linked_by_go().then(|| text.address())
+        };
+        if size > MOST {
+            return None;
+        }
+        let mut bytes = vec![0; usize::try_from(size).ok()?];
+        file.read_exact_at(&mut bytes, start).ok()?;
+        Table::parse(bytes, text)
+    }
+
+    fn parse(bytes: Vec<u8>, text: impl Fn() -> Option<u64>) -> Option<Table> {
+        let magic = u32::from_le_bytes(bytes.get(..4)?.try_into().ok()?);
+        // The size of an address; those of other sizes are not recorded.
+        (*bytes.get(7)? == 8).then_some(())?;
+        let word = |at: usize| {
+            let word = bytes.get(8 + 8 * at..16 + 8 * at)?;
+            Some(u64::from_le_bytes(word.try_into().ok()?))
+        };
+        let place = |at: usize| usize::try_from(word(at)?).ok();
+        let count = place(0)?;
+        let (width, text, names, functions) = match magic {
+            GO_1_2 => (8, 0, 0, 16),
+            GO_1_16 => (8, 0, place(2)?, place(6)?),
+            GO_1_18 | GO_1_20 => {
+                let text = match word(2)? {
+                    0 => text()?,
+                    text => text,
+                };
+                (4, text, place(3)?, place(7)?)
+            }
+            _ => return None,
+        };
+        let descriptions = if magic == GO_1_2 { 0 } else { functions };
+        // Two numbers for each, and the end of the last.
+        let list = count.checked_mul(2)?.checked_add(1)?.checked_mul(width)?;
+        (functions.checked_add(list)? <= bytes.len()).then_some(Table {
+            bytes,
+            width,
+            text,
+            functions,
+            count,
+            descriptions,
+            names,
+        })
+    }
+
+    /// The number `at` in the list of functions: two for each, the address and where its description is.
+    fn number(&self, at: usize) -> Option<u64> {
+        let start = self.functions + at * self.width;
+        let bytes = self.bytes.get(start..start + self.width)?;
+        let mut number = [0; 8];
+        number[..self.width].copy_from_slice(bytes);
+        Some(u64::from_le_bytes(number))
+    }
+
+    fn name(&self, address: u64) -> Option<Name> {
+        let address = address.checked_sub(self.text)?;
+        let (mut first, mut count) = (0, self.count);
+        while count > 1 {
+            let half = count / 2;
+            match self.number(2 * (first + half))? <= address {
+                true => (first, count) = (first + half, count - half),
+                false => count = half,
+            }
+        }
+        let start = self.number(2 * first).filter(|&start| start <= address)?;
+        // The next one's start, or the end of all.
+        (address < self.number(2 * first + 2)?).then_some(())?;
+        let description = usize::try_from(self.number(2 * first + 1)?).ok()?;
+        // Its first number is its address again.
+        let at = (self.descriptions.checked_add(description)?).checked_add(self.width)?;
+        let name = self.bytes.get(at..at.checked_add(4)?)?;
+        let name = u32::from_le_bytes(name.try_into().ok()?);
+        let name = self.names.checked_add(usize::try_from(name).ok()?)?;
+        let rest = self.bytes.get(name..)?;
+        let length = rest.iter().take(LONGEST).position(|&byte| byte == 0)?;
+        let function = str::from_utf8(&rest[..length]).ok()?;
+        (!function.is_empty()).then(|| Name {
+            function: function.to_owned(),
+            offset: address - start,
+            ..Name::default()
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TEXT: u64 = 0x40_1000;
+    /// Functions by where they begin; the last ends at 0x90.
+    const FUNCTIONS: [(u64, &str); 3] = [
+        (0, "runtime.text"),
+        (0x20, "main.(*Shop).Sell"),
+        (0x80, "main.main.func1"),
+    ];
+    const END: u64 = 0x90;
+
+    /// A table as a version of Go writes it.
+    fn table(magic: u32, text: u64) -> Vec<u8> {
+        let width = match magic {
+            GO_1_2 | GO_1_16 => 8,
+            _ => 4,
+        };
+        let words = match magic {
+            GO_1_2 => 1,
+            GO_1_16 => 7,
+            _ => 8,
+        };
+        let number = |value: u64| value.to_le_bytes()[..width].to_vec();
+        let address = |offset: u64| number(if width == 8 { TEXT + offset } else { offset });
+        let header = 8 + 8 * words;
+        let is_apart = magic != GO_1_2;
+        // The names, the list of functions, the descriptions.
+        let mut names = vec![0];
+        let at: Vec<usize> = (FUNCTIONS.iter())
+            .map(|(_, name)| {
+                let at = names.len();
+                names.extend_from_slice(name.as_bytes());
+                names.push(0);
+                at
+            })
+            .collect();
+        let list = match is_apart {
+            true => header + names.len(),
+            false => header,
+        };
+        let described = list + (2 * FUNCTIONS.len() + 1) * width;
+        let names_at = match is_apart {
+            true => header,
+            false => described + FUNCTIONS.len() * (width + 4),
+        };
+        let mut bytes = magic.to_le_bytes().to_vec();
+        bytes.extend([0, 0, 1, 8]);
+        let mut header = vec![0_u64; words];
+        header[0] = FUNCTIONS.len() as u64;
+        match magic {
+            GO_1_2 => {}
+            GO_1_16 => (header[2], header[6]) = (names_at as u64, list as u64),
+            _ => (header[2], header[3], header[7]) = (text, names_at as u64, list as u64),
+        }
+        for word in header {
+            bytes.extend(word.to_le_bytes());
+        }
+        if is_apart {
+            bytes.extend(&names);
+        }
+        for (nth, (start, _)) in FUNCTIONS.iter().enumerate() {
+            let from = if is_apart { list } else { 0 };
+            bytes.extend(address(*start));
+            bytes.extend(number((described + nth * (width + 4) - from) as u64));
+        }
+        bytes.extend(address(END));
+        for ((start, _), name) in FUNCTIONS.iter().zip(at) {
+            let from = if is_apart { 0 } else { names_at };
+            bytes.extend(address(*start));
+            bytes.extend(((from + name) as u32).to_le_bytes());
+        }
+        if !is_apart {
+            bytes.extend(&names);
+        }
+        bytes
+    }
+
+    /// Each version's layout; between two functions' starts the first counts, beyond the last none.
+    #[test]
+    fn functions_have_names() {
+        for magic in [GO_1_2, GO_1_16, GO_1_18, GO_1_20] {
+            let table = Table::parse(table(magic, TEXT), || None).expect("a table");
+            let name = |offset: u64| table.name(TEXT + offset).map(|it| (it.function, it.offset));
+            let some = |name: &str, offset| Some((name.to_owned(), offset));
+            assert_eq!(name(0), some("runtime.text", 0), "{magic:x}");
+            assert_eq!(name(0x1f), some("runtime.text", 0x1f));
+            assert_eq!(name(0x20), some("main.(*Shop).Sell", 0));
+            assert_eq!(name(END - 1), some("main.main.func1", 0xf));
+            assert_eq!(name(END), None);
+            assert_eq!(table.name(TEXT - 1).map(|name| name.function), None);
+        }
+    }
+
+    /// Where the header does not say where the code begins, it is told, or nothing has a name.
+    #[test]
+    fn where_the_code_begins() {
+        let told = Table::parse(table(GO_1_20, 0), || Some(TEXT)).expect("a table");
+        let name = told.name(TEXT + 0x20).expect("a name");
+        assert_eq!(name.function, "main.(*Shop).Sell");
+        assert!(Table::parse(table(GO_1_20, 0), || None).is_none());
+    }
+
+    /// A table that is cut anywhere, or of which any byte is another, leads to no panic.
+    #[test]
+    fn damage_costs_names() {
+        for magic in [GO_1_2, GO_1_16, GO_1_18, GO_1_20] {
+            let whole = table(magic, TEXT);
+            let ask = |bytes: Vec<u8>| {
+                let Some(table) = Table::parse(bytes, || Some(TEXT)) else {
+                    return;
+                };
+                for offset in [0, 0x20, 0x7f, END] {
+                    table.name(TEXT + offset);
+                    table.name(offset);
+                }
+            };
+            for length in 0..whole.len() {
+                ask(whole[..length].to_vec());
+            }
+            for at in 0..whole.len() {
+                for byte in [0, 0x7f, 0xff] {
+                    let mut damaged = whole.clone();
+                    damaged[at] = byte;
+                    ask(damaged);
+                }
+            }
+        }
+    }
+}
