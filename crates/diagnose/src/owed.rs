@@ -74,7 +74,9 @@ pub(crate) fn owed(evidence: &Evidence<'_>, wait: &Wait, often: bool) -> f64 {
         WaitKind::Message | WaitKind::Poll => {
             match (object.kind(), evidence.sockets.role(object)) {
                 _ if is_lost(evidence, object) => 1.0,
-                (_, Some(Role::Client)) if let Some(sure) = may_wait_for_jobs(evidence, wait) => {
+                (_, Some(Role::Client))
+                    if let Some(sure) = may_wait_for_jobs(evidence, wait, object) =>
+                {
                     match sure {
                         Strength::Strong => IDLE,
                         Strength::Weak => HOPED,
@@ -114,6 +116,13 @@ pub(crate) fn owed(evidence: &Evidence<'_>, wait: &Wait, often: bool) -> f64 {
         WaitKind::Idle => asked(evidence, wait),
         // What the child does may be as it should be.
         WaitKind::Child => MAYBE,
+        WaitKind::Sleep
+            if [Mark::PollsLock, Mark::Retries]
+                .iter()
+                .any(|&mark| evidence.shows(wait.user_stack(evidence), mark)) =>
+        {
+            HOPED
+        }
         WaitKind::Sleep if child_looked_after(evidence, wait, wait.end).is_some() => MAYBE,
         WaitKind::Kernel => match call(evidence, wait) {
             _ if awaits_completions(evidence, wait) => asked(evidence, wait),
@@ -271,6 +280,12 @@ fn asked(evidence: &Evidence<'_>, wait: &Wait) -> f64 {
     let asks = evidence.stands_for_program(wait.thread)
         && !evidence.passes_on(evidence.threads.thread(wait.thread).upid);
     match open_request(evidence, wait) {
+        Some(object)
+            if may_wait_for_jobs(evidence, wait, object)
+                .is_some_and(|sure| sure == Strength::Strong) =>
+        {
+            IDLE
+        }
         Some(object) if asks => asked_by(evidence, object),
         None if asks && came_by_asking(evidence, wait) => MAYBE,
         _ => IDLE,

@@ -92,7 +92,17 @@ pub(crate) fn of(facts: &Facts<'_, '_>) -> String {
                     _ => format!("{head}: a lock that {name} itself has."),
                 };
             }
-            let names: Vec<String> = knot.threads.iter().map(|&thread| name(thread)).collect();
+            let window = &facts.problem.window;
+            let middle = window.start + (window.end - window.start) / 2;
+            let members = knot.threads.iter().map(|&thread| {
+                let wait = wait_before(facts.evidence, thread, middle);
+                let stack = wait.map(|wait| wait.user_stack(facts.evidence));
+                match stack.and_then(|stack| function::own(facts.evidence, stack)) {
+                    Some(function) => format!("{} in {}", name(thread), brief(&function.name)),
+                    None => name(thread),
+                }
+            });
+            let names: Vec<String> = members.collect();
             let Some((last, others)) = names.split_last() else {
                 return format!("{head}: threads waited for each other in a circle.");
             };
@@ -320,7 +330,7 @@ fn reason(facts: &Facts<'_, '_>) -> String {
         },
         BlameKind::Runnable => "waited for a CPU".to_owned(),
         BlameKind::Interrupt => "was interrupted".to_owned(),
-        BlameKind::Lock if facts.wait.is_some_and(|it| it.kind == WaitKind::Condition) => {
+        BlameKind::Lock if facts.wait.is_some_and(|wait| is_condition(facts, &wait)) => {
             format!("waited for a condition{within}")
         }
         BlameKind::Lock => format!("waited for a lock{within}"),
@@ -381,6 +391,11 @@ fn remote<'f>(facts: &'f Facts<'_, '_>) -> Option<&'f str> {
     let object = facts.wait?.object(facts.evidence);
     let (_, remote) = facts.evidence.sockets.addresses(object)?;
     (!remote.is_empty()).then_some(remote)
+}
+
+/// Whether a wait is for a condition, not for a lock of the language's own that is made of one.
+fn is_condition(facts: &Facts<'_, '_>, wait: &Wait) -> bool {
+    wait.kind == WaitKind::Condition && !wait.is_for_own_lock(facts.evidence)
 }
 
 fn opens_fifo(facts: &Facts<'_, '_>, wait: &Wait) -> bool {

@@ -46,8 +46,14 @@ fn of_two() {
             verdict.sentence
         );
         assert!(
-            verdict.sentence.contains("app and app/worker")
-                || verdict.sentence.contains("app/worker and app")
+            verdict
+                .sentence
+                .contains("app in take and app/worker in take")
+                || verdict
+                    .sentence
+                    .contains("app/worker in take and app in take"),
+            "{}",
+            verdict.sentence
         );
     }
 }

@@ -558,3 +558,28 @@ fn a_program_waits_for_its_own_stages() {
     assert_eq!(name, "app");
     assert!(window.end - window.start >= 400_000, "{window:?}");
 }
+
+/// Who sleeps before it tries again what failed, or tries to make a lock file, is kept; who only sleeps is not.
+#[test]
+fn naps_between_two_tries_are_felt() {
+    let sleeps = |within: &str| {
+        found(
+            &format!(
+                "0 cpu0 switch idle -> main
+                10ms cpu0 switch main -> idle sleeping clock_nanosleep arg=4s stack=nanosleep;{within};fetch
+                4s cpu0 wake idle -> main in=timer
+                4s cpu0 switch idle -> main
+                end 4100ms"
+            ),
+            None,
+        )
+    };
+    let main = |found: &[(String, std::ops::Range<u64>)]| {
+        found
+            .iter()
+            .any(|(name, window)| name == "app" && window.end - window.start > 3_000_000)
+    };
+    assert!(main(&sleeps("Retry._sleep_backoff")));
+    assert!(main(&sleeps("SoftFileLock.acquire")));
+    assert!(!main(&sleeps("tick")));
+}

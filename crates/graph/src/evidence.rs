@@ -11,7 +11,7 @@ use hangdog_trace::tables::{
     FlagAccesses, Flags, FoundWaitings, Handoffs, Samples, Switches, Transfers, Wakes,
 };
 use hangdog_trace::words::{Context, StackEnd};
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::ops::{Deref, Range};
 use std::sync::OnceLock;
 
@@ -78,7 +78,7 @@ pub struct Evidence<'a> {
     /// were created: ns since the trace's start, which is mostly before it.
     away_since: HashMap<Utid, (i64, Option<i64>)>,
     /// By thread, whether another has its names.
-    namesakes: OnceLock<Vec<bool>>,
+    namesakes: OnceLock<HashSet<Utid>>,
     pub(crate) histories: Histories,
 }
 
@@ -249,16 +249,17 @@ impl<'a> Evidence<'a> {
     /// Whether another thread of the trace has the same names of process and thread.
     fn has_namesake(&self, thread: Utid) -> bool {
         let namesakes = self.namesakes.get_or_init(|| {
-            let all = || self.timeline.threads();
-            let mut counts: HashMap<(&str, &str), usize> = HashMap::new();
-            for thread in all() {
-                *counts.entry(self.names_of(thread)).or_default() += 1;
+            let mut of_names: HashMap<(&str, &str), Vec<Utid>> = HashMap::new();
+            for thread in self.timeline.threads() {
+                of_names
+                    .entry(self.names_of(thread))
+                    .or_default()
+                    .push(thread);
             }
-            all()
-                .map(|thread| counts[&self.names_of(thread)] > 1)
-                .collect()
+            let several = of_names.into_values().filter(|threads| threads.len() > 1);
+            several.flatten().collect()
         });
-        namesakes.get(thread as usize).copied().unwrap_or(false)
+        namesakes.contains(&thread)
     }
 
     /// The first threads of processes that a signal killed, in order.

@@ -80,6 +80,10 @@ pub enum Mark {
     EventLoop = 1 << 31,
     /// The kernel brings in a page that was swapped out.
     SwapIn = 1 << 32,
+    /// A library tries again and again to make a file that serves as a lock.
+    PollsLock = 1 << 33,
+    /// A library sleeps before it tries again what failed.
+    Retries = 1 << 34,
 }
 
 /// Marks that one of the innermost few frames shows, by a part of its function's name.
@@ -95,7 +99,7 @@ const INNERMOST: [(Mark, &[&str]); 6] = [
 const FEW: usize = 6;
 
 /// Marks that any frame shows, by its function's name, or by the start of it.
-const ANYWHERE: [(Mark, &[&str]); 27] = [
+const ANYWHERE: [(Mark, &[&str]); 29] = [
     (Mark::Idle, names::IDLE),
     (Mark::DiskWait, names::DISK_WAIT),
     (Mark::DiskWake, names::DISK_WAKE),
@@ -108,6 +112,8 @@ const ANYWHERE: [(Mark, &[&str]); 27] = [
     (Mark::Asks, names::ASKS),
     (Mark::OpensFifo, names::OPENS_FIFO),
     (Mark::AwaitsChild, names::AWAITS_CHILD),
+    (Mark::PollsLock, names::POLLS_LOCK),
+    (Mark::Retries, names::RETRIES),
     (Mark::LanguageLock, names::LANGUAGE_LOCK),
     (Mark::LanguageCondition, names::LANGUAGE_CONDITION),
     (Mark::Sleeps, names::SLEEPS),

@@ -330,6 +330,39 @@ pub(crate) const BROKERS: &[&str] = &[
     "beam.smp",
 ];
 
+/// Functions of libraries that sleep before they try again what failed.
+pub(crate) const RETRIES: &[&str] = &[
+    // urllib3, which pip has too; botocore; requests of Google's libraries; tenacity; backoff
+    "Retry._sleep_backoff",
+    "Retry.sleep_for_retry",
+    "Retry.sleep",
+    "Endpoint._needs_retry",
+    "retry_target",
+    "Retrying.__call__",
+    "retry_exception.<locals>.retry",
+    "retry_predicate.<locals>.retry",
+];
+
+/// Functions of libraries that try again and again to make a file that serves as a lock, with sleeps in
+/// between.
+pub(crate) const POLLS_LOCK: &[&str] = &[
+    // borg
+    "ExclusiveLock.acquire",
+    "TimeoutTimer.timed_out_or_sleep",
+    // filelock, fasteners, portalocker, lockfile
+    "BaseFileLock.acquire",
+    "SoftFileLock.acquire",
+    "InterProcessLock.acquire",
+    "InterProcessLock._do_acquire",
+    "LinkLockFile.acquire",
+    "MkdirLockFile.acquire",
+    "SymlinkLockFile.acquire",
+    "PIDLockFile.acquire",
+    // Mercurial
+    "lock.lock",
+    "lock.trylock",
+];
+
 /// Functions that wait for a child to end, by looking again and again or by its pipes.
 pub(crate) const AWAITS_CHILD: &[&str] = &[
     "Popen._wait",

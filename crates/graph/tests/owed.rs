@@ -283,6 +283,71 @@ fn a_broker_waits_for_whoever_took_the_job() {
     assert!(!who("web-server"), "one that keeps nothing for others");
 }
 
+/// One that takes the jobs and has a child do them waits at the broker as who has nothing to do: the child
+/// is the one.
+#[test]
+fn a_broker_waits_for_whom_the_taker_has_at_work() {
+    let who = |child: &str| {
+        let recording = Recording::of(&format!(
+            "process app 100\nthread main app 100 name=app
+            process redis-server 200\nthread broker redis-server 200 name=redis-server
+            process taker 300\nthread taker taker 300
+            process worker 400
+            0 socket redis-server object=inet:9 local=127.0.0.1:6379
+            0 open redis-server object=inet:9 kind=listener
+            0 socket app object=inet:1 local=127.0.0.1:5001 remote=127.0.0.1:6379
+            0 socket redis-server object=inet:2 local=127.0.0.1:6379 remote=127.0.0.1:5001
+            0 socket taker object=inet:3 local=127.0.0.1:5002 remote=127.0.0.1:6379
+            0 socket redis-server object=inet:4 local=127.0.0.1:6379 remote=127.0.0.1:5002
+            0 open app object=inet:1
+            0 open taker object=inet:3
+            0 cpu1 switch idle -> broker
+            0 cpu2 switch idle -> taker
+            0.2ms fork taker -> worker worker 400
+            0.3ms cpu3 switch idle -> worker
+            {child}
+            1ms cpu2 switch taker -> idle sleeping epoll_wait object=epoll:5
+            2ms cpu1 switch broker -> idle sleeping epoll_wait object=epoll:7
+            end 5s"
+        ));
+        recording.last_edge("broker").source == Source::Thread(recording.t("worker"))
+    };
+    assert!(who(""));
+    assert!(!who(
+        "0.5ms cpu3 switch worker -> idle sleeping epoll_wait object=epoll:8"
+    ));
+}
+
+/// A library that tries again and again to make a lock file waits for the only other process that runs the
+/// same program, unless that tries too.
+#[test]
+fn who_has_a_lock_file() {
+    let wait = "2ms cpu0 switch main -> idle sleeping clock_nanosleep arg=1s stack=nanosleep;TimeoutTimer.timed_out_or_sleep;create";
+    let holder = |other: &str, does: &str| {
+        let recording = Recording::of(&format!(
+            "process app 100\nthread main app 100 name=app
+            process other 200\nthread other other 200 name={other}
+            0 cpu0 switch idle -> main
+            0 cpu1 switch idle -> other
+            1ms cpu1 switch other -> idle sleeping {does}
+            {wait}
+            end 5s"
+        ));
+        let evidence = recording.evidence();
+        let (wait, _) = *recording.waits(recording.t("main")).last().expect("a wait");
+        let edge = asked_again(&evidence, &wait, None, wait.end)?;
+        Some((edge.source, edge.kind))
+    };
+    let reads = "read object=pipe:5 stack=read;copy";
+    let polls = "clock_nanosleep arg=1s stack=nanosleep;TimeoutTimer.timed_out_or_sleep;create";
+    assert_eq!(
+        holder("app", reads),
+        Some((Source::Thread(2), EdgeKind::Amid))
+    );
+    assert_eq!(holder("shop", reads), None);
+    assert_eq!(holder("app", polls), None);
+}
+
 /// The lock of an open file's description, of which the kernel tells no owner: whoever was seen with
 /// it. A lease, or a program that allows others to open files, is named by the wait inside the kernel.
 #[test]

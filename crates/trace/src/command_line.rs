@@ -113,7 +113,9 @@ pub(crate) fn script(command: &str) -> Option<&str> {
         if interpreter.valued.contains(&word) {
             words.next();
         } else if !word.starts_with(['-', '+']) {
-            return Some(file(word)).filter(|file| !file.is_empty());
+            // A pipe or a here-document has no name.
+            let is_file = !word.starts_with("/dev/") && !word.starts_with("/proc/");
+            return Some(file(word)).filter(|file| is_file && !file.is_empty());
         }
     }
     None
@@ -152,6 +154,7 @@ mod tests {
             ("bash -ec true", None),
             ("sh -c exec /srv/run", None),
             ("-bash", None),
+            ("bash /dev/fd/3", None),
             (
                 "node --inspect -r dotenv/config /app/server.js",
                 Some("server.js"),

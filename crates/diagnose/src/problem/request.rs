@@ -4,8 +4,9 @@
 //!
 //! Requests are alike that the same role of thread makes to the same kind of peer.
 
+use hangdog_graph::owed::may_wait_for_jobs;
 use hangdog_graph::role::role;
-use hangdog_graph::{Evidence, Wait, WaitKind};
+use hangdog_graph::{Evidence, Strength, Wait, WaitKind};
 use hangdog_timeline::{Interval, State};
 use hangdog_trace::ids::Utid;
 use hangdog_trace::object::{Object, ObjectKind};
@@ -156,7 +157,8 @@ fn weight(evidence: &Evidence<'_>, thread: Utid) -> f64 {
 }
 
 /// Whether what was sent asked for what came: not if the thread slept meanwhile as it wished; and of a
-/// pair of sockets, which have no server's end, only if it waited for nothing else.
+/// pair of sockets, which have no server's end, only if it waited for nothing else; nor if it is a broker
+/// that it gets its jobs from.
 fn is_request(evidence: &Evidence<'_>, request: &Request) -> bool {
     let is_pair = request.object.kind() == ObjectKind::Unix
         && evidence.sockets.role(request.object).is_none();
@@ -169,6 +171,7 @@ fn is_request(evidence: &Evidence<'_>, request: &Request) -> bool {
         .map(|longest| Wait::new(evidence, request.thread, &longest));
     longest.is_some_and(|wait| match wait.kind {
         WaitKind::Sleep => false,
+        _ if may_wait_for_jobs(evidence, &wait, request.object) == Some(Strength::Strong) => false,
         _ => !is_pair || wait.object(evidence) == request.object,
     }) || longest.is_none() && !is_pair
 }

@@ -1,5 +1,6 @@
 //! Which thread a polling thread waits for.
 
+use hangdog_trace::Process;
 use hangdog_trace::ids::{NONE, Utid};
 use hangdog_trace::object::{Object, ObjectKind};
 use hangdog_trace::words::HandoffStep;
@@ -30,9 +31,9 @@ pub fn asked_again(
         .then(|| file_lock(evidence, wait, until).or_else(|| open_file_lock(evidence, wait, until)))
         .flatten();
     by_lock.or_else(|| match wait.kind {
-        WaitKind::Sleep => {
-            awaited_child(evidence, wait).or_else(|| child_looked_after(evidence, wait, until))
-        }
+        WaitKind::Sleep => awaited_child(evidence, wait)
+            .or_else(|| child_looked_after(evidence, wait, until))
+            .or_else(|| lock_file(evidence, wait, until)),
         _ => None,
     })
 }
@@ -210,6 +211,36 @@ fn open_file_lock(evidence: &Evidence<'_>, wait: &Wait, until: u64) -> Option<Ed
     );
     let source = Source::Thread(thread);
     Some(Edge::new(EdgeKind::Holder, strength, source, reason))
+}
+
+/// Who may have made the file that a thread tries to make again and again, as a lock: the only other
+/// process that runs the same program and does not try too.
+fn lock_file(evidence: &Evidence<'_>, wait: &Wait, until: u64) -> Option<Edge> {
+    let polls = |wait: &Wait| evidence.shows(wait.user_stack(evidence), Mark::PollsLock);
+    if !polls(wait) {
+        return None;
+    }
+    let own = evidence
+        .threads
+        .process(evidence.threads.thread(wait.thread).upid);
+    let middle = wait.start + until.saturating_sub(wait.start) / 2;
+    let is_alike = |other: &&Process| {
+        other.upid != own.upid && other.name == own.name && other.script() == own.script()
+    };
+    let mut others = evidence
+        .threads
+        .processes()
+        .filter(is_alike)
+        .filter_map(|other| first_thread(evidence, other.upid))
+        .filter(|&other| is_there(evidence, other, middle))
+        .filter(|&other| !wait_at(evidence, other, middle).is_some_and(|there| polls(&there)));
+    let holder = others.next().filter(|_| others.next().is_none())?;
+    let reason = format!(
+        "it tries again and again to make a lock file, and {}, which runs the same program, may have it",
+        evidence.name(holder)
+    );
+    let source = Source::Thread(holder);
+    Some(Edge::new(EdgeKind::Amid, Strength::Weak, source, reason))
 }
 
 /// A refusal longer before a wait than this is not what it is about.

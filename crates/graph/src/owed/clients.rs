@@ -5,6 +5,7 @@ use hangdog_trace::Process;
 use hangdog_trace::ids::{Upid, Utid};
 use hangdog_trace::object::Object;
 
+use super::amid_child;
 use super::connection::last_transfer;
 use super::who::{first_thread, is_home, peer_of, process_of, stopped_thread, thread_of, wait_at};
 use crate::edge::{Edge, EdgeKind, Source, Strength};
@@ -63,13 +64,16 @@ pub(super) fn other_client(evidence: &Evidence<'_>, wait: &Wait) -> Option<Edge>
             let there = wait_at(evidence, thread, moment);
             there.is_some_and(|there| there.object(evidence) == object)
         };
-        let is_idle = |thread| {
-            wait_at(evidence, thread, moment).is_some_and(|there| is_home(evidence, &there))
-        };
-        let is_waiting = threads.process(client).threads.iter().any(asks);
-        if is_waiting || is_broker && is_idle(thread) {
+        if threads.process(client).threads.iter().any(asks) {
             return None;
         }
+        // The one that takes the jobs may have others do them.
+        let at_home =
+            wait_at(evidence, thread, moment).filter(|there| is_broker && is_home(evidence, there));
+        let thread = match at_home {
+            Some(there) => amid_child(evidence, &there)?,
+            None => thread,
+        };
         let in_transaction = threads
             .process(server)
             .command
@@ -94,11 +98,13 @@ pub(super) fn other_client(evidence: &Evidence<'_>, wait: &Wait) -> Option<Edge>
     ))
 }
 
-/// Whether a client of a broker that waits for nothing but it may do so for its next job: the broker
-/// has nothing to do. Certainly, where another process of its kind waits in the same place.
-pub fn may_wait_for_jobs(evidence: &Evidence<'_>, wait: &Wait) -> Option<Strength> {
+/// Whether a client of a broker at the other end of `object`, which waits for nothing but it, may do so for
+/// its next job: the broker
+/// has nothing to do. Certainly, where another process of its kind waits in the same place, or a child of it
+/// is in the middle of work.
+pub fn may_wait_for_jobs(evidence: &Evidence<'_>, wait: &Wait, object: Object) -> Option<Strength> {
     let threads = evidence.threads;
-    let broker = peer_of(evidence, wait.object(evidence))?;
+    let broker = peer_of(evidence, object)?;
     let middle = wait.start + wait.duration() / 2;
     let at = |process: Upid, moment| {
         let first = first_thread(evidence, process)?;
@@ -118,8 +124,10 @@ pub fn may_wait_for_jobs(evidence: &Evidence<'_>, wait: &Wait) -> Option<Strengt
                 && peer_of(evidence, there.object(evidence)) == Some(broker)
         })
     };
+    // One that has others do the jobs takes the next while they are at it.
+    let has_others = amid_child(evidence, wait).is_some();
     Some(
-        match threads.processes().filter(is_alike).any(waits_alike) {
+        match has_others || threads.processes().filter(is_alike).any(waits_alike) {
             true => Strength::Strong,
             false => Strength::Weak,
         },

@@ -438,7 +438,12 @@ fn other_thread(evidence: &Evidence<'_>, wait: &Wait, is_lock: bool) -> Option<U
             _ if evidence.shows(there.user_stack(evidence), Mark::AwaitsChild) => 4,
             WaitKind::Sleep | WaitKind::Disk | WaitKind::Paging | WaitKind::Child => 4,
             WaitKind::Stopped => 4,
-            WaitKind::Poll if asks(&there) && is_open(evidence, there.object(evidence), moment) => {
+            WaitKind::Poll if evidence.shows(there.user_stack(evidence), Mark::Asks) => 4,
+            WaitKind::Poll
+                if asks(&there)
+                    && (is_open(evidence, there.object(evidence), moment)
+                        || may_be_open(evidence, there.object(evidence), moment)) =>
+            {
                 4
             }
             // Of a datagram it is not known whether it is to be answered.
