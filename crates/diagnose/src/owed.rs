@@ -280,12 +280,7 @@ fn asked(evidence: &Evidence<'_>, wait: &Wait) -> f64 {
     let asks = evidence.stands_for_program(wait.thread)
         && !evidence.passes_on(evidence.threads.thread(wait.thread).upid);
     match open_request(evidence, wait) {
-        Some(object)
-            if may_wait_for_jobs(evidence, wait, object)
-                .is_some_and(|sure| sure == Strength::Strong) =>
-        {
-            IDLE
-        }
+        Some(object) if may_wait_for_jobs(evidence, wait, object) == Some(Strength::Strong) => IDLE,
         Some(object) if asks => asked_by(evidence, object),
         None if asks && came_by_asking(evidence, wait) => MAYBE,
         _ => IDLE,
@@ -299,7 +294,8 @@ fn came_by_asking(evidence: &Evidence<'_>, wait: &Wait) -> bool {
     received.is_some_and(|object| {
         let peer = evidence.sockets.peer_process(object);
         let is_event = peer.is_some_and(|peer| evidence.passes_on(peer));
-        evidence.sockets.role(object) == Some(Role::Client) && !is_event
+        let is_job = may_wait_for_jobs(evidence, wait, object) == Some(Strength::Strong);
+        evidence.sockets.role(object) == Some(Role::Client) && !is_event && !is_job
     })
 }
 

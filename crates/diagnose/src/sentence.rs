@@ -136,8 +136,9 @@ pub(crate) fn of(facts: &Facts<'_, '_>) -> String {
                 true => "it".to_owned(),
                 false => name(facts.starved),
             };
+            let (was, held) = tense(facts);
             format!(
-                "{head}: {starved} was runnable while other threads held the CPUs{share}, mostly \
+                "{head}: {starved} {was} runnable while other threads {held} the CPUs{share}, mostly \
                  {who}."
             )
         }
@@ -146,10 +147,7 @@ pub(crate) fn of(facts: &Facts<'_, '_>) -> String {
                 Some(function) => format!(" in {}", brief(&function.name)),
                 None => String::new(),
             };
-            let (was, held) = match facts.now {
-                Some(_) => ("is", "hold"),
-                None => ("was", "held"),
-            };
+            let (was, held) = tense(facts);
             format!(
                 "{head}: {who} {was} runnable{doing} while other threads {held} the CPUs{share}."
             )
@@ -205,6 +203,14 @@ pub(crate) fn of(facts: &Facts<'_, '_>) -> String {
             format!("{head}: {who} and {others} of its process {what}{share}.")
         }
         _ => format!("{head}: {who} {what}{share}."),
+    }
+}
+
+/// How a thread is runnable and others hold the CPUs: now, or in a recording.
+fn tense(facts: &Facts<'_, '_>) -> (&'static str, &'static str) {
+    match facts.now {
+        Some(_) => ("is", "hold"),
+        None => ("was", "held"),
     }
 }
 

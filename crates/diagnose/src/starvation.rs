@@ -80,6 +80,12 @@ pub(crate) fn explain(
     // What the recorder takes is nobody's doing, and over with the recording.
     let is_recorder = |other| Some(evidence.threads.thread(other).pid) == evidence.recorder;
     had.retain(|&(other, _), _| other != IDLE && other != thread && !is_recorder(other));
+    if had.is_empty() && is_instant(evidence) {
+        let moment = windows.first().map_or(0, |window| window.start);
+        return Starvation::Crowd {
+            most: most_seen_running(evidence, thread, moment),
+        };
+    }
     let most = (had.iter()).max_by_key(|((other, cpu), time)| (**time, *other, *cpu));
     if let Some((&(hog, cpu), &time)) = most
         && time as f64 > MOST * total as f64
@@ -115,6 +121,30 @@ pub(crate) fn explain(
     Starvation::Crowd {
         most: most.and_then(|(&program, _)| busiest(program)),
     }
+}
+
+/// Whether a trace is of one moment: who ran in it is known, and on which CPU is not.
+fn is_instant(evidence: &Evidence<'_>) -> bool {
+    evidence.switches.cpu.iter().all(|&cpu| cpu == NO_CPU)
+}
+
+/// Of the other threads that ran at a moment the one that most samples show.
+fn most_seen_running(evidence: &Evidence<'_>, thread: Utid, moment: u64) -> Option<Utid> {
+    let runs = |&other: &Utid| {
+        let intervals = evidence.timeline.intervals(other);
+        let at = intervals.index_at(moment).and_then(|at| intervals.get(at));
+        at.is_some_and(|interval| interval.state == State::Running)
+    };
+    let samples = |other: Utid| {
+        let all = evidence.samples.thread.iter();
+        all.filter(|&&sampled| sampled == other).count()
+    };
+    evidence
+        .timeline
+        .threads()
+        .filter(|&other| other != thread && runs(&other))
+        .filter(|&other| Some(evidence.threads.thread(other).pid) != evidence.recorder)
+        .max_by_key(|&other| (samples(other), std::cmp::Reverse(other)))
 }
 
 /// Whether many had the CPU that `thread` wanted in a window, none of them for most of the time.

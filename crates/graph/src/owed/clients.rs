@@ -7,6 +7,7 @@ use hangdog_trace::object::Object;
 
 use super::amid_child;
 use super::connection::last_transfer;
+use super::pipe::takes_orders_by_pipe;
 use super::who::{first_thread, is_home, peer_of, process_of, stopped_thread, thread_of, wait_at};
 use crate::edge::{Edge, EdgeKind, Source, Strength};
 use crate::evidence::Evidence;
@@ -29,7 +30,7 @@ pub(super) fn other_client(evidence: &Evidence<'_>, wait: &Wait) -> Option<Edge>
     let waits = matches!(wait.kind, WaitKind::Condition | WaitKind::Poll) && is_kept()
         || waits_by_title(own)
         || names::POOLERS.contains(&own.name.as_str())
-        || is_broker && wait.kind == WaitKind::Poll;
+        || is_broker && has_nothing_to_do(wait);
     if !waits {
         return None;
     }
@@ -101,7 +102,7 @@ pub(super) fn other_client(evidence: &Evidence<'_>, wait: &Wait) -> Option<Edge>
 /// Whether a client of a broker at the other end of `object`, which waits for nothing but it, may do so for
 /// its next job: the broker
 /// has nothing to do. Certainly, where another process of its kind waits in the same place, or a child of it
-/// is in the middle of work.
+/// is in the middle of work or waits for orders.
 pub fn may_wait_for_jobs(evidence: &Evidence<'_>, wait: &Wait, object: Object) -> Option<Strength> {
     let threads = evidence.threads;
     let broker = peer_of(evidence, object)?;
@@ -110,7 +111,10 @@ pub fn may_wait_for_jobs(evidence: &Evidence<'_>, wait: &Wait, object: Object) -
         let first = first_thread(evidence, process)?;
         wait_at(evidence, first, moment)
     };
-    if !is_broker(threads.process(broker)) || at(broker, middle)?.kind != WaitKind::Poll {
+    // It looks after itself now and then.
+    let moments = [middle, wait.start + wait.duration() / 3];
+    let mut there = moments.iter().filter_map(|&moment| at(broker, moment));
+    if !is_broker(threads.process(broker)) || !there.any(|there| has_nothing_to_do(&there)) {
         return None;
     }
     let own = threads.process(threads.thread(wait.thread).upid);
@@ -124,14 +128,29 @@ pub fn may_wait_for_jobs(evidence: &Evidence<'_>, wait: &Wait, object: Object) -
                 && peer_of(evidence, there.object(evidence)) == Some(broker)
         })
     };
-    // One that has others do the jobs takes the next while they are at it.
-    let has_others = amid_child(evidence, wait).is_some();
+    // One that has others do the jobs takes the next at any time.
+    let mut children = threads.processes().filter(|child| child.parent == own.upid);
+    let has_others = amid_child(evidence, wait).is_some()
+        || children.any(|child| {
+            at(child.upid, middle).is_some_and(|there| reads_orders(evidence, &there))
+        });
     Some(
         match has_others || threads.processes().filter(is_alike).any(waits_alike) {
             true => Strength::Strong,
             false => Strength::Weak,
         },
     )
+}
+
+/// Whether a thread reads by a pipe what its parent wants done.
+fn reads_orders(evidence: &Evidence<'_>, wait: &Wait) -> bool {
+    let reads = wait.object(evidence).is_pipe() && !wait.writes(evidence);
+    reads && takes_orders_by_pipe(evidence, wait)
+}
+
+/// Whether a broker is idle, by a wait of its: it polls, or its language's scheduler has nothing to run.
+fn has_nothing_to_do(wait: &Wait) -> bool {
+    matches!(wait.kind, WaitKind::Poll | WaitKind::Idle)
 }
 
 fn is_broker(process: &Process) -> bool {
