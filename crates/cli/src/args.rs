@@ -377,7 +377,7 @@ pub struct ThreadsArgs {
     /// The time range
     #[command(flatten)]
     pub window: WindowArgs,
-    /// Only threads of this process: pid or name
+    /// Only threads of this process: pid, name, script, or the tid of one of its threads
     #[arg(long, value_name = "PROCESS")]
     pub process: Option<String>,
     /// Only this thread: tid, name, or process/thread
@@ -560,7 +560,7 @@ pub struct LoadArgs {
     /// Length of a step
     #[arg(long, value_name = "DURATION", default_value = "10ms")]
     pub step: Span,
-    /// Only threads of this process: pid or name
+    /// Only threads of this process: pid, name, script, or the tid of one of its threads
     #[arg(long, value_name = "PROCESS")]
     pub process: Option<String>,
     /// Only at this kernel priority or a higher one (a lower number): 0-98 realtime, 100-139 nice

@@ -162,6 +162,21 @@ pub(crate) fn of(facts: &Facts<'_, '_>) -> String {
                 within(facts)
             )
         }
+        (Class::Unknown | Class::LongWait, ..)
+            if (facts.wait).is_some_and(|wait| is_left_by_fork(facts, &wait)) =>
+        {
+            let waits = match facts.now {
+                Some(_) => "waits",
+                None => "waited",
+            };
+            let is = if facts.now.is_some() { "is" } else { "was" };
+            format!(
+                "{head}: {who} {waits} for a lock{} that no thread of its process {is} left to \
+                 release; it is a fork of a program of several threads, and another of these may \
+                 have held the lock then.",
+                within(facts)
+            )
+        }
         (Class::Unknown | Class::LongWait, ..) if facts.now.is_none() && is_deadlocked(facts) => {
             format!(
                 "{head}: each thread of {} waits for a lock, a condition or another of them, so that none \
@@ -170,9 +185,14 @@ pub(crate) fn of(facts: &Facts<'_, '_>) -> String {
                 within(facts)
             )
         }
-        (Class::Unknown, ..) if facts.now.is_some() => {
-            format!("{head}: the trace does not show for whom.")
+        (Class::Unknown, ..) if facts.now.is_some() && alone => {
+            format!("{head}{}: the trace does not show for whom.", within(facts))
         }
+        (Class::Unknown, ..) if facts.now.is_some() => format!(
+            "{head}: the chain of waits ends at {who}{}; the trace does not show what {who} waits \
+             for.",
+            within(facts)
+        ),
         (Class::Unknown, ..) if alone => {
             format!("{head}{}: the trace does not show by what.", within(facts))
         }
@@ -290,6 +310,19 @@ fn is_deadlocked(facts: &Facts<'_, '_>) -> bool {
     let process = facts.evidence.threads.thread(facts.culprit).upid;
     let lasts = facts.problem.window.end >= facts.evidence.timeline.end();
     lasts && owed::is_deadlocked(facts.evidence, process)
+}
+
+/// Whether the culprit waits to the end for a lock that its process has had since it was forked, by a program of
+/// several threads, and has no other thread that could have it.
+fn is_left_by_fork(facts: &Facts<'_, '_>, wait: &Wait) -> bool {
+    let evidence = facts.evidence;
+    let process = evidence.threads.process_of(facts.culprit);
+    let parent = evidence.threads.process(process.parent);
+    // Who executes a program has another command line, but for one that starts itself anew.
+    let is_copy = !process.command.is_empty() && process.command == parent.command;
+    let lasts = facts.problem.window.end >= evidence.timeline.end();
+    let is_lock = wait.is_for_own_lock(evidence) && wait.holder.is_none();
+    process.threads.len() == 1 && parent.threads.len() > 1 && is_copy && lasts && is_lock
 }
 
 /// The culprit's function, as the end of a phrase.

@@ -184,3 +184,35 @@ fn handing_over_is_no_knot() {
     assert_eq!(verdict.root.class, Class::LongRunning);
     assert_eq!(verdict.root.who.tid, 101);
 }
+
+/// A child that was forked from a program of several threads waits for a lock of its own: no other thread of
+/// it can have that, and it may have come with the fork. One that executed a program of its own is not such a
+/// copy.
+#[test]
+fn a_lock_that_came_with_a_fork() {
+    let sentence = |executes: &str| {
+        let recording = record(&format!(
+            "process app 100
+            thread main app 100 name=app
+            thread refresher app 101
+            process app_child 200
+            0 cpu0 switch idle -> main
+            0 cpu1 switch idle -> refresher
+            1ms fork main -> child app_child 200
+            1ms cpu2 switch idle -> child
+            {executes}
+            2ms cpu0 switch main -> idle sleeping wait4 stack=wait4;run_all
+            3ms cpu2 switch child -> idle sleeping futex arg=128 object=futex:0x10 stack=sem_wait;PyThread_acquire_lock_timed;lock_PyThread_acquire_lock;read_rate
+            3ms cpu1 switch refresher -> idle sleeping clock_nanosleep arg=9s stack=nanosleep;refresh
+            end 5s"
+        ));
+        explain(&recording, "child", 3_000..5_000_000).sentence
+    };
+    let forked = sentence("");
+    assert!(
+        forked.contains("that no thread of its process was left to release"),
+        "{forked}"
+    );
+    let executed = sentence("1500us exec child /usr/bin/other");
+    assert!(!executed.contains("fork"), "{executed}");
+}

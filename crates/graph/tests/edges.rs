@@ -525,11 +525,15 @@ fn scripts() {
         thread main shell 100
         process forker 200
         process forked 300
+        process starter 400
         thread forker forker 200
+        thread starter starter 400
         1ms exec main /usr/bin/python3 -u /srv/login.py --port 1
         2ms fork main -> worker shell 101
         3ms fork main -> child forked 300
         4ms exec forker /srv/login.py
+        5ms exec starter /usr/bin/python3 /srv/billing_service.py
+        5ms rename starter billing_service
         end 10ms",
     );
     let evidence = recording.evidence();
@@ -538,6 +542,7 @@ fn scripts() {
         ("worker", "python3 login.py/worker"),
         ("child", "child login.py"),
         ("forker", "login.py"),
+        ("starter", "billing_service"),
     ] {
         assert_eq!(evidence.name(recording.t(thread)), name);
     }

@@ -231,6 +231,63 @@ fn a_lock_of_a_database() {
     assert_eq!(owed(people, wait), by("two", EdgeKind::Holder));
 }
 
+/// A client that waits for one of several descriptors, as ssh does, and asked before the recording began:
+/// nobody knows which way the last bytes went. The server at the other end of its only connection has a
+/// child at work; one that has nothing to do owes nothing.
+#[test]
+fn the_only_server_of_a_client() {
+    let who = |does: &str| {
+        let recording = Recording::of(&format!(
+            "process ssh 100\nthread ssh ssh 100
+            process sshd 200\nthread sshd sshd 200
+            process hook 300
+            0 socket ssh object=inet:1 local=127.0.0.1:5001 remote=127.0.0.1:22
+            0 socket sshd object=inet:2 local=127.0.0.1:22 remote=127.0.0.1:5001
+            0 socket sshd object=inet:9 local=127.0.0.1:22
+            0 open ssh object=inet:1
+            0 open sshd object=inet:2
+            0 cpu0 switch idle -> ssh
+            0 cpu1 switch idle -> sshd
+            0.1ms fork sshd -> hook hook 300
+            0.2ms cpu2 switch idle -> hook
+            {does}
+            1ms cpu1 switch sshd -> idle sleeping poll
+            2ms cpu0 switch ssh -> idle sleeping poll
+            end 5s"
+        ));
+        recording.last_edge("ssh").source == Source::Thread(recording.t("sshd"))
+    };
+    assert!(who(""));
+    assert!(!who("0.3ms cpu2 switch hook -> idle sleeping poll"));
+}
+
+/// A bus starts a service by a copy of itself, which only looks after it: a client of the bus that waits is
+/// kept by the service, as long as that is in the middle of work.
+#[test]
+fn a_service_that_a_copy_of_the_bus_started() {
+    let who = |does: &str| {
+        let recording = Recording::of(&format!(
+            "process bus 200\nthread bus bus 200
+            process copy 300\nprocess service 400
+            0 socket bus object=unix:9 local=/run/bus
+            0 open bus object=unix:9 kind=listener
+            0 socket bus object=unix:2 peer=unix:1 local=/run/bus
+            0 open bus object=unix:2
+            0 cpu1 switch idle -> bus
+            0.1ms fork bus -> copy copy 300
+            0.1ms rename copy bus
+            0.2ms fork copy -> service service 400
+            0.2ms cpu2 switch idle -> service
+            0.3ms cpu2 switch service -> idle sleeping {does}
+            2ms cpu1 switch bus -> idle sleeping epoll_wait object=epoll:7
+            end 5s"
+        ));
+        recording.last_edge("bus").source == Source::Thread(recording.t("service"))
+    };
+    assert!(who("clock_nanosleep arg=9s stack=nanosleep;load_index"));
+    assert!(!who("poll stack=poll;run_loop"));
+}
+
 /// A process that looks again and again whether its child has ended waits for that child.
 #[test]
 fn a_child_that_is_looked_after() {

@@ -131,10 +131,12 @@ impl Process {
     /// `python3 -u /srv/server.py`.
     pub fn script(&self) -> Option<&str> {
         let script = command_line::script(&self.command)?;
-        // The kernel keeps 15 bytes of a name.
-        let kept = script.char_indices().find(|(at, c)| at + c.len_utf8() > 15);
-        let kept = kept.map_or(script, |(at, _)| &script[..at]);
-        (!self.name.starts_with(kept)).then_some(script)
+        let stem = script.rsplit_once('.').map_or(script, |(stem, _)| stem);
+        // The kernel keeps 15 bytes of a name; a program may have written more behind it.
+        let kept = |text: &str| text.bytes().take(15).collect::<Vec<u8>>();
+        let name = self.name.as_bytes();
+        let is_told = name.starts_with(&kept(script)) || name == kept(stem);
+        (!is_told).then_some(script)
     }
 }
 

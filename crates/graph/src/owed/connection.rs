@@ -10,7 +10,7 @@ use hangdog_trace::words::LastTransfer;
 use std::ops::Range;
 
 use super::who::{is_home, is_there, main_life, process_of, stopped_thread, thread_of, wait_at};
-use super::{other_thread, owes};
+use super::{amid_child, other_thread, owes};
 use crate::edge::{Edge, EdgeKind, Source, Strength};
 use crate::evidence::{Evidence, signed};
 use crate::marks::Mark;
@@ -294,6 +294,31 @@ pub(super) fn only_client(evidence: &Evidence<'_>, wait: &Wait) -> Option<Edge> 
     let mut served = evidence.sockets.served_by(process);
     let (first, second) = (served.next()?, served.next());
     second.is_none().then(|| peer(evidence, wait, first))?
+}
+
+/// Whom a process waits for that has one connection which it made itself, and over which nothing went in
+/// the trace: the other end, if that is in the middle of work or has a child that is.
+pub(super) fn only_server(evidence: &Evidence<'_>, wait: &Wait) -> Option<Edge> {
+    if wait.end < evidence.timeline.end() || !evidence.stands_for_program(wait.thread) {
+        return None;
+    }
+    let process = evidence.threads.thread(wait.thread).upid;
+    let mut asks = evidence.sockets.asks(process);
+    let (only, second) = (asks.next()?, asks.next());
+    let server = evidence.sockets.peer_process(only)?;
+    let end = evidence.sockets.peer(only)?;
+    let is_used = [only, end]
+        .iter()
+        .any(|&end| last_transfer(evidence, end, wait.end).is_some());
+    if second.is_some() || is_used || server == process || evidence.passes_on(server) {
+        return None;
+    }
+    let thread = thread_of(evidence, server, end, wait.end)?;
+    let works = wait_at(evidence, thread, wait.end).is_none_or(|there| {
+        let asks_back = there.object(evidence) == end;
+        !asks_back && (!is_home(evidence, &there) || amid_child(evidence, &there).is_some())
+    });
+    works.then(|| peer(evidence, wait, only))?
 }
 
 /// The connection by which the process of a thread asked for something that it had not got when the

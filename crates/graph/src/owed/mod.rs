@@ -36,7 +36,7 @@ pub use again::{asked_again, child_looked_after, waits_out_child};
 pub use clients::may_wait_for_jobs;
 use clients::other_client;
 pub(crate) use connection::is_undelivered;
-use connection::{asked_process, only_client, peer};
+use connection::{asked_process, only_client, only_server, peer};
 pub use connection::{is_lost, is_open, may_be_open, open_request};
 pub(crate) use killed::{all_killed, killed};
 use pipe::other_end;
@@ -110,7 +110,8 @@ fn named_debtor(evidence: &Evidence<'_>, wait: &Wait) -> Option<Edge> {
             .or_else(|| own_worker(evidence, wait).filter(|_| wait.kind == WaitKind::Poll))
             .or_else(|| awaits_user(evidence, wait).then(of_user))
             .or_else(|| child_at_work(evidence, wait))
-            .or_else(|| only_client(evidence, wait)),
+            .or_else(|| only_client(evidence, wait))
+            .or_else(|| only_server(evidence, wait)),
         _ => None,
     }
 }
@@ -478,15 +479,17 @@ fn other_thread(evidence: &Evidence<'_>, wait: &Wait, is_lock: bool) -> Option<U
 }
 
 /// The child of a server that works for it: the last that was started of those that are in the
-/// middle of work.
+/// middle of work. A copy of itself that only looks after a child stands for that: so a message bus
+/// starts services.
 fn helper(evidence: &Evidence<'_>, wait: &Wait) -> Option<Edge> {
-    let own = evidence.threads.thread(wait.thread).upid;
+    let threads = evidence.threads;
+    let own = threads.process(threads.thread(wait.thread).upid);
     // Who was not asked waits for nobody's help.
-    evidence.sockets.served_by(own).next()?;
-    let children = evidence
-        .threads
-        .processes()
-        .filter(|child| child.parent == own);
+    evidence.sockets.served_by(own.upid).next()?;
+    let children = threads.processes().filter(|child| {
+        let parent = threads.process(child.parent);
+        child.parent == own.upid || parent.parent == own.upid && parent.name == own.name
+    });
     let alive =
         children.filter_map(|child| thread_of(evidence, child.upid, Object::NONE, wait.end));
     let is_amid = |&thread: &Utid| {
