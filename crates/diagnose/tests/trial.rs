@@ -521,10 +521,15 @@ fn the_end_of_a_vfork_is_no_request() {
 }
 
 /// Who cannot connect because a listener takes none of the connections that it has got waits for the
-/// listener's process; where it has none, for the network.
+/// listener's process, also where it takes itself for connected and polls for the answer; where the listener
+/// has none, for the network.
 #[test]
 fn a_full_listener_keeps_who_connects() {
-    for (unread, root) in [(2, 200), (0, 100)] {
+    let calls = ["connect", "poll"];
+    for ((unread, root), call) in [(2, 200), (0, 100)]
+        .into_iter()
+        .flat_map(|case| calls.map(|call| (case, call)))
+    {
         let recording = record(&format!(
             "process app 100
             thread app app 100
@@ -537,7 +542,7 @@ fn a_full_listener_keeps_who_connects() {
             0 cpu0 switch idle -> app
             0 cpu1 switch idle -> server
             1ms cpu1 switch server -> idle sleeping nanosleep arg=9s stack=nanosleep;reindex
-            1ms cpu0 switch app -> idle sleeping connect object=inet:1 stack=connect;upload
+            1ms cpu0 switch app -> idle sleeping {call} object=inet:1 stack={call};upload
             end 3s"
         ));
         let verdict = explain(&recording, "app", 1_000..3_000_000);

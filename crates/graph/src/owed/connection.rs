@@ -194,13 +194,14 @@ fn waits_for_itself(evidence: &Evidence<'_>, wait: &Wait, object: Object) -> boo
 }
 
 /// Whether a thread waits to be connected to a listener of this machine that does not take the
-/// connections that it has got: then the kernel drops further ones.
+/// connections that it has got: then the kernel drops further ones. The thread may take itself for connected,
+/// and have sent what nobody is there to receive.
 fn is_kept_out(evidence: &Evidence<'_>, wait: &Wait, object: Object) -> bool {
     let call = wait
         .row
         .map(|row| evidence.call(evidence.switches.call[row]));
     let mut listeners = evidence.sockets.listeners(object);
-    call == Some(Call::Connect)
+    (call == Some(Call::Connect) || evidence.sockets.peer(object).is_none())
         && listeners.any(|listener| {
             let holder = evidence.sockets.holders(listener).last();
             holder.is_some_and(|holder| holder.unread > 0)
