@@ -8,11 +8,11 @@ use hangdog_graph::edge::ended_by;
 use hangdog_graph::evidence::signed;
 use hangdog_graph::fore::is_nearly_all;
 use hangdog_graph::owed::{
-    asked_own, awaits_completions, child_looked_after, is_deadlocked, is_descendant,
+    asked_again, asked_own, awaits_completions, child_looked_after, is_deadlocked, is_descendant,
     is_from_outside, is_job_pool, is_lost, is_open, is_own_pipe, may_be_open, may_wait_for_jobs,
     open_request, peer_of, takes_orders_by_pipe, waits_out_child,
 };
-use hangdog_graph::{Evidence, Mark, Source, Strength, Wait, WaitKind};
+use hangdog_graph::{EdgeKind, Evidence, Mark, Source, Strength, Wait, WaitKind};
 use hangdog_timeline::State;
 use hangdog_trace::calls::Call;
 use hangdog_trace::ids::{Upid, Utid};
@@ -120,6 +120,14 @@ pub(crate) fn owed(evidence: &Evidence<'_>, wait: &Wait, often: bool) -> f64 {
             if [Mark::PollsLock, Mark::Retries]
                 .iter()
                 .any(|&mark| evidence.shows(wait.user_stack(evidence), mark)) =>
+        {
+            HOPED
+        }
+        // Of one moment it is not known who was refused a lock; who has it is.
+        WaitKind::Sleep
+            if evidence.handoffs.is_empty()
+                && asked_again(evidence, wait, None, wait.end)
+                    .is_some_and(|edge| edge.kind == EdgeKind::Holder) =>
         {
             HOPED
         }

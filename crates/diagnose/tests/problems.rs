@@ -583,3 +583,26 @@ fn naps_between_two_tries_are_felt() {
     assert!(main(&sleeps("SoftFileLock.acquire")));
     assert!(!main(&sleeps("tick")));
 }
+
+/// Who sleeps, and has a file open of which another process has the lock, may try again for that: of a look at
+/// one moment nothing else tells.
+#[test]
+fn a_nap_with_a_locked_file_open_is_felt() {
+    let sleeps = |open: &str| {
+        found(
+            &format!(
+                "0 open other object=file:7 kind=file-lock
+                0 open app object=file:{open} kind=locked-file
+                0 cpu0 switch idle -> main
+                0 cpu1 switch idle -> other
+                1ms cpu0 switch main -> idle sleeping clock_nanosleep arg=100ms stack=nanosleep;step
+                1s cpu1 switch other -> idle dead
+                end 1s"
+            ),
+            None,
+        )
+    };
+    let has_main = |found: &[(String, std::ops::Range<u64>)]| found.iter().any(|it| it.0 == "app");
+    assert!(has_main(&sleeps("7")));
+    assert!(!has_main(&sleeps("8")));
+}
