@@ -220,9 +220,7 @@ fn lock_file(evidence: &Evidence<'_>, wait: &Wait, until: u64) -> Option<Edge> {
     if !polls(wait) {
         return None;
     }
-    let own = evidence
-        .threads
-        .process(evidence.threads.thread(wait.thread).upid);
+    let own = evidence.threads.process_of(wait.thread);
     let middle = wait.start + until.saturating_sub(wait.start) / 2;
     let is_alike = |other: &&Process| {
         other.upid != own.upid && other.name == own.name && other.script() == own.script()

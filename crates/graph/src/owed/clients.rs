@@ -69,8 +69,9 @@ pub(super) fn other_client(evidence: &Evidence<'_>, wait: &Wait) -> Option<Edge>
             return None;
         }
         // The one that takes the jobs may have others do them.
+        let has_no_job = |there: &Wait| is_home(evidence, there) || reads_orders(evidence, there);
         let at_home =
-            wait_at(evidence, thread, moment).filter(|there| is_broker && is_home(evidence, there));
+            wait_at(evidence, thread, moment).filter(|there| is_broker && has_no_job(there));
         let thread = match at_home {
             Some(there) => amid_child(evidence, &there)?,
             None => thread,
@@ -100,9 +101,8 @@ pub(super) fn other_client(evidence: &Evidence<'_>, wait: &Wait) -> Option<Edge>
 }
 
 /// Whether a client of a broker at the other end of `object`, which waits for nothing but it, may do so for
-/// its next job: the broker
-/// has nothing to do. Certainly, where another process of its kind waits in the same place, or a child of it
-/// is in the middle of work or waits for orders.
+/// its next job: the broker has nothing to do. Certainly, where another process of its kind waits in the
+/// same place, or a child of it is in the middle of work or waits for orders.
 pub fn may_wait_for_jobs(evidence: &Evidence<'_>, wait: &Wait, object: Object) -> Option<Strength> {
     let threads = evidence.threads;
     let broker = peer_of(evidence, object)?;
