@@ -340,6 +340,23 @@ it("writes a problem as one file, and moves about in it offline", async () => {
   assert.deepEqual(complaints, []);
 });
 
+it("writes a report without what a command line tells", async () => {
+  const secret = trace("ui/tests/traces/script.trace");
+  try {
+    const write = (...options) => {
+      const file = join(secret.folder, "report.html");
+      command(["export", "--html", file, ...options, secret.path]);
+      return readFileSync(file, "utf8");
+    };
+    assert(write().includes("python3 salaries.py"));
+    const text = write("--redact");
+    assert.match(text, /python3 was held up/);
+    for (const told of ["salaries", "--of-all", "/home", "ann/"]) assert(!text.includes(told), told);
+  } finally {
+    secret.remove();
+  }
+});
+
 it("reads that the server was stopped", async () => {
   const own = await serve([hang.path]);
   const { page } = await look(own.url);

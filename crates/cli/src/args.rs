@@ -958,7 +958,7 @@ pub struct ExportArgs {
     /// The problem for --html, where 1 is the worst [default: 1]
     #[arg(long, value_name = "N", requires = "html", value_parser = clap::value_parser!(u32).range(1..))]
     pub problem: Option<u32>,
-    /// Omit command lines, the host name and the directories of paths from the HTML page
+    /// Omit command lines, script names, the host name and the directories of paths from the HTML page
     #[arg(long, requires = "html")]
     pub redact: bool,
     /// Which stacks to fold, for --format folded [default: on-cpu]

@@ -16,6 +16,7 @@
 pub mod guard;
 pub mod opened;
 pub mod page;
+pub mod redact;
 pub mod routes;
 pub mod shelf;
 pub mod single;

@@ -1,11 +1,12 @@
 //! A problem as one file that opens offline: the page, the verdict, and the tracks around it.
 //!
 //! It holds what the page would ask for, so that the same page shows it. What is private in it:
-//! names of threads, processes, functions and files, command lines, the host's name. Redacted it
-//! holds no command lines, no host, and of paths the last part alone.
+//! names of threads, processes, functions and files, command lines, the host's name; `redact` says
+//! what of that can be left out.
 
 use crate::opened::Ground;
 use crate::page;
+use crate::redact::Redaction;
 use crate::routes::thread_rows;
 use crate::tiles::{self, TrackId, View};
 use anyhow::{Result, bail};
@@ -37,7 +38,7 @@ pub struct Parts<'a> {
     pub path: Vec<u32>,
     /// The problem's window, ns since the trace's start.
     pub window: Range<u64>,
-    /// Whether command lines, paths and names of users and hosts are left out.
+    /// Whether what [`Redaction`] names is left out.
     pub redact: bool,
 }
 
@@ -64,7 +65,7 @@ pub fn write(parts: Parts<'_>) -> Result<String> {
         "tracks": tracks,
     });
     if parts.redact {
-        redact(&mut data);
+        Redaction::of(&recording.threads).apply(&mut data);
     }
     // Neither text ends the element that it stands in.
     let data = serde_json::to_string(&data)?.replace('<', "\\u003c");
@@ -171,51 +172,6 @@ fn base64(bytes: &[u8]) -> String {
     text
 }
 
-/// Leaves out command lines, hosts, and of paths all but the last part.
-fn redact(value: &mut Value) {
-    match value {
-        Value::Object(fields) => {
-            for (key, field) in fields {
-                match key.as_str() {
-                    "command" => *field = json!([]),
-                    "host" => *field = json!("redacted"),
-                    "tracks" => {}
-                    _ => redact(field),
-                }
-            }
-        }
-        Value::Array(items) => items.iter_mut().for_each(redact),
-        Value::String(text) => *text = without_folders(text),
-        _ => {}
-    }
-}
-
-/// A text in which every absolute path is its last part alone.
-fn without_folders(text: &str) -> String {
-    let is_path = |c: char| c.is_alphanumeric() || "/._-+@~%#=".contains(c);
-    let mut out = String::with_capacity(text.len());
-    let mut rest = text;
-    while let Some(at) = rest.find('/') {
-        let before = rest[..at].chars().next_back();
-        let starts = before.is_none_or(|c| !is_path(c));
-        let (head, tail) = rest.split_at(at);
-        out.push_str(head);
-        let length = tail.find(|c| !is_path(c)).unwrap_or(tail.len());
-        let (path, after) = tail.split_at(length);
-        match path.rsplit_once('/') {
-            Some((folders, last)) if starts && !folders.is_empty() => {
-                out.push('…');
-                out.push('/');
-                out.push_str(last);
-            }
-            _ => out.push_str(path),
-        }
-        rest = after;
-    }
-    out.push_str(rest);
-    out
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -234,24 +190,5 @@ mod tests {
         ] {
             assert_eq!(base64(text.as_bytes()), coded);
         }
-    }
-
-    /// Folders go, wherever a path stands; what is no absolute path stays.
-    #[test]
-    fn paths_lose_their_folders() {
-        assert_eq!(without_folders("/home/ann/src/a.c:12"), "…/a.c:12");
-        assert_eq!(
-            without_folders("read of /home/ann/x, by app"),
-            "read of …/x, by app"
-        );
-        assert_eq!(without_folders("kworker/0:1"), "kworker/0:1");
-        assert_eq!(without_folders("src/store.c:42"), "src/store.c:42");
-        assert_eq!(without_folders("100 % / all"), "100 % / all");
-        let mut value = json!({"command": ["a", "b"], "host": "h", "deep": [{"where": "/a/b"}]});
-        redact(&mut value);
-        assert_eq!(
-            value,
-            json!({"command": [], "host": "redacted", "deep": [{"where": "…/b"}]})
-        );
     }
 }
