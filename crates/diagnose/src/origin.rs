@@ -119,6 +119,7 @@ fn of_file(function: &str, module: &str, source: &str) -> Origin {
         _ if RUNTIME.iter().any(|start| module.starts_with(start)) => Origin::Runtime,
         _ if is_place(function) => Origin::Nameless,
         "main" | "_start" => Origin::Entry,
+        _ if is_of_c(function) => Origin::Runtime,
         _ if Machine::of(module).is_some() => Origin::Machine,
         _ if module.contains(".so") => Origin::Library,
         _ if is_of_library(source) => Origin::Library,
@@ -128,6 +129,29 @@ fn of_file(function: &str, module: &str, source: &str) -> Origin {
             .or_else(|| of_namespace(function))
             .unwrap_or(Origin::Program),
     }
+}
+
+/// Whether a function is the C library's where that is linked into the executable: it is called as no
+/// program may call its own (C11, 7.1.3), or as POSIX has it.
+fn is_of_c(function: &str) -> bool {
+    const WAITS: [&str; 10] = [
+        "read",
+        "write",
+        "poll",
+        "ppoll",
+        "select",
+        "epoll_wait",
+        "recv",
+        "nanosleep",
+        "clock_nanosleep",
+        "usleep",
+    ];
+    // Namespaces of C++ are told apart later.
+    let is_c = !function.contains("::");
+    is_c && ["__", "pthread_", "sem_"]
+        .iter()
+        .any(|start| function.starts_with(start))
+        || WAITS.contains(&function)
 }
 
 /// What runs programs that are not compiled ahead of time.
@@ -515,6 +539,16 @@ mod tests {
             ),
         ] {
             assert_eq!(speaker(&stack), expected.function, "{stack:?}");
+        }
+    }
+
+    /// Of an executable that has the C library within it, what the program wrote.
+    #[test]
+    fn linked_statically() {
+        let own = at("take_lock", "");
+        for waits in ["__lll_lock_wait", "pthread_mutex_lock", "sem_wait", "poll"] {
+            let stack = [at(waits, ""), own, at("main", "")];
+            assert_eq!(speaker(&stack), own.function, "{waits}");
         }
     }
 

@@ -165,15 +165,14 @@ pub(crate) fn of(facts: &Facts<'_, '_>) -> String {
         (Class::Unknown | Class::LongWait, ..)
             if (facts.wait).is_some_and(|wait| is_left_by_fork(facts, &wait)) =>
         {
-            let waits = match facts.now {
-                Some(_) => "waits",
-                None => "waited",
+            let waited = match facts.now {
+                Some(_) => present("waited"),
+                None => "waited".to_owned(),
             };
-            let is = if facts.now.is_some() { "is" } else { "was" };
             format!(
-                "{head}: {who} {waits} for a lock{} that no thread of its process {is} left to \
-                 release; it is a fork of a program of several threads, and another of these may \
-                 have held the lock then.",
+                "{head}: {who} {waited} for a lock{} that no thread in its process can release; the \
+                 process was forked from a multithreaded one, and another thread may have held the \
+                 lock at the fork.",
                 within(facts)
             )
         }

@@ -210,7 +210,7 @@ fn a_lock_that_came_with_a_fork() {
     };
     let forked = sentence("");
     assert!(
-        forked.contains("that no thread of its process was left to release"),
+        forked.contains("that no thread in its process can release"),
         "{forked}"
     );
     let executed = sentence("1500us exec child /usr/bin/other");

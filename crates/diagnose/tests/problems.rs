@@ -580,7 +580,7 @@ fn naps_between_two_tries_are_felt() {
             .any(|(name, window)| name == "app" && window.end - window.start > 3_000_000)
     };
     assert!(main(&sleeps("Retry._sleep_backoff")));
-    assert!(main(&sleeps("SoftFileLock.acquire")));
+    assert!(main(&sleeps("BaseFileLock.acquire")));
     assert!(!main(&sleeps("tick")));
 }
 

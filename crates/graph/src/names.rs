@@ -330,37 +330,43 @@ pub(crate) const BROKERS: &[&str] = &[
     "beam.smp",
 ];
 
-/// Functions of libraries that sleep before they try again what failed.
+/// Functions of libraries that sleep before they try again what failed, each as it was found on the stack
+/// of such a sleep.
 pub(crate) const RETRIES: &[&str] = &[
-    // urllib3, which pip has too; botocore; requests of Google's libraries; tenacity; backoff
+    // urllib3, which pip has too
     "Retry._sleep_backoff",
     "Retry.sleep_for_retry",
     "Retry.sleep",
+    // botocore
     "Endpoint._needs_retry",
+    // google-api-core
     "retry_target",
+    // tenacity
     "Retrying.__call__",
+    // backoff
     "retry_exception.<locals>.retry",
     "retry_predicate.<locals>.retry",
 ];
 
 /// Functions of libraries that try again and again to make a file that serves as a lock, with sleeps in
-/// between.
+/// between, as they were found on the stacks of such sleeps.
 pub(crate) const POLLS_LOCK: &[&str] = &[
     // borg
     "ExclusiveLock.acquire",
     "TimeoutTimer.timed_out_or_sleep",
-    // filelock, fasteners, portalocker, lockfile
+    // filelock
     "BaseFileLock.acquire",
-    "SoftFileLock.acquire",
+    // fasteners
     "InterProcessLock.acquire",
-    "InterProcessLock._do_acquire",
+    // portalocker
+    "LockBase._timeout_generator",
+    // lockfile
     "LinkLockFile.acquire",
     "MkdirLockFile.acquire",
     "SymlinkLockFile.acquire",
     "PIDLockFile.acquire",
     // Mercurial
-    "lock.lock",
-    "lock.trylock",
+    "localrepository._lock",
 ];
 
 /// Functions that wait for a child to end, by looking again and again or by its pipes.

@@ -300,6 +300,24 @@ fn a_child_that_is_looked_after() {
     );
 }
 
+/// A listening server on port 6379, in the process of this name, and connections of clients to it, each
+/// with its object and after that the server's end.
+fn served(server: &str, clients: &[&str]) -> String {
+    let mut text = format!(
+        "0 socket {server} object=inet:9 local=127.0.0.1:6379
+        0 open {server} object=inet:9 kind=listener\n"
+    );
+    for (n, client) in clients.iter().enumerate() {
+        let (own, other, port) = (2 * n + 1, 2 * n + 2, 5001 + n);
+        text += &format!(
+            "0 socket {client} object=inet:{own} local=127.0.0.1:{port} remote=127.0.0.1:6379
+            0 socket {server} object=inet:{other} local=127.0.0.1:6379 remote=127.0.0.1:{port}
+            0 open {client} object=inet:{own}\n"
+        );
+    }
+    text
+}
+
 /// A broker waits for what a client of its is to send: the one that took something last and works on
 /// it, and not one that waits at the broker itself.
 #[test]
@@ -309,22 +327,13 @@ fn a_broker_waits_for_whoever_took_the_job() {
             "process {name} 200\nthread broker {name} 200 name={name}
         process taker 300\nthread taker taker 300
         process idler 400\nthread idler idler 400
-        0 socket {name} object=inet:9 local=127.0.0.1:6379
-        0 open {name} object=inet:9 kind=listener
-        0 socket app object=inet:1 local=127.0.0.1:5001 remote=127.0.0.1:6379
-        0 socket {name} object=inet:2 local=127.0.0.1:6379 remote=127.0.0.1:5001
-        0 socket taker object=inet:3 local=127.0.0.1:5002 remote=127.0.0.1:6379
-        0 socket {name} object=inet:4 local=127.0.0.1:6379 remote=127.0.0.1:5002
-        0 socket idler object=inet:5 local=127.0.0.1:5003 remote=127.0.0.1:6379
-        0 socket {name} object=inet:6 local=127.0.0.1:6379 remote=127.0.0.1:5003
-        0 open app object=inet:1
-        0 open taker object=inet:3
-        0 open idler object=inet:5
+        {}
         0 cpu1 switch idle -> broker
         0 cpu2 switch idle -> taker
         0 cpu3 switch idle -> idler
         1ms cpu3 switch idler -> idle sleeping recvfrom object=inet:5
-        1ms transfer broker sent 8 object=inet:4"
+        1ms transfer broker sent 8 object=inet:4",
+            served(name, &["app", "taker", "idler"])
         )
     };
     let who = |name: &str| {
@@ -350,14 +359,7 @@ fn a_broker_waits_for_whom_the_taker_has_at_work() {
             process redis-server 200\nthread broker redis-server 200 name=redis-server
             process taker 300\nthread taker taker 300
             process worker 400
-            0 socket redis-server object=inet:9 local=127.0.0.1:6379
-            0 open redis-server object=inet:9 kind=listener
-            0 socket app object=inet:1 local=127.0.0.1:5001 remote=127.0.0.1:6379
-            0 socket redis-server object=inet:2 local=127.0.0.1:6379 remote=127.0.0.1:5001
-            0 socket taker object=inet:3 local=127.0.0.1:5002 remote=127.0.0.1:6379
-            0 socket redis-server object=inet:4 local=127.0.0.1:6379 remote=127.0.0.1:5002
-            0 open app object=inet:1
-            0 open taker object=inet:3
+            {}
             0 cpu1 switch idle -> broker
             0 cpu2 switch idle -> taker
             0.2ms fork taker -> worker worker 400
@@ -365,7 +367,8 @@ fn a_broker_waits_for_whom_the_taker_has_at_work() {
             {child}
             1ms cpu2 switch taker -> idle sleeping epoll_wait object=epoll:5
             2ms cpu1 switch broker -> idle sleeping epoll_wait object=epoll:7
-            end 5s"
+            end 5s",
+            served("redis-server", &["app", "taker"])
         ));
         recording.last_edge("broker").source == Source::Thread(recording.t("worker"))
     };

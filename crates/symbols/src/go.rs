@@ -251,7 +251,7 @@ mod tests {
         }
     }
 
-    /// Where the header does not say where the code begins, it is told, or nothing has a name.
+    /// If the header lacks the start of the code, the caller supplies it; without it no function is named.
     #[test]
     fn where_the_code_begins() {
         let told = Table::parse(table(GO_1_20, 0), || Some(TEXT)).expect("a table");

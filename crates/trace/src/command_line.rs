@@ -140,6 +140,7 @@ mod tests {
         assert!(!runs("", "server.py"));
     }
 
+    /// Options, and the values of options, are no scripts; a program given inline has none.
     #[test]
     fn scripts_are_told() {
         for (command, expected) in [

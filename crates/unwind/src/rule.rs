@@ -45,7 +45,7 @@ pub enum Kind {
     /// There is information, of a form that a rule cannot hold.
     Unsupported = 7,
     /// CFA = (the word at sp + 8 * ((`cfa` & 0xfff) - 1)) + 8 * (`cfa` >> 12): the code has aligned
-    /// its stack and put the stack pointer of before on it, as OpenSSL's assembly does.
+    /// its stack and stored the previous stack pointer on it, as OpenSSL's assembly does.
     Stored = 11,
 }
 

@@ -192,7 +192,7 @@ fn a_realigned_stack() {
     assert_eq!(at("f2"), Rule::UNSUPPORTED);
 }
 
-/// What OpenSSL's assembly writes where it has aligned its stack: the stack pointer of before lies at
+/// What OpenSSL's assembly writes where it has aligned its stack: the previous stack pointer lies at
 /// rsp + 1152 (or in the red zone, at rsp - 8), and the CFA is 8 or 56 bytes above it
 /// (`DW_CFA_def_cfa_expression: breg7 OFFSET; deref; plus_uconst ADDEND`). More does not fit.
 #[test]

@@ -76,7 +76,7 @@ fn from_a_realigned_frame() {
     assert_eq!(caller, Some(at(0x6000, cfa, 0x1234)));
 }
 
-/// A frame whose code aligned the stack has the stack pointer of before on it.
+/// A frame whose code aligned the stack has the previous stack pointer on it.
 #[test]
 fn from_a_frame_that_stores_the_pointer() {
     let before = SP + 0x90;
