@@ -59,7 +59,7 @@ pub struct Explanation {
     pub to_ns: u64,
     /// Where, innermost frame first.
     pub at: Vec<String>,
-    /// How often it was woken and went on waiting.
+    /// How often it was woken by another than its own timeout, and went on waiting.
     pub woken_in_vain: usize,
     /// What is believed to have ended it.
     pub edge: EdgeReport,
@@ -112,7 +112,7 @@ pub fn explain(
         from_ns: waiting.from,
         to_ns: waiting.to,
         at: frames(evidence, wait.user_stack(evidence)),
-        woken_in_vain: waiting.parts - 1,
+        woken_in_vain: waiting.spurious(),
         edge: EdgeReport {
             kind: edge.kind.text(),
             strength: edge.strength.text(),

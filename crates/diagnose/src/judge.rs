@@ -322,12 +322,8 @@ impl Judge<'_, '_> {
                 continue;
             };
             let mut doing = waiting.wait.phrase(evidence);
-            if waiting.parts > 1 {
-                let wakeups = match waiting.parts - 1 {
-                    1 => "1 spurious wakeup".to_owned(),
-                    count => format!("{count} spurious wakeups"),
-                };
-                doing = format!("{doing} ({wakeups})");
+            if let Some(repeats) = waiting.repeats() {
+                doing = format!("{doing} ({repeats})");
             }
             let step = &self.blame.steps[pair[1]];
             if step.times > 1 {

@@ -33,6 +33,10 @@ const WANTS_MORE: u64 = 4;
 /// Where the stack does not tell that it is that lock, it is taken for it up to this long.
 const RELOCK_NS: u64 = 10_000_000;
 
+/// A loop that waits may sleep between its waits for so long, and for this part of one.
+const LONGEST_PAUSE_NS: u64 = 2_000_000;
+const PAUSE_PART: u64 = 100;
+
 /// A condition variable has several futexes, which it uses in turn; it is no larger than this.
 const CONDITION_BYTES: u64 = 48;
 
@@ -64,6 +68,27 @@ pub(crate) struct Waiting {
 }
 
 impl Waiting {
+    /// How often it was woken by another than its own timeout, and waited on.
+    pub(crate) fn spurious(&self) -> usize {
+        (self.parts - 1).saturating_sub(self.timed_out)
+    }
+
+    /// In words, how often it was taken up again: after its own timeout, or after a wake by another.
+    pub(crate) fn repeats(&self) -> Option<String> {
+        let spurious = self.spurious();
+        let counted = |count: usize, what: &str| match count {
+            0 => None,
+            1 => Some(format!("1 {what}")),
+            count => Some(format!("{count} {what}s")),
+        };
+        let counted = [
+            counted(self.parts - 1 - spurious, "timeout"),
+            counted(spurious, "spurious wakeup"),
+        ];
+        let texts: Vec<String> = counted.into_iter().flatten().collect();
+        (!texts.is_empty()).then(|| texts.join(", "))
+    }
+
     /// The wakes that did not end it.
     pub(crate) fn in_vain(&self) -> InVain {
         InVain {
@@ -165,9 +190,9 @@ impl Joiner<'_, '_> {
         if let Some(last) = self.parts.last().copied()
             && !self.goes_on(&last, &part)
         {
-            if self.may_be_relock(&part) {
-                let relock = self.waiting(&part, part.clipped.start, 1);
-                return self.looks.push((self.parts.len() - 1, relock));
+            if self.may_be_relock(&part) || self.is_pause(&last, &part) {
+                let within = self.waiting(&part, part.clipped.start, 1);
+                return self.looks.push((self.parts.len() - 1, within));
             }
             self.flush(see);
         }
@@ -183,6 +208,14 @@ impl Joiner<'_, '_> {
         wait.kind == WaitKind::Lock
             && (part.whole.duration() <= RELOCK_NS
                 || self.evidence.shows(stack, Mark::ConditionWait))
+    }
+
+    /// Whether this is a sleep of no time, by which a loop that waits lets others run between two looks.
+    fn is_pause(&self, last: &Part, part: &Part) -> bool {
+        let wait = Wait::new(self.evidence, self.thread, &part.whole);
+        wait.kind == WaitKind::Sleep
+            && part.whole.duration() <= last.whole.duration() / PAUSE_PART
+            && part.whole.duration() <= LONGEST_PAUSE_NS
     }
 
     /// Whether `part` is the same wait as `last`, taken up again after a look.

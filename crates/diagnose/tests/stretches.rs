@@ -35,6 +35,45 @@ fn look(waker: &str, cpu: u16, at: u64) -> String {
     )
 }
 
+/// A client polls with a timeout of its own, and sleeps for no time before it polls on: one wait, in which
+/// nobody woke it spuriously.
+#[test]
+fn polls_with_a_pause_between_them_are_joined() {
+    let mut text = format!("{PEOPLE}");
+    let poll = "poll arg=1s object=inet:5 stack=poll;ask;main";
+    for second in 0..3u64 {
+        let at = second * 1_000_000 + 1_000;
+        text += &format!(
+            "{at}us cpu0 switch main -> idle sleeping {poll}
+            {}us cpu0 wake idle -> main in=timer
+            {}us cpu0 switch idle -> main
+            {}us cpu0 switch main -> idle sleeping clock_nanosleep arg=0ns stack=nanosleep;ask;main
+            {}us cpu0 wake idle -> main in=timer
+            {}us cpu0 switch idle -> main\n",
+            at + 999_000,
+            at + 999_010,
+            at + 999_200,
+            at + 999_250,
+            at + 999_260,
+        );
+    }
+    text += &format!(
+        "3001000us cpu0 switch main -> idle sleeping {poll}
+        3499900us cpu1 wake culprit -> main write object=inet:6 stack=write;reply
+        3500000us cpu0 switch idle -> main
+        end 3600ms"
+    );
+    let recording = record(&text);
+    let found = problems(&recording, Some(100));
+    assert!(
+        found.contains(&("app".to_owned(), 1_000..3_499_900)),
+        "{found:?}"
+    );
+    let verdict = explain(&recording, "main", 1_000..3_500_000);
+    let doing = &verdict.path[0].doing;
+    assert!(doing.contains("(3 timeouts)"), "{doing}");
+}
+
 /// Woken twice spuriously by a decoy, then by the culprit: one wait from 1 ms to 50 ms, which the
 /// last wake ended; the two looks of 50 µs are nobody else's.
 #[test]

@@ -83,7 +83,9 @@ pub(super) fn find(evidence: &Evidence<'_>, family: &Family) -> Vec<Problem> {
             continue;
         }
         // A server's work for a client that is in the trace is a part of the client's request.
-        if sent && ends.contains(&transfers.peer[row]) {
+        let other = evidence.sockets.peer(Object(object));
+        let client = other.map_or(transfers.peer[row], |other| other.0);
+        if sent && ends.contains(&client) {
             continue;
         }
         let name = roles.entry(thread).or_insert_with(|| {
