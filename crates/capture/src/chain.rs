@@ -137,6 +137,16 @@ pub(crate) fn read(
     }
 }
 
+/// Of a chain, the calls whose marks lie on the stack from `sp` on, or are known by their code: a thread that
+/// runs has made and left others since its stack was copied.
+pub(crate) fn on_stack_from(sp: u64, words: Vec<u64>) -> Vec<u64> {
+    let is_there = |word: &u64| {
+        number_of(*word).is_none() && (*word == LOOP_MARK || *word >= sp || *word == 0)
+    };
+    let first = words.iter().position(is_there).unwrap_or(words.len());
+    words[first..].to_vec()
+}
+
 /// Puts functions into a stack that is walked outwards, in place of the interpreter's loop.
 pub(crate) struct Weaver<'a> {
     words: &'a [u64],
@@ -198,6 +208,17 @@ mod tests {
             Some(&[NUMBERED | 9][..])
         );
         assert_eq!(weaver.leave(0, 0x3000, false), None, "the end is no mark");
+    }
+
+    /// Calls that a thread made after its stack was copied do not keep the others from their places.
+    #[test]
+    fn calls_of_later_are_left_out() {
+        let (new, old) = (NUMBERED | 7, NUMBERED | 8);
+        let words = vec![0x0f00, new, new, 0x1010, old, 0];
+        assert_eq!(on_stack_from(0x1000, words), [0x1010, old, 0]);
+        let by_code = vec![LOOP_MARK, old, LOOP_MARK];
+        assert_eq!(on_stack_from(0x1000, by_code.clone()), by_code);
+        assert!(on_stack_from(0x1000, vec![0x0f00, new]).is_empty());
     }
 
     /// A loop that is known by its code takes the functions of one call, wherever it lies; of two frames

@@ -352,21 +352,46 @@ impl Found {
     }
 }
 
-/// Reads the functions that `running` is in now, for a copy of its stack from a moment ago: what
-/// is at the root of the stack stays there.
+/// Reads the rest of the stack and the functions that `running` is in now, for a copy of the top of its
+/// stack from a moment ago: what is at the root of the stack stays there.
 pub(crate) fn read_functions_of_running(
     stacks: &mut impl Stacks,
     running: Running,
     (ts, copy): (u64, &mut StackCopy),
     numbers: &mut Numbers,
 ) -> Vec<Definition> {
+    extend(running.pid, copy);
     let Some(runtime) = stacks.interpreter(running.pid) else {
         return Vec::new();
     };
     let thread = (running.pid, running.thread_pointer);
     let (chain, functions) = functions_of(stacks, runtime, thread, ts, numbers);
-    copy.chain = chain;
+    copy.chain = chain::on_stack_from(copy.sp, chain);
     functions
+}
+
+/// Adds to a copy of the top of a running thread's stack what lies further out on it now, if the thread is
+/// still where it was: most of what the copy has at its end still lies there.
+fn extend(pid: u32, copy: &mut StackCopy) {
+    /// The kernel side copies no more; less is the whole stack.
+    const COPIED: usize = 4096;
+    /// So much of its end is compared.
+    const COMPARED: usize = 1024;
+    let Some(compared) = copy.bytes.len().checked_sub(COMPARED) else {
+        return;
+    };
+    if copy.bytes.len() < COPIED {
+        return;
+    }
+    let now = stack_of(pid, copy.sp.saturating_add(compared as u64));
+    let Some((same, rest)) = now.split_at_checked(COMPARED) else {
+        return;
+    };
+    let before = copy.bytes[compared..].chunks_exact(8);
+    let equal = before.zip(same.chunks_exact(8)).filter(|(a, b)| a == b);
+    if equal.count() > COMPARED / 8 / 2 {
+        copy.bytes.extend_from_slice(rest);
+    }
 }
 
 /// A thread whose stack was copied a moment ago.

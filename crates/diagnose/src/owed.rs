@@ -10,7 +10,7 @@ use hangdog_graph::fore::is_nearly_all;
 use hangdog_graph::owed::{
     asked_again, asked_own, awaits_completions, child_looked_after, is_deadlocked, is_descendant,
     is_from_outside, is_job_pool, is_lost, is_open, is_own_pipe, may_be_open, may_wait_for_jobs,
-    open_request, peer_of, takes_orders_by_pipe, waits_out_child,
+    only_partner, open_request, peer_of, takes_orders_by_pipe, waits_out_child,
 };
 use hangdog_graph::{EdgeKind, Evidence, Mark, Source, Strength, Wait, WaitKind};
 use hangdog_timeline::State;
@@ -19,6 +19,8 @@ use hangdog_trace::ids::{Upid, Utid};
 use hangdog_trace::object::{Object, ObjectKind};
 use hangdog_trace::sockets::{Holder, Role};
 use hangdog_trace::words::Left;
+
+use crate::stretch::wake_of;
 
 /// How likely it is that a wait is for what somebody owes, 0 to 1; `often` says that the thread
 /// often waits there.
@@ -159,7 +161,12 @@ fn by_pipe(evidence: &Evidence<'_>, wait: &Wait) -> f64 {
     };
     match () {
         () if reads && is_idle() => IDLE,
-        () if reads && is_own_pipe(evidence, wait) => ALL_IT_DOES,
+        () if reads && is_own_pipe(evidence, wait) => {
+            match evidence.stands_for_program(wait.thread) {
+                true => ALL_IT_DOES,
+                false => IDLE,
+            }
+        }
         // It started the program whose output it awaits, and does nothing else meanwhile.
         () if wait.kind == WaitKind::Message && reads_child(evidence, wait) => ALL_IT_DOES,
         () if reads && is_quiet(evidence, wait) => IDLE,
@@ -291,6 +298,7 @@ fn asked(evidence: &Evidence<'_>, wait: &Wait) -> f64 {
         Some(object) if may_wait_for_jobs(evidence, wait, object) == Some(Strength::Strong) => IDLE,
         Some(object) if asks => asked_by(evidence, object),
         None if asks && came_by_asking(evidence, wait) => MAYBE,
+        None if asks && only_partner(evidence, wait).is_some() => PARTNER,
         _ => IDLE,
     }
 }
@@ -298,8 +306,20 @@ fn asked(evidence: &Evidence<'_>, wait: &Wait) -> f64 {
 /// Whether what ended a wait was read from a connection by which the thread's process asks.
 fn came_by_asking(evidence: &Evidence<'_>, wait: &Wait) -> bool {
     const SOON_NS: u64 = 1_000_000;
-    let received = evidence.received(wait.thread, wait.end, wait.end.saturating_add(SOON_NS));
-    received.is_some_and(|object| {
+    let own = evidence.received(wait.thread, wait.end, wait.end.saturating_add(SOON_NS));
+    // A library's own thread may have the connections.
+    let by_helper = || {
+        let intervals = evidence.timeline.intervals(wait.thread);
+        let interval = intervals.get(intervals.index_at(wait.end)?)?;
+        let row = wake_of(evidence, wait.thread, &interval)?;
+        let waker = evidence.threads.known(evidence.wakes.waker[row])?;
+        let is_own = waker.upid == evidence.threads.thread(wait.thread).upid;
+        let since = wait.end.saturating_sub(SOON_NS);
+        evidence
+            .received(waker.utid, since, wait.end)
+            .filter(|_| is_own)
+    };
+    own.or_else(by_helper).is_some_and(|object| {
         let peer = evidence.sockets.peer_process(object);
         let is_event = peer.is_some_and(|peer| evidence.passes_on(peer));
         let is_job = may_wait_for_jobs(evidence, wait, object) == Some(Strength::Strong);
@@ -364,6 +384,8 @@ const ASKED: f64 = 0.9;
 const BY_BUS: f64 = 0.3;
 /// One that does nothing else mostly has others work for it.
 const ALL_IT_DOES: f64 = 0.05;
+/// A child may be at work for its parent, or for itself.
+const PARTNER: f64 = 0.03;
 /// What comes through a pipe comes when it is ready.
 const STREAM: f64 = 0.1;
 /// Nothing is owed, as far as is known.

@@ -408,6 +408,12 @@ fn reason(facts: &Facts<'_, '_>) -> String {
             Some(_) => format!("waited{within} until a timeout"),
             None => format!("slept, or waited for a timeout{within}"),
         },
+        BlameKind::Stopped if let Some(tracer) = facts.wait.and_then(|wait| wait.holder) => {
+            format!(
+                "was stopped by {}, which debugs it",
+                facts.evidence.name(tracer)
+            )
+        }
         BlameKind::Stopped => {
             "was stopped by a signal, a debugger or the cgroup freezer".to_owned()
         }

@@ -143,6 +143,26 @@ fn a_debugger_had_stopped_it() {
     assert_eq!(way(&verdict)[0], ("quotes", "holder"));
 }
 
+/// A debugger at its prompt: the program that it has stopped is the root, and not what the debugger waits for.
+#[test]
+fn a_debugger_waits_for_its_user() {
+    let recording = record(
+        "process quotes 100
+        thread quotes quotes 100
+        process gdb 200
+        thread gdb gdb 200
+        0 cpu0 switch idle -> quotes
+        0 cpu1 switch idle -> gdb
+        1ms cpu0 switch quotes -> idle stopped holder=gdb
+        2ms cpu1 switch gdb -> idle sleeping poll stack=poll;prompt
+        end 900ms",
+    );
+    let verdict = explain(&recording, "quotes", 1_000..900_000);
+    assert_eq!(verdict.root.who.tid, 100, "{}", verdict.sentence);
+    let stopped = "it was stopped by gdb, which debugs it";
+    assert!(verdict.sentence.contains(stopped), "{}", verdict.sentence);
+}
+
 /// A thread that computes and shares its CPU evenly with others had its share: what it computes is the
 /// cause. It runs 4 ms of each 9, and waits 5 ms for its turn.
 #[test]

@@ -86,8 +86,14 @@ pub fn beliefs(
     {
         all.push(((history.total() + SEEN) as f64, killed));
     }
+    let awaits_program = matches!(
+        wait.kind,
+        WaitKind::Poll | WaitKind::Condition | WaitKind::Message | WaitKind::Device
+    );
     for (&other, ended) in &history.by_thread {
-        if was_dead(other) || !is_candidate(other) || is_mate(other) {
+        // The kernel hands on what others do.
+        let is_kernels = awaits_program && evidence.threads.thread(other).is_kernel();
+        if is_kernels || was_dead(other) || !is_candidate(other) || is_mate(other) {
             continue;
         }
         let last = if history.last == Some(other) {

@@ -235,6 +235,10 @@ pub fn ended_by(evidence: &Evidence<'_>, wait: &Wait, wake: Option<usize>) -> Ed
         WaitKind::Stopped if wait.holder.is_none() => {
             if let Some(tracer) = wake.and_then(|row| tracer(evidence, row)) {
                 let name = evidence.name(tracer);
+                if owed::awaits_anything(evidence, tracer, wait) {
+                    let reason = format!("{name} debugs it, and had stopped it");
+                    return Edge::new(Kind::Kill, Strong, Source::Nobody, reason);
+                }
                 let reason = format!("{name} debugs it, and let it continue");
                 return Edge::new(Kind::Holder, Strong, Source::Thread(tracer), reason);
             }
@@ -379,6 +383,17 @@ fn woken(evidence: &Evidence<'_>, wait: &Wait, row: usize) -> Edge {
         return edge;
     }
     let (kind, strength, source) = classify(evidence, wait, row);
+    if kind == Kind::Network
+        && wait.kind == WaitKind::Poll
+        && let Some(edge) = owed::accepted_late(evidence, wait)
+    {
+        return edge;
+    }
+    if let Source::Thread(waker) = source
+        && let Some(edge) = owed::handed_answer(evidence, wait, waker)
+    {
+        return edge;
+    }
     let reason = match source {
         Source::Thread(waker) => by_thread(evidence, wait, row, (kind, strength), waker),
         _ => by_no_thread(evidence, wait, row, kind),
@@ -465,6 +480,10 @@ fn named(evidence: &Evidence<'_>, wait: &Wait) -> Option<Edge> {
             }
             WaitKind::Stopped => {
                 let reason = format!("{name} debugs it, and has stopped it");
+                // It waits for what its user says next.
+                if owed::awaits_anything(evidence, holder, wait) {
+                    return Some(Edge::new(Kind::Kill, Strong, Source::Nobody, reason));
+                }
                 Edge::new(Kind::Holder, Strong, Source::Thread(holder), reason)
             }
             WaitKind::Kernel => {

@@ -352,10 +352,20 @@ impl<'a> Evidence<'a> {
 
     /// The connection from which a thread received something first in a time.
     pub fn received(&self, thread: Utid, from: u64, to: u64) -> Option<Object> {
-        let used = self.before(self.used.get(&thread), to);
-        let within = used.take_while(|&row| self.transfers.ts[row] >= from);
+        let within = self.used_within(thread, from, to);
         let first = within.filter(|&row| !self.transfers.sent[row]).last()?;
         Some(Object(self.transfers.object[first]))
+    }
+
+    /// The rows of `transfers` that a thread made in a time, the last first.
+    pub(crate) fn used_within(
+        &self,
+        thread: Utid,
+        from: u64,
+        to: u64,
+    ) -> impl Iterator<Item = usize> + '_ {
+        let used = self.before(self.used.get(&thread), to);
+        used.take_while(move |&row| self.transfers.ts[row] >= from)
     }
 
     /// Whether a thread sent something over a connection in a time, and not only
@@ -369,8 +379,7 @@ impl<'a> Evidence<'a> {
             let mut own = before.filter(|&earlier| transfers.thread[earlier] == thread);
             own.next().is_none_or(|earlier| !transfers.sent[earlier])
         };
-        let used = self.before(self.used.get(&thread), to);
-        let mut used = used.take_while(|&row| transfers.ts[row] >= from);
+        let mut used = self.used_within(thread, from, to);
         used.any(|row| sends(row) && is_new(row))
     }
 

@@ -84,6 +84,8 @@ pub enum Mark {
     PollsLock = 1 << 33,
     /// A library sleeps before it tries again what failed.
     Retries = 1 << 34,
+    /// The next piece of work is waited for.
+    TakesWork = 1 << 35,
 }
 
 /// Marks that one of the innermost few frames shows, by a part of its function's name.
@@ -99,7 +101,7 @@ const INNERMOST: [(Mark, &[&str]); 6] = [
 const FEW: usize = 6;
 
 /// Marks that any frame shows, by its function's name, or by the start of it.
-const ANYWHERE: [(Mark, &[&str]); 29] = [
+const ANYWHERE: [(Mark, &[&str]); 30] = [
     (Mark::Idle, names::IDLE),
     (Mark::DiskWait, names::DISK_WAIT),
     (Mark::DiskWake, names::DISK_WAKE),
@@ -114,6 +116,7 @@ const ANYWHERE: [(Mark, &[&str]); 29] = [
     (Mark::AwaitsChild, names::AWAITS_CHILD),
     (Mark::PollsLock, names::POLLS_LOCK),
     (Mark::Retries, names::RETRIES),
+    (Mark::TakesWork, names::TAKES_WORK),
     (Mark::LanguageLock, names::LANGUAGE_LOCK),
     (Mark::LanguageCondition, names::LANGUAGE_CONDITION),
     (Mark::Sleeps, names::SLEEPS),

@@ -100,6 +100,8 @@ pub const IDLE: &[&str] = &[
     "java.util.concurrent.ForkJoinPool.awaitWork",
     "java.lang.ref.Reference.waitForReferencePendingList",
     "java.lang.ref.ReferenceQueue.remove",
+    // The thread of a server that waits until its pool has a worker for what came.
+    "Puma::ThreadPool#wait_until_not_full",
     // Python's, of the threads that a pool of processes keeps for itself.
     "Pool._handle_tasks",
     "Pool._handle_results",
@@ -419,6 +421,15 @@ pub(crate) const HANDLES: &[&str] = &[
     "java.util.concurrent.CompletableFuture$AsyncRun.run",
     "void java.util.concurrent.FutureTask.run()",
     "int java.util.concurrent.ForkJoinTask.doExec()",
+];
+
+/// Functions by which a thread waits for the next piece of work.
+pub(crate) const TAKES_WORK: &[&str] = &[
+    "Queue.get",
+    "java.util.concurrent.LinkedBlockingQueue.take",
+    "java.util.concurrent.ArrayBlockingQueue.take",
+    "java.util.concurrent.LinkedBlockingDeque.take*",
+    "java.util.concurrent.SynchronousQueue.take",
 ];
 
 /// Functions that wait for the result of a task.

@@ -227,6 +227,9 @@ impl Wait {
             WaitKind::Disk => format!("waited for the disk in {call}"),
             WaitKind::Paging => "waited for a page-in".to_owned(),
             WaitKind::Device => format!("waited in {call} of {object}"),
+            WaitKind::Stopped if let Some(tracer) = self.holder => {
+                format!("was stopped by {}, which debugs it", evidence.name(tracer))
+            }
             WaitKind::Stopped => {
                 "was stopped by a signal, a debugger or the cgroup freezer".to_owned()
             }

@@ -6,7 +6,7 @@ use common::Recording;
 use hangdog_graph::edge::ended_by;
 use hangdog_graph::graph::Event;
 use hangdog_graph::part::{Part, Shown, View};
-use hangdog_graph::{Begin, EdgeKind, Graph, Origin, Source, Sources, dot};
+use hangdog_graph::{Begin, EdgeKind, Graph, Origin, Source, Sources, WaitKind, dot};
 use hangdog_timeline::{Cause, State};
 use hangdog_trace::tables::*;
 use hangdog_trace::text::TextTrace;
@@ -289,8 +289,10 @@ proptest! {
                 let vertex = graph.vertices.at(thread, wait.end);
                 let arrow = vertex.and_then(|v| graph.edges.leading_to(v).find(of_row));
                 let Some(arrow) = arrow else { continue };
-                if told.wake.is_none() && told.source == Source::Nobody {
-                    // The wake only made the thread die.
+                if told.source == Source::Nobody
+                    && (told.wake.is_none() || wait.kind == WaitKind::Stopped)
+                {
+                    // The wake only made the thread die, or go on where it had been stopped.
                     continue;
                 }
                 if matches!(

@@ -70,8 +70,12 @@ pub(crate) fn read(
                     Some(&number) => number,
                     None => {
                         let function = function(memory, layout, code)?;
-                        let number = function.map_or(0, &mut define);
-                        numbers.insert(code, number);
+                        // What is left of the frame of a thread that went on.
+                        let is_stale = function.as_ref().is_some_and(|it| it.name.is_empty());
+                        let number = function.filter(|_| !is_stale).map_or(0, &mut define);
+                        if !is_stale {
+                            numbers.insert(code, number);
+                        }
                         number
                     }
                 };

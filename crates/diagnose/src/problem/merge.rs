@@ -235,9 +235,10 @@ impl Chained {
 
     /// Puts another in the place of this one.
     fn replace(&mut self, other: Chained) {
-        let score = self.problem.score;
+        let (score, felt) = (self.problem.score, self.problem.felt);
         *self = other;
         self.problem.score = score;
+        self.problem.felt = self.problem.felt.max(felt);
     }
 
     /// Whether it is a program's own wait for most of the time of another problem, that of whoever only

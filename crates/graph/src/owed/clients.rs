@@ -63,7 +63,9 @@ pub(super) fn other_client(evidence: &Evidence<'_>, wait: &Wait) -> Option<Edge>
         let thread = thread_of(evidence, client, Object::NONE, moment)?;
         let asks = |&thread: &Utid| {
             let there = wait_at(evidence, thread, moment);
-            there.is_some_and(|there| there.object(evidence) == object)
+            there.is_some_and(|there| {
+                there.kind != WaitKind::Stopped && there.object(evidence) == object
+            })
         };
         if threads.process(client).threads.iter().any(asks) {
             return None;
@@ -85,9 +87,10 @@ pub(super) fn other_client(evidence: &Evidence<'_>, wait: &Wait) -> Option<Edge>
         let took = is_broker && used.is_some_and(|row| evidence.transfers.sent[row]);
         Some((is_stopped, in_transaction || took, used, thread))
     });
-    let (_, is_likely, _, thread) = candidates.max()?;
+    let (is_stopped, is_likely, _, thread) = candidates.max()?;
     let name = evidence.name(thread);
     let reason = match is_likely {
+        _ if is_stopped => format!("{name} is a client of its server, and stopped"),
         _ if is_broker => format!("{name} took a request from it, and has not answered"),
         true => format!("it waits for a lock, and {name} is in a transaction"),
         false => format!("it waits for a lock, and {name} is a client that does not wait"),
@@ -143,7 +146,7 @@ pub fn may_wait_for_jobs(evidence: &Evidence<'_>, wait: &Wait, object: Object) -
 }
 
 /// Whether a thread reads by a pipe what its parent wants done.
-fn reads_orders(evidence: &Evidence<'_>, wait: &Wait) -> bool {
+pub(super) fn reads_orders(evidence: &Evidence<'_>, wait: &Wait) -> bool {
     let reads = wait.object(evidence).is_pipe() && !wait.writes(evidence);
     reads && takes_orders_by_pipe(evidence, wait)
 }

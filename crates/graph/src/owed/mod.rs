@@ -16,6 +16,7 @@ mod again;
 mod clients;
 mod connection;
 mod killed;
+mod partner;
 mod pipe;
 pub(crate) mod stopped;
 mod who;
@@ -35,16 +36,18 @@ use again::awaited_child;
 pub use again::{asked_again, child_looked_after, waits_out_child};
 pub use clients::may_wait_for_jobs;
 use clients::other_client;
-pub(crate) use connection::is_undelivered;
-use connection::{asked_process, only_client, only_server, peer};
+pub(crate) use connection::{accepted_late, handed_answer, is_undelivered};
+use connection::{asked_process, only_client, only_one_at_condition, only_server, peer};
 pub use connection::{is_lost, is_open, may_be_open, open_request};
 pub(crate) use killed::{all_killed, killed};
+use partner::child_at_terminal;
+pub use partner::only_partner;
 use pipe::other_end;
 pub(crate) use pipe::relative;
 pub use pipe::{is_from_outside, is_job_pool, is_own_pipe, takes_orders_by_pipe};
 pub(crate) use who::stopped_thread;
 pub use who::{ancestors, awaits_completions, is_deadlocked, is_descendant, peer_of};
-use who::{is_home, is_machine, is_there, thread_of, wait_at};
+use who::{deepest_of_deadlocked, is_home, is_machine, is_there, thread_of, wait_at};
 
 /// The one who owes a thread what it waits for, by what the wait itself is about: who has the other
 /// end of its pipe or connection, who serves its file system, and of a process that waits for
@@ -111,7 +114,9 @@ fn named_debtor(evidence: &Evidence<'_>, wait: &Wait) -> Option<Edge> {
             .or_else(|| awaits_user(evidence, wait).then(of_user))
             .or_else(|| child_at_work(evidence, wait))
             .or_else(|| only_client(evidence, wait))
-            .or_else(|| only_server(evidence, wait)),
+            .or_else(|| only_server(evidence, wait))
+            .or_else(|| only_partner(evidence, wait))
+            .or_else(|| child_at_terminal(evidence, wait)),
         _ => None,
     }
 }
@@ -226,6 +231,12 @@ pub fn asked_own(evidence: &Evidence<'_>, wait: &Wait) -> bool {
     })
 }
 
+/// Whether a thread waits for whatever comes in the middle of a wait, or for its user.
+pub(crate) fn awaits_anything(evidence: &Evidence<'_>, thread: Utid, wait: &Wait) -> bool {
+    wait_at(evidence, thread, wait.start + wait.duration() / 2)
+        .is_some_and(|there| there.kind == WaitKind::Device || is_home(evidence, &there))
+}
+
 /// What was asked for longer ago is not what is waited for now.
 const ASKED_WITHIN_NS: u64 = 5_000_000;
 
@@ -279,12 +290,32 @@ pub(crate) fn amid_something(evidence: &Evidence<'_>, wait: &Wait) -> Option<Edg
     if let Some(other) = other_thread(evidence, wait, true) {
         return Some(amid_thread(evidence, other));
     }
+    let takes_work = |thread: Utid| {
+        wait_at(evidence, thread, wait.end).is_some_and(|there| {
+            let stack = there.user_stack(evidence);
+            there.is_idle(evidence) || evidence.shows(stack, Mark::TakesWork)
+        })
+    };
     if let Some(worker) = starved_worker(evidence, wait) {
         let reason = format!(
             "it waits for a task's result, and {} waits for one within a task",
             evidence.name(worker)
         );
         return Some(amid_edge(worker, reason));
+    }
+    if let Some(other) = deepest_of_deadlocked(evidence, wait) {
+        let reason = format!(
+            "no thread of its process can go on, and {} is the one most deep in work",
+            evidence.name(other)
+        );
+        return Some(amid_edge(other, reason));
+    }
+    if let Some(other) = only_one_at_condition(evidence, wait).filter(|&other| !takes_work(other)) {
+        let reason = format!(
+            "of the other threads of its process, {} alone waits for a condition, and not for work",
+            evidence.name(other)
+        );
+        return Some(amid_edge(other, reason));
     }
     let (other, what) = match amid_child(evidence, wait) {
         Some(child) => (child, "its child"),
@@ -453,8 +484,8 @@ fn other_thread(evidence: &Evidence<'_>, wait: &Wait, is_lock: bool) -> Option<U
             {
                 2
             }
-            // Who waits to be connected to is not.
-            WaitKind::Message if evidence.sockets.listens(there.object(evidence)) => 0,
+            // Who waits to be connected to is not, nor who reads what its process is to do next.
+            WaitKind::Message if is_home(evidence, &there) => 0,
             // For room, or for an answer.
             WaitKind::Message if there.writes(evidence) || asks(&there) => 4,
             WaitKind::Message | WaitKind::Kernel | WaitKind::Device => 2,

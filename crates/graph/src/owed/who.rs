@@ -6,6 +6,7 @@ use hangdog_trace::object::Object;
 use hangdog_trace::sockets::Role;
 use std::ops::Range;
 
+use super::clients::reads_orders;
 use super::connection::has_sent;
 use crate::evidence::Evidence;
 use crate::marks::Mark;
@@ -56,7 +57,10 @@ pub(super) fn thread_of(
         })
     };
     let deepest = || {
-        let all = alive().filter(|thread| !is_main(thread));
+        let is_idle = |thread: &Utid| {
+            wait_at(evidence, *thread, until).is_some_and(|there| there.is_idle(evidence))
+        };
+        let all = alive().filter(|thread| !is_main(thread) && !is_idle(thread));
         all.max_by_key(depth).filter(|thread| depth(thread) >= DEEP)
     };
     let is_kept = |&thread: &Utid| {
@@ -141,8 +145,10 @@ pub(super) fn is_home(evidence: &Evidence<'_>, wait: &Wait) -> bool {
             !evidence.shows(wait.user_stack(evidence), Mark::Handles)
         }
         WaitKind::Poll | WaitKind::Idle | WaitKind::Unknown => true,
-        // For whoever connects.
-        WaitKind::Message => evidence.sockets.listens(wait.object(evidence)),
+        // For whoever connects, or for orders.
+        WaitKind::Message => {
+            evidence.sockets.listens(wait.object(evidence)) || reads_orders(evidence, wait)
+        }
         _ => awaits_completions(evidence, wait),
     }
 }
@@ -177,6 +183,28 @@ pub fn is_deadlocked(evidence: &Evidence<'_>, process: Upid) -> bool {
         })
     };
     alive.peek().is_some() && alive.all(waits)
+}
+
+/// Of the threads of a process none of which can go on, the one other than the waiter that is most deep in
+/// work: its main thread mostly waits for the others to end.
+pub(super) fn deepest_of_deadlocked(evidence: &Evidence<'_>, wait: &Wait) -> Option<Utid> {
+    let process = evidence.threads.process_of(wait.thread);
+    if wait.end < evidence.timeline.end() || !is_deadlocked(evidence, process.upid) {
+        return None;
+    }
+    let depth = |thread: Utid| {
+        let there = wait_at(evidence, thread, wait.end);
+        there.map_or(0, |there| {
+            evidence.stacks.frame_ids(there.user_stack(evidence)).len()
+        })
+    };
+    let others = process.threads.iter().copied().filter(|&other| {
+        other != wait.thread
+            && is_there(evidence, other, wait.end)
+            && !is_upkeep(evidence, other)
+            && !wait_at(evidence, other, wait.end).is_some_and(|there| there.is_idle(evidence))
+    });
+    others.max_by_key(|&other| (depth(other), std::cmp::Reverse(other)))
 }
 
 /// Whether a thread is one that a virtual machine keeps for itself.

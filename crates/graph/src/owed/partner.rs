@@ -1,0 +1,92 @@
+//! A process that waits for anything, and has to do with one other alone: a child with whom it is
+//! connected, or one that reads what it is to write.
+
+use hangdog_trace::ids::{Upid, Utid};
+use hangdog_trace::object::Object;
+use std::collections::HashSet;
+
+use super::owes;
+use super::who::{first_thread, is_descendant, is_home, is_there, peer_of, thread_of, wait_at};
+use crate::edge::{Edge, Strength};
+use crate::evidence::Evidence;
+use crate::wait::{Wait, WaitKind};
+
+/// So many processes hand on what comes between a program and who does its work.
+const HANDS: usize = 3;
+
+/// The child that is all that a process is connected with, its parents apart, if it is in the middle of work
+/// or has such a child itself, when the trace ends.
+pub fn only_partner(evidence: &Evidence<'_>, wait: &Wait) -> Option<Edge> {
+    if wait.end < evidence.timeline.end() {
+        return None;
+    }
+    let partner = partner_at_work(evidence, wait, HANDS)?;
+    let reason = format!(
+        "it is connected with its child {} alone, which is in the middle of work",
+        evidence.name(partner)
+    );
+    Some(owes(partner, Strength::Weak, reason))
+}
+
+fn partner_at_work(evidence: &Evidence<'_>, wait: &Wait, hands: usize) -> Option<Utid> {
+    let own = evidence.threads.thread(wait.thread).upid;
+    let others = connected_below(evidence, own)?;
+    let parent = |other: Upid| evidence.threads.process(other).parent;
+    let mut children = others.iter().copied().filter(|&other| parent(other) == own);
+    let only = children.next().filter(|_| children.next().is_none())?;
+    let is_below = |&other: &Upid| other == only || is_descendant(evidence, other, only);
+    if !others.iter().all(is_below) {
+        return None;
+    }
+    let thread = thread_of(evidence, only, Object::NONE, wait.end)?;
+    let works = wait_at(evidence, thread, wait.end).is_none_or(|there| {
+        !is_home(evidence, &there)
+            && !matches!(
+                there.kind,
+                WaitKind::Message | WaitKind::Child | WaitKind::Sleep
+            )
+            || hands > 0 && partner_at_work(evidence, &there, hands - 1).is_some()
+    });
+    works.then_some(thread)
+}
+
+/// The processes that one is connected with, its own descendants: what it inherited from those above it does
+/// not count. None if it is connected with others.
+fn connected_below(evidence: &Evidence<'_>, own: Upid) -> Option<HashSet<Upid>> {
+    let sockets = evidence.sockets;
+    let mut others = HashSet::new();
+    for object in sockets.had(own) {
+        let ends: HashSet<Upid> = match object.is_pipe() {
+            true => sockets
+                .holders(object)
+                .iter()
+                .map(|it| it.process)
+                .collect(),
+            false => peer_of(evidence, object).into_iter().collect(),
+        };
+        let is_below = |&end: &Upid| end == own || is_descendant(evidence, end, own);
+        match ends.iter().all(is_below) {
+            true => others.extend(ends.into_iter().filter(|&end| end != own)),
+            false if object.is_pipe() => {}
+            false if ends.iter().all(|&end| is_descendant(evidence, own, end)) => {}
+            false => return None,
+        }
+    }
+    Some(others)
+}
+
+/// The only child of a process, if that reads a terminal: whoever started it may have the other end, as
+/// `expect` has, and be the one to write.
+pub(super) fn child_at_terminal(evidence: &Evidence<'_>, wait: &Wait) -> Option<Edge> {
+    let own = evidence.threads.thread(wait.thread).upid;
+    let children = evidence.threads.processes();
+    let mut alive = children
+        .filter(|child| child.parent == own && child.upid != own)
+        .filter_map(|child| first_thread(evidence, child.upid))
+        .filter(|&child| is_there(evidence, child, wait.end));
+    let only = alive.next().filter(|_| alive.next().is_none())?;
+    let there = wait_at(evidence, only, wait.end)?;
+    let reads = there.kind == WaitKind::Device && !there.writes(evidence);
+    let reason = format!("its only child {} reads a terminal", evidence.name(only));
+    reads.then(|| owes(only, Strength::Weak, reason))
+}

@@ -1,0 +1,213 @@
+//! Who owes a thread what it waits for by way of another that only hands it on: a thread of its own process, a
+//! child, a queue of connections, a server's other client.
+
+mod common;
+
+use common::Recording;
+use hangdog_graph::Source;
+
+const SERVED: &str = "process app 100\nthread main app 100 name=app\nthread io app 101
+    process server 200\nthread server server 200
+    0 socket app object=inet:1 local=127.0.0.1:5000 remote=127.0.0.1:80
+    0 socket server object=inet:2 local=127.0.0.1:80 remote=127.0.0.1:5000
+    0 socket server object=inet:3 local=127.0.0.1:80
+    0 open server object=inet:3 kind=listener
+    0 cpu0 switch idle -> main
+    0 cpu1 switch idle -> io
+    0 cpu2 switch idle -> server\n";
+
+fn source(recording: &Recording, name: &str) -> Option<u32> {
+    match recording.last_edge(name).source {
+        Source::Thread(thread) => Some(thread),
+        _ => None,
+    }
+}
+
+/// A library's own thread has the connection: whom it asked when the wait began is who answered, also where
+/// that thread was woken for other things meanwhile. What it asked later is its own concern.
+#[test]
+fn a_helper_hands_on_an_answer() {
+    let waker = |asked_ms: u32| {
+        let recording = Recording::of(&format!(
+            "{SERVED}1ms cpu0 switch main -> idle sleeping epoll_wait object=epoll:7
+            {asked_ms}ms transfer io sent 8 object=inet:1
+            {asked_ms}.1ms cpu1 switch io -> idle sleeping epoll_wait object=epoll:8
+            900ms transfer server sent 8 object=inet:2
+            900ms cpu2 wake server -> io sendto object=inet:2
+            900.1ms cpu1 switch idle -> io
+            900.2ms transfer io received 8 object=inet:1
+            900.3ms cpu1 wake io -> main write object=eventfd:5
+            900.4ms cpu0 switch idle -> main
+            end 1s"
+        ));
+        let thread = source(&recording, "main");
+        ["io", "server"]
+            .into_iter()
+            .find(|name| thread == Some(recording.t(name)))
+    };
+    assert_eq!(waker(2), Some("server"));
+    assert_eq!(waker(400), Some("io"));
+}
+
+/// What ended a long wait for anything was that a connection came about: its first use follows at once. The
+/// listener's program had not accepted any.
+#[test]
+fn a_connection_that_is_accepted_late() {
+    let network = |before: &str, wait_ms: u32| {
+        let recording = Recording::of(&format!(
+            "{SERVED}{before}
+            {wait_ms}ms cpu0 switch main -> idle sleeping epoll_wait object=epoll:7
+            3000ms cpu0 wake idle -> main in=softirq vector=3
+            3000.1ms cpu0 switch idle -> main
+            3000.2ms transfer main sent 8 object=inet:1
+            3001ms transfer server received 8 object=inet:2
+            end 4s"
+        ));
+        source(&recording, "main") == Some(recording.t("server"))
+    };
+    assert!(network("", 5));
+    assert!(!network("1ms transfer main sent 3 object=inet:1", 5));
+    assert!(!network("", 2_900), "the kernel asks again after a second");
+}
+
+/// A program polls the pipes to the only child that it is connected with, which has a child itself: that is in
+/// the middle of work. A pipe that it inherited does not matter; a child that sleeps does not work for it.
+#[test]
+fn a_child_that_is_all_it_is_connected_with() {
+    let asked = |other: &str, work: &str| {
+        let recording = Recording::of(&format!(
+            "process shell 90\nthread shell shell 90
+            process app 100
+            process middle 200\nprocess worker 300
+            0 cpu3 switch idle -> shell
+            0.05ms fork shell -> main app 100
+            0.1ms fork main -> middle middle 200
+            0.2ms fork middle -> worker worker 300
+            0.1ms rename main app
+            0.3ms cpu0 switch idle -> main
+            0.3ms cpu1 switch idle -> middle
+            0.3ms cpu2 switch idle -> worker
+            1ms open app object=pipe:5 access=read
+            1ms open middle object=pipe:5 access=write
+            1ms open middle object=pipe:6 access=read
+            1ms open worker object=pipe:6 access=write
+            1ms open shell object=pipe:9 access=read
+            1ms open app object=pipe:9 access=write
+            {other}
+            2ms cpu1 switch middle -> idle sleeping poll
+            2ms cpu2 switch worker -> idle {work}
+            3ms cpu0 switch main -> idle sleeping poll
+            4ms cpu3 switch shell -> idle sleeping wait4
+            end 5s"
+        ));
+        source(&recording, "main") == Some(recording.t("middle"))
+    };
+    let writes = "uninterruptible openat stack=open;write_file";
+    assert!(asked("", writes));
+    assert!(!asked(
+        "",
+        "sleeping clock_nanosleep arg=9s stack=nanosleep"
+    ));
+    let server =
+        "1ms open app object=unix:1\n1ms socket app object=unix:1 peer=unix:2 peer-process=shell
+        1ms open other object=unix:2";
+    let server = format!("process other 400\nthread other other 400\n{server}");
+    assert!(!asked(&server, writes));
+}
+
+/// `expect` waits for what its only child writes to a terminal, and that reads what `expect` is to write.
+#[test]
+fn a_child_that_reads_the_terminal() {
+    let recording = Recording::of(
+        "process expect 100\nthread main expect 100 name=expect
+        process keygen 200
+        0 cpu0 switch idle -> main
+        0.1ms fork main -> keygen keygen 200
+        0.2ms cpu1 switch idle -> keygen
+        1ms cpu0 switch main -> idle sleeping select
+        3ms cpu1 switch keygen -> idle sleeping read object=char:1
+        end 5s",
+    );
+    let believed = recording.last_beliefs("main");
+    assert_eq!(
+        believed[0].edge.source,
+        Source::Thread(recording.t("keygen"))
+    );
+}
+
+/// None of a process's threads can go on: its main thread waits for others to end, and the one that is most
+/// deep in work stands for them.
+#[test]
+fn a_main_thread_of_a_deadlocked_process() {
+    let recording = Recording::of(
+        "process app 100\nthread main app 100 name=app\nthread first app 101\nthread second app 102
+        0 cpu0 switch idle -> main
+        0 cpu1 switch idle -> first
+        0 cpu2 switch idle -> second
+        1ms cpu1 switch first -> idle sleeping futex arg=128 object=futex:0x10 stack=pthread_cond_wait;wait;load;parse;run
+        1ms cpu2 switch second -> idle sleeping futex arg=128 object=futex:0x50 stack=pthread_cond_wait;wait;run
+        2ms cpu0 switch main -> idle sleeping futex arg=128 object=futex:0x90 stack=pthread_cond_wait;join_all
+        end 5s",
+    );
+    let believed = recording.last_beliefs("main");
+    assert_eq!(
+        believed[0].edge.source,
+        Source::Thread(recording.t("first"))
+    );
+}
+
+/// A main thread waits for a condition, and of the others one does too, within work; those that wait for the
+/// next piece of work, or read what the process is to do, owe nothing.
+#[test]
+fn the_only_other_thread_at_a_condition() {
+    let owed = |stack: &str| {
+        let recording = Recording::of(&format!(
+            "process boss 90\nthread boss boss 90
+            process app 100\nthread reader app 101\nthread exporter app 102
+            0 cpu3 switch idle -> boss
+            0 fork boss -> main app 100
+            0 open boss object=pipe:5 access=write
+            0 open app object=pipe:5 access=read
+            0.1ms cpu0 switch idle -> main
+            0.1ms cpu1 switch idle -> reader
+            0.1ms cpu2 switch idle -> exporter
+            1ms cpu1 switch reader -> idle sleeping read object=pipe:5 stack=read;receive
+            1ms cpu2 switch exporter -> idle sleeping futex arg=128 object=futex:0x50 stack=pthread_cond_wait;{stack}
+            2ms cpu0 switch main -> idle sleeping futex arg=128 object=futex:0x90 stack=pthread_cond_wait;wait_for_export
+            end 5s"
+        ));
+        let believed = recording.last_beliefs("main");
+        believed[0].edge.source == Source::Thread(recording.t("exporter"))
+    };
+    assert!(owed("Event.wait;flush_rows"));
+    assert!(!owed("Queue.get;serve"));
+}
+
+/// A commit waits for a standby, of which another process of the server has the connection: the standby is
+/// stopped in the middle of a look at it.
+#[test]
+fn a_standby_that_is_stopped() {
+    let recording = Recording::of(
+        "process postmaster 100\nthread postmaster postmaster 100 name=postgres
+        process backend 101\nprocess sender 102
+        process standby 300\nthread standby standby 300
+        0 cpu0 switch idle -> postmaster
+        0.1ms fork postmaster -> main backend 101
+        0.1ms fork postmaster -> sender sender 102
+        0.1ms rename main postgres\n0.1ms rename sender postgres
+        0.2ms cpu1 switch idle -> main
+        0.2ms cpu2 switch idle -> sender
+        0.2ms cpu3 switch idle -> standby
+        0.2ms socket standby object=inet:1 peer=inet:2 local=127.0.0.1:5000 remote=127.0.0.1:5432
+        0.2ms socket sender object=inet:2 peer=inet:1 local=127.0.0.1:5432 remote=127.0.0.1:5000
+        0.2ms socket postmaster object=inet:3 local=127.0.0.1:5432
+        0.2ms open postmaster object=inet:3 kind=listener
+        0.2ms open standby object=inet:1
+        0.2ms open sender object=inet:2
+        1ms cpu3 switch standby -> idle stopped poll object=inet:1
+        2ms cpu2 switch sender -> idle sleeping epoll_wait object=epoll:4 stack=epoll_wait;exec_replication_command
+        2ms cpu1 switch main -> idle sleeping epoll_wait object=epoll:5 stack=epoll_wait;SyncRepWaitForLSN
+        end 5s",
+    );
+    assert_eq!(source(&recording, "main"), Some(recording.t("standby")));
+}
