@@ -98,7 +98,8 @@ fn explained(
     (problems, Known(known))
 }
 
-/// The problems in the order that their verdicts give, and those of the first ones; `end` is the trace's.
+/// The problems in the order that their verdicts give, and those of the first ones, which are felt as their
+/// verdicts say; `end` is the trace's.
 pub fn ranked(
     problems: Vec<Problem>,
     end: u64,
@@ -108,16 +109,19 @@ pub fn ranked(
     let count = (problems.iter().take(LOOKED_AT))
         .take_while(|problem| problem.score >= COMPARABLE * best)
         .count();
-    if count < 2 {
+    if count == 0 {
         return (problems, Vec::new());
     }
     let mut rest = problems;
     let later = rest.split_off(count);
     let mut looked_at: Vec<(Weight, Verdict, Problem)> = rest
         .into_par_iter()
-        .map(|problem| {
+        .map(|mut problem| {
             let verdict = explain(&problem);
-            (Weight::of(&problem, &verdict, end), verdict, problem)
+            let factor = factor(&problem, &verdict, end);
+            problem.felt *= factor;
+            problem.score *= factor;
+            (Weight::of(&problem), verdict, problem)
         })
         .collect();
     let (_, worst, problem) = &looked_at[0];
@@ -154,15 +158,10 @@ struct Weight {
 }
 
 impl Weight {
-    fn of(problem: &Problem, verdict: &Verdict, end: u64) -> Weight {
-        let factor = factor(problem, verdict, end);
-        let felt = Problem {
-            felt: problem.felt * factor,
-            ..problem.clone()
-        };
+    fn of(problem: &Problem) -> Weight {
         Weight {
-            is_severe: felt.severity() == problem::Severity::High,
-            score: problem.score * factor,
+            is_severe: problem.severity() == problem::Severity::High,
+            score: problem.score,
         }
     }
 }
