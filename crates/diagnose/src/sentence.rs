@@ -80,8 +80,15 @@ pub(crate) fn of(facts: &Facts<'_, '_>) -> String {
     }
     match (facts.class, facts.knot, facts.starvation) {
         (Class::Circular, Some(knot), _) => {
+            let waited = match facts.now {
+                Some(_) => present("waited"),
+                None => "waited".to_owned(),
+            };
             if let [only] = knot.threads[..] {
-                let name = name(only);
+                let name = match only == facts.victim {
+                    true => "it".to_owned(),
+                    false => name(only),
+                };
                 return match facts.wait.map(|wait| wait.kind) {
                     Some(WaitKind::Message | WaitKind::Poll | WaitKind::Kernel) => {
                         format!(
@@ -89,7 +96,10 @@ pub(crate) fn of(facts: &Facts<'_, '_>) -> String {
                             within(facts)
                         )
                     }
-                    _ => format!("{head}: a lock that {name} itself has."),
+                    _ => format!(
+                        "{head}: {name} {waited} for a lock{} that it has itself.",
+                        within(facts)
+                    ),
                 };
             }
             let window = &facts.problem.window;

@@ -47,7 +47,7 @@ pub fn beliefs(
 ) -> Vec<Belief> {
     let middle = wait.start + wait.duration() / 2;
     let edge = match ended_by(evidence, wait, wake) {
-        guess if owed::waits_for_it(evidence, &guess, dependent, middle) => Edge::nobody(),
+        guess if owed::waits_for_it(evidence, wait, &guess, dependent) => Edge::nobody(),
         // Who gives up on a pool that waits for itself interrupts it, and brought it nothing.
         edge if is_by(&edge, dependent) && owed::starves_own_pool(evidence, wait) => Edge::nobody(),
         edge => edge,
@@ -130,7 +130,7 @@ pub fn beliefs(
         && all.is_empty()
         && let Some(guess) = owed::amid_something(evidence, wait)
             .or_else(|| owed::likely_holder(evidence, wait))
-            .filter(|guess| !owed::waits_for_it(evidence, guess, dependent, middle))
+            .filter(|guess| !owed::waits_for_it(evidence, wait, guess, dependent))
             .or_else(|| owed::relative(evidence, wait))
             .or_else(|| owed::only_other(evidence, wait, dependent))
     {

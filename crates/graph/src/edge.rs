@@ -471,6 +471,9 @@ fn expected(evidence: &Evidence<'_>, wait: &Wait) -> Option<Edge> {
 }
 
 fn named(evidence: &Evidence<'_>, wait: &Wait) -> Option<Edge> {
+    if let Some(edge) = owed::told_by_stacks(evidence, wait) {
+        return Some(edge);
+    }
     if let Some(holder) = wait.holder {
         let name = evidence.name(holder);
         return Some(match wait.kind {
@@ -558,6 +561,9 @@ fn only_one(evidence: &Evidence<'_>, wait: &Wait) -> Option<Edge> {
     let [only] = candidates[..] else {
         return None;
     };
+    if wait.is_for_own_lock(evidence) && owed::goes_on(evidence, only, wait) {
+        return None;
+    }
     let reason = format!("{} is {what}", evidence.name(only));
     Some(Edge::new(Kind::Asked, Weak, Source::Thread(only), reason))
 }

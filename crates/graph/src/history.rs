@@ -90,7 +90,15 @@ impl History {
         let is_here = |other: usize| evidence.site(other) == evidence.site(row);
         history.add(evidence, thread, before, is_here);
         if !history.tells() {
-            let is_near = |other| !is_here(other) && evidence.are_near(other, row);
+            // A lock is another than one that is waited for by the same functions of the language.
+            let (stack, object) = (&evidence.switches.user_stack, &evidence.switches.object);
+            let is_lock = evidence.shows(stack[row], Mark::LanguageLock)
+                && !evidence.shows(stack[row], Mark::LanguageCondition);
+            let is_near = |other: usize| {
+                !is_here(other)
+                    && evidence.are_near(other, row)
+                    && !(is_lock && object[other] != object[row])
+            };
             history.add(evidence, thread, before, is_near);
         }
         if !history.tells() {

@@ -39,6 +39,25 @@ pub const LOCK_WAIT: &[&str] = &[
     "absl::Mutex::LockSlow",
 ];
 
+/// Functions of the C library's allocator.
+pub(crate) const ALLOCATOR: &[&str] = &[
+    "malloc",
+    "free",
+    "calloc",
+    "realloc",
+    "__GI___libc_malloc",
+    "__GI___libc_free",
+    "__libc_malloc",
+    "__libc_free",
+    "__libc_calloc",
+    "__libc_realloc",
+    "_int_malloc",
+    "_int_free",
+    "_int_realloc",
+    "malloc_consolidate",
+    "sysmalloc",
+];
+
 /// A condition is being waited for; where that is a wait for a lock, it is the condition's own,
 /// which the thread gets back before it looks.
 pub const CONDITION_WAIT: &[&str] = &[

@@ -211,3 +211,104 @@ fn a_standby_that_is_stopped() {
     );
     assert_eq!(source(&recording, "main"), Some(recording.t("standby")));
 }
+
+/// A thread that waits for a lock, while another sleeps: one that began to before may have it; one that has
+/// gone through several short sleeps since goes on, and has not.
+#[test]
+fn who_sleeps_may_have_a_lock() {
+    let holder = |length: &str, naps: u32| {
+        let mut text = format!(
+            "process app 100\nthread main app 100 name=app\nthread other app 101
+            0 cpu0 switch idle -> main
+            0 cpu1 switch idle -> other
+            1ms cpu1 switch other -> idle sleeping clock_nanosleep arg={length}
+            2ms cpu0 switch main -> idle sleeping futex arg=128 object=futex:0x10 stack=sem_wait;PyThread_acquire_lock_timed;reload\n"
+        );
+        for nap in 1..naps {
+            let at = 1_000 * nap;
+            text += &format!(
+                "{at}ms cpu1 wake idle -> other in=timer
+                {at}ms cpu1 switch idle -> other
+                {}ms cpu1 switch other -> idle sleeping clock_nanosleep arg={length}\n",
+                at + 1
+            );
+        }
+        let recording = Recording::of(&format!("{text}end 9s"));
+        let believed = recording.last_beliefs("main");
+        believed[0].edge.source == Source::Thread(recording.t("other"))
+    };
+    assert!(holder("9s", 1));
+    assert!(!holder("1s", 9));
+}
+
+/// A signal's handler that allocates while its thread is within the allocator waits for itself; a thread that
+/// waits for a static variable waits for the one that initialises it.
+#[test]
+fn locks_whose_holder_the_stacks_tell() {
+    let alone = |stack: &str| {
+        let recording = Recording::of(&format!(
+            "process app 100\nthread main app 100 name=app\nthread loader app 101
+            0 cpu0 switch idle -> main
+            0 cpu1 switch idle -> loader
+            1ms cpu0 switch main -> idle sleeping futex arg=128 object=futex:0x90 stack=pthread_join;Config;instance;main
+            1ms cpu1 switch loader -> idle sleeping futex arg=128 object=futex:0x10 stack={stack}
+            end 5s"
+        ));
+        let source = source(&recording, "loader");
+        ["main", "loader"]
+            .into_iter()
+            .find(|name| source == Some(recording.t(name)))
+    };
+    let wait = "__lll_lock_wait_private;malloc";
+    assert_eq!(
+        alone(&format!("{wait};flush;handler;_int_malloc;malloc;parse")),
+        Some("loader")
+    );
+    assert_ne!(alone(&format!("{wait};_int_malloc;parse")), Some("loader"));
+    assert_eq!(
+        alone("syscall;__cxa_guard_acquire;instance;load"),
+        Some("main")
+    );
+}
+
+/// Two locks of a circle, one of which a database keeps: a thread that waits for the other in its program, and
+/// the one that asked for a row.
+#[test]
+fn a_row_and_a_lock_of_the_program() {
+    let recording = Recording::of(
+        "process app 200\nthread boss app 200 name=app\nthread restock app 201\nthread sell app 202
+        process postmaster 100\nthread postmaster postmaster 100 name=postgres
+        process first 101\nprocess second 102
+        0 cpu0 switch idle -> postmaster
+        0.1ms fork postmaster -> first first 101
+        0.1ms fork postmaster -> second second 102
+        0.1ms rename first postgres\n0.1ms rename second postgres
+        0.2ms cpu1 switch idle -> first
+        0.2ms cpu2 switch idle -> second
+        0.2ms cpu3 switch idle -> restock
+        0.2ms cpu4 switch idle -> sell
+        0.2ms cpu5 switch idle -> boss
+        0.2ms socket app object=inet:1 peer=inet:2 local=127.0.0.1:5000 remote=127.0.0.1:5432
+        0.2ms socket first object=inet:2 peer=inet:1 local=127.0.0.1:5432 remote=127.0.0.1:5000
+        0.2ms socket app object=inet:3 peer=inet:4 local=127.0.0.1:5001 remote=127.0.0.1:5432
+        0.2ms socket second object=inet:4 peer=inet:3 local=127.0.0.1:5432 remote=127.0.0.1:5001
+        0.2ms socket postmaster object=inet:5 local=127.0.0.1:5432
+        0.2ms open postmaster object=inet:5 kind=listener
+        0.2ms open app object=inet:1 last=sent
+        0.2ms open app object=inet:3 last=received
+        0.2ms open first object=inet:2
+        0.2ms open second object=inet:4
+        1ms cpu4 switch sell -> idle sleeping futex arg=128 object=futex:0x10 stack=sem_wait;PyThread_acquire_lock_timed;sell
+        1ms cpu3 switch restock -> idle sleeping poll object=inet:1 stack=poll;PQgetResult;restock
+        1ms cpu5 switch boss -> idle sleeping futex arg=128 object=futex:0x50 stack=sem_wait;PyThread_acquire_lock_timed;Thread._wait_for_tstate_lock
+        2ms cpu2 switch second -> idle sleeping epoll_wait object=epoll:4 stack=epoll_wait;PostgresMain
+        2ms cpu1 switch first -> idle sleeping epoll_wait object=epoll:5 stack=epoll_wait;WaitLatch;ProcSleep
+        end 5s",
+    );
+    assert_eq!(source(&recording, "first"), Some(recording.t("sell")));
+    let believed = recording.last_beliefs("sell");
+    assert_eq!(
+        believed[0].edge.source,
+        Source::Thread(recording.t("restock"))
+    );
+}

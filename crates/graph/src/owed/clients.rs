@@ -8,7 +8,9 @@ use hangdog_trace::object::Object;
 use super::amid_child;
 use super::connection::last_transfer;
 use super::pipe::takes_orders_by_pipe;
-use super::who::{first_thread, is_home, peer_of, process_of, stopped_thread, thread_of, wait_at};
+use super::who::{
+    first_thread, is_home, is_there, peer_of, process_of, stopped_thread, thread_of, wait_at,
+};
 use crate::edge::{Edge, EdgeKind, Source, Strength};
 use crate::evidence::Evidence;
 use crate::marks::Mark;
@@ -60,7 +62,7 @@ pub(super) fn other_client(evidence: &Evidence<'_>, wait: &Wait) -> Option<Edge>
         let client = process_of(evidence, object)?;
         // At the end it waits for the server to take its commit, by which it lets the other go on.
         let moment = wait.start + wait.duration() / 2;
-        let thread = thread_of(evidence, client, Object::NONE, moment)?;
+        let thread = client_thread(evidence, client, object, moment)?;
         let asks = |&thread: &Utid| {
             let there = wait_at(evidence, thread, moment);
             there.is_some_and(|there| {
@@ -143,6 +145,26 @@ pub fn may_wait_for_jobs(evidence: &Evidence<'_>, wait: &Wait, object: Object) -
             false => Strength::Weak,
         },
     )
+}
+
+/// The thread of a client by which it has a connection: that used it last, or else one that is kept from a lock
+/// of the program's own, which may well be the answer to why it does not go on; or who should answer.
+fn client_thread(
+    evidence: &Evidence<'_>,
+    client: Upid,
+    object: Object,
+    moment: u64,
+) -> Option<Utid> {
+    let used = last_transfer(evidence, object, moment);
+    let user = used.map(|row| evidence.transfers.thread[row]);
+    let threads = evidence.threads.process(client).threads.iter().copied();
+    let mut alive = threads.filter(|&thread| is_there(evidence, thread, moment));
+    let is_kept = |&thread: &Utid| {
+        wait_at(evidence, thread, moment).is_some_and(|there| there.is_for_own_lock(evidence))
+    };
+    user.filter(|&user| is_there(evidence, user, moment))
+        .or_else(|| alive.find(is_kept))
+        .or_else(|| thread_of(evidence, client, Object::NONE, moment))
 }
 
 /// Whether a thread reads by a pipe what its parent wants done.

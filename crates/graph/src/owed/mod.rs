@@ -16,6 +16,7 @@ mod again;
 mod clients;
 mod connection;
 mod killed;
+mod own;
 mod partner;
 mod pipe;
 pub(crate) mod stopped;
@@ -28,7 +29,7 @@ use hangdog_trace::object::{Object, ObjectKind};
 use hangdog_trace::sockets::Role;
 
 use crate::edge::{Edge, EdgeKind, Source, Strength};
-use crate::evidence::Evidence;
+use crate::evidence::{Evidence, signed};
 use crate::marks::Mark;
 use crate::wait::{Wait, WaitKind};
 
@@ -40,6 +41,7 @@ pub(crate) use connection::{accepted_late, handed_answer, is_undelivered};
 use connection::{asked_process, only_client, only_one_at_condition, only_server, peer};
 pub use connection::{is_lost, is_open, may_be_open, open_request};
 pub(crate) use killed::{all_killed, killed};
+pub(crate) use own::told_by_stacks;
 use partner::child_at_terminal;
 pub use partner::only_partner;
 use pipe::other_end;
@@ -253,7 +255,7 @@ pub(crate) fn likely_holder(evidence: &Evidence<'_>, wait: &Wait) -> Option<Edge
         );
         return Some(amid_edge(holder, reason));
     }
-    let holder = sole_other(evidence, wait)?;
+    let holder = sole_other(evidence, wait).filter(|&other| !goes_on(evidence, other, wait))?;
     let reason = format!(
         "the lock names no holder, and {} is the only other thread of its process",
         evidence.name(holder)
@@ -342,11 +344,20 @@ fn amid_sibling(evidence: &Evidence<'_>, wait: &Wait) -> Option<Utid> {
     let siblings = evidence.threads.processes();
     let siblings =
         siblings.filter(|it| it.upid != own.upid && it.parent == own.parent && own.parent != NONE);
-    let mut amid = siblings
+    let amid: Vec<Utid> = siblings
         .filter(|it| it.name == own.name)
         .filter_map(|it| thread_of(evidence, it.upid, Object::NONE, wait.end))
-        .filter(is_amid);
-    amid.next().filter(|_| amid.next().is_none())
+        .filter(is_amid)
+        .collect();
+    // Who sleeps is less likely than who does not.
+    let sleeps = |thread: Utid| {
+        wait_at(evidence, thread, moment).is_some_and(|there| there.kind == WaitKind::Sleep)
+    };
+    let mut awake = amid.iter().copied().filter(|&thread| !sleeps(thread));
+    match (&amid[..], awake.next()) {
+        ([only], _) => Some(*only),
+        (_, only) => only.filter(|_| awake.next().is_none()),
+    }
 }
 
 fn amid_thread(evidence: &Evidence<'_>, other: Utid) -> Edge {
@@ -402,18 +413,26 @@ fn amid_child(evidence: &Evidence<'_>, wait: &Wait) -> Option<Utid> {
 }
 
 /// Whether a thread that may hold what is waited for waits itself for the one who waits, otherwise
-/// than for a lock: then it is no guess that it holds one. Two who wait for locks may be a deadlock.
+/// than for a lock: then it is no guess that it holds one. Two who wait for locks may be a deadlock, and one
+/// who waits for a lock and one who asked a server, which keeps it waiting for what the other has there.
 pub(crate) fn waits_for_it(
     evidence: &Evidence<'_>,
+    wait: &Wait,
     guess: &Edge,
     dependent: &[Utid],
-    moment: u64,
 ) -> bool {
     let Source::Thread(other) = guess.source else {
         return false;
     };
-    let waits_for_lock =
-        || wait_at(evidence, other, moment).is_some_and(|there| there.is_for_own_lock(evidence));
+    let moment = wait.start + wait.duration() / 2;
+    let waits_for_lock = || {
+        wait_at(evidence, other, moment).is_some_and(|there| {
+            let asked = there.object(evidence);
+            let asks = evidence.sockets.role(asked) == Some(Role::Client)
+                && peer_of(evidence, asked) != Some(evidence.threads.thread(other).upid);
+            there.is_for_own_lock(evidence) || asks && wait.is_for_own_lock(evidence)
+        })
+    };
     guess.kind == EdgeKind::Amid && dependent.contains(&other) && !waits_for_lock()
 }
 
@@ -468,6 +487,7 @@ fn other_thread(evidence: &Evidence<'_>, wait: &Wait, is_lock: bool) -> Option<U
             _ if there.is_idle(evidence) => 0,
             _ if there.is_for_own_lock(evidence) => 3 * usize::from(is_lock),
             _ if evidence.shows(there.user_stack(evidence), Mark::AwaitsChild) => 4,
+            WaitKind::Sleep if lets_time_pass(evidence, &there, wait) => 0,
             WaitKind::Sleep | WaitKind::Disk | WaitKind::Paging | WaitKind::Child => 4,
             WaitKind::Stopped => 4,
             WaitKind::Poll if evidence.shows(there.user_stack(evidence), Mark::Asks) => 4,
@@ -507,6 +527,27 @@ fn other_thread(evidence: &Evidence<'_>, wait: &Wait, is_lock: bool) -> Option<U
         // What a virtual machine keeps for itself has no lock of the program's.
         .filter(|&other| !is_machine(evidence, other) && amid(other) > 0)
         .max_by_key(|&other| (amid(other), depth(other), std::cmp::Reverse(other)))
+}
+
+/// Whether a thread only lets time pass in pieces while another waits.
+pub(crate) fn goes_on(evidence: &Evidence<'_>, thread: Utid, wait: &Wait) -> bool {
+    let there = wait_at(evidence, thread, wait.start + wait.duration() / 2);
+    there.is_some_and(|there| {
+        there.kind == WaitKind::Sleep && lets_time_pass(evidence, &there, wait)
+    })
+}
+
+/// Whether a thread has begun, since another waits, one of several short sleeps: it goes on meanwhile.
+fn lets_time_pass(evidence: &Evidence<'_>, there: &Wait, wait: &Wait) -> bool {
+    let since = |of: &Wait| match of.start {
+        0 => evidence.away_since(of.thread).unwrap_or(0),
+        start => signed(start),
+    };
+    let waited = signed(wait.end).saturating_sub(since(wait));
+    let ended = (there.end < evidence.timeline.end()).then(|| there.duration());
+    let length = ended.or_else(|| there.asked_ns(evidence));
+    let is_short = length.is_some_and(|length| signed(length) <= waited / 3);
+    is_short && since(there) > since(wait)
 }
 
 /// The child of a server that works for it: the last that was started of those that are in the
@@ -614,7 +655,8 @@ fn own_worker(evidence: &Evidence<'_>, wait: &Wait) -> Option<Edge> {
         wait_at(evidence, thread, moment).is_none_or(|there| {
             let asks = evidence.shows(there.user_stack(evidence), Mark::Asks)
                 || asks_by(evidence, &there, moment);
-            let works = !is_home(evidence, &there) && there.kind != WaitKind::Sleep;
+            let works = !is_home(evidence, &there) && there.kind != WaitKind::Sleep
+                || evidence.shows(there.user_stack(evidence), Mark::Handles);
             works || there.kind == WaitKind::Poll && asks
         })
     };

@@ -1,0 +1,83 @@
+//! Locks whose holder the stacks of a process tell: its own thread, which a signal interrupted within the
+//! allocator, and the one that initialises what another waits for.
+
+use hangdog_trace::ids::{StackId, Utid};
+
+use super::who::{is_there, wait_at};
+use crate::edge::{Edge, EdgeKind, Source, Strength};
+use crate::evidence::Evidence;
+use crate::names;
+use crate::wait::Wait;
+
+/// Who has the lock that a thread waits for, if its own stack or that of another thread tells.
+pub(crate) fn told_by_stacks(evidence: &Evidence<'_>, wait: &Wait) -> Option<Edge> {
+    let functions = functions(evidence, wait.user_stack(evidence));
+    if is_within_allocator(&functions) {
+        let reason = "a signal interrupted it within the allocator, whose lock it waits for again";
+        return Some(holder(wait.thread, reason.to_owned()));
+    }
+    let initialised = initialises(&functions)?;
+    let process = evidence.threads.process_of(wait.thread);
+    let mut others = process
+        .threads
+        .iter()
+        .copied()
+        .filter(|&other| other != wait.thread && is_there(evidence, other, wait.end));
+    let moment = wait.start + wait.duration() / 2;
+    let other = others.find(|&other| {
+        wait_at(evidence, other, moment).is_some_and(|there| {
+            let there = self::functions(evidence, there.user_stack(evidence));
+            initialises(&there) != Some(initialised) && there.contains(&initialised)
+        })
+    })?;
+    let reason = format!(
+        "{} is in {initialised}, whose variable it waits for",
+        evidence.name(other)
+    );
+    Some(holder(other, reason))
+}
+
+fn holder(thread: Utid, reason: String) -> Edge {
+    Edge::new(
+        EdgeKind::Holder,
+        Strength::Strong,
+        Source::Thread(thread),
+        reason,
+    )
+}
+
+/// The functions of a stack, innermost first; "" for one without a name.
+fn functions<'e>(evidence: &'e Evidence<'_>, stack: StackId) -> Vec<&'e str> {
+    let frames = evidence.stacks.stack(stack);
+    frames
+        .map(|frame| frame.function.unwrap_or_default())
+        .collect()
+}
+
+/// Whether a thread waits for a lock of the C library's allocator, and is within that already, further out,
+/// with other functions in between: those of a signal's handler, for no allocator calls any.
+fn is_within_allocator(functions: &[&str]) -> bool {
+    const NEAR: usize = 6;
+    let is_one = |name: &&str| names::ALLOCATOR.contains(name);
+    let Some(first) = functions.iter().take(NEAR).position(|name| is_one(&name)) else {
+        return false;
+    };
+    let waits = |name: &&str| name.contains("lll_lock_wait");
+    if !functions[..first].iter().any(waits) {
+        return false;
+    }
+    let mut outer = functions[first..].iter().skip_while(|name| is_one(name));
+    let between = outer.position(|name| is_one(&name));
+    between.is_some_and(|between| between > 0)
+}
+
+/// The function whose static variable a thread waits for, as another initialises it (C++).
+fn initialises<'f>(functions: &[&'f str]) -> Option<&'f str> {
+    let at = functions
+        .iter()
+        .position(|name| *name == "__cxa_guard_acquire")?;
+    functions
+        .get(at + 1)
+        .copied()
+        .filter(|name| !name.is_empty())
+}
