@@ -271,6 +271,27 @@ fn locks_whose_holder_the_stacks_tell() {
     );
 }
 
+/// Two threads of Java that each initialise a class that uses the other's; the one that only computes while it
+/// initialises one waits for none.
+#[test]
+fn classes_that_wait_for_each_other() {
+    const WAITS: &str =
+        "pthread_cond_wait;ObjectMonitor::wait(long);InstanceKlass::initialize_impl(JavaThread*)";
+    let recording = Recording::of(&format!(
+        "process java 100\nthread main java 100 name=java\nthread a java 101\nthread b java 102
+        0 cpu0 switch idle -> main
+        0 cpu1 switch idle -> a
+        0 cpu2 switch idle -> b
+        1ms cpu1 switch a -> idle sleeping futex arg=128 object=futex:0x10 stack={WAITS};A.<clinit>
+        1ms cpu2 switch b -> idle sleeping futex arg=128 object=futex:0x50 stack={WAITS};B.<clinit>
+        2ms cpu0 switch main -> idle sleeping futex arg=128 object=futex:0x90 stack=pthread_cond_wait;join
+        end 5s"
+    ));
+    assert_eq!(source(&recording, "a"), Some(recording.t("b")));
+    assert_eq!(source(&recording, "b"), Some(recording.t("a")));
+    assert_eq!(source(&recording, "main"), None);
+}
+
 /// Two locks of a circle, one of which a database keeps: a thread that waits for the other in its program, and
 /// the one that asked for a row.
 #[test]

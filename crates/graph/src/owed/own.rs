@@ -1,5 +1,5 @@
 //! Locks whose holder the stacks of a process tell: its own thread, which a signal interrupted within the
-//! allocator, and the one that initialises what another waits for.
+//! allocator, and the one that initialises a static variable (C++) or a class (Java).
 
 use hangdog_trace::ids::{StackId, Utid};
 
@@ -16,8 +16,22 @@ pub(crate) fn told_by_stacks(evidence: &Evidence<'_>, wait: &Wait) -> Option<Edg
         let reason = "a signal interrupted it within the allocator, whose lock it waits for again";
         return Some(holder(wait.thread, reason.to_owned()));
     }
-    let initialised = initialises(&functions)?;
     let process = evidence.threads.process_of(wait.thread);
+    if awaits_class(&functions) {
+        let mut others = process.threads.iter().copied().filter(|&other| {
+            let there = wait_at(evidence, other, wait.start + wait.duration() / 2);
+            let stack = there.map_or(0, |there| there.user_stack(evidence));
+            let functions = self::functions(evidence, stack);
+            other != wait.thread && functions.iter().any(|name| name.ends_with(".<clinit>"))
+        });
+        let only = others.next().filter(|_| others.next().is_none())?;
+        let reason = format!(
+            "it waits until a class is initialised, and of the other threads {} alone does that",
+            evidence.name(only)
+        );
+        return Some(holder(only, reason));
+    }
+    let initialised = initialises(&functions)?;
     let mut others = process
         .threads
         .iter()
@@ -69,6 +83,21 @@ fn is_within_allocator(functions: &[&str]) -> bool {
     let mut outer = functions[first..].iter().skip_while(|name| is_one(name));
     let between = outer.position(|name| is_one(&name));
     between.is_some_and(|between| between > 0)
+}
+
+/// Whether a thread waits until another has initialised a class (HotSpot).
+fn awaits_class(functions: &[&str]) -> bool {
+    let waits = |name: &str| {
+        [
+            "ObjectMonitor::wait(",
+            "ObjectSynchronizer::wait",
+            "Monitor::wait(",
+        ]
+        .iter()
+        .any(|start| name.starts_with(start))
+    };
+    let mut pairs = functions.windows(2);
+    pairs.any(|pair| waits(pair[0]) && pair[1].starts_with("InstanceKlass::initialize_impl"))
 }
 
 /// The function whose static variable a thread waits for, as another initialises it (C++).
