@@ -9,6 +9,7 @@
 pub mod answers;
 mod baseline;
 mod begun;
+mod beside;
 pub mod blame;
 mod circle;
 pub mod compare;

@@ -6,6 +6,7 @@ use hangdog_graph::owed::is_descendant;
 use hangdog_graph::{Evidence, Mark, Wait, WaitKind, owed};
 use hangdog_trace::ids::Utid;
 
+use crate::beside;
 use crate::blame::{BlameKind, Knot};
 use crate::function::{self, Function};
 use crate::owed::wait_before;
@@ -73,9 +74,13 @@ pub(crate) fn of(facts: &Facts<'_, '_>) -> String {
         } else {
             what
         };
+        let looks = facts.class == Class::RepeatedYield
+            || facts.wait.is_some_and(|wait| wait.kind == WaitKind::Sleep);
+        let beside = looks.then(|| beside(facts, facts.starved)).flatten();
+        let beside = beside.unwrap_or_default();
         return format!(
             "{victim} may have been idle: nothing shows that it was waiting for a reply or a \
-             result. Its longest wait took {time}: {who} {doing}{share}."
+             result. Its longest wait took {time}: {who} {doing}{share}{beside}."
         );
     }
     match (facts.class, facts.knot, facts.starvation) {
@@ -221,7 +226,8 @@ pub(crate) fn of(facts: &Facts<'_, '_>) -> String {
             format!("{head}: the chain of waits ends at {who}, which {what}{share}.")
         }
         (Class::RepeatedYield, ..) => {
-            let setter = only_other(facts).unwrap_or_default();
+            let setter = only_other(facts).or_else(|| beside(facts, facts.starved));
+            let setter = setter.unwrap_or_default();
             format!("{head}: {who} {what}{share}{setter}.")
         }
         _ if facts.alike > 0 => {
@@ -231,7 +237,12 @@ pub(crate) fn of(facts: &Facts<'_, '_>) -> String {
             };
             format!("{head}: {who} and {others} of its process {what}{share}.")
         }
-        _ => format!("{head}: {who} {what}{share}."),
+        _ => {
+            // A shell's loop looks again and again, with naps in between.
+            let naps = (facts.started).is_some_and(|started| started.name == "sleep");
+            let beside = naps.then(|| beside(facts, facts.culprit)).flatten();
+            format!("{head}: {who} {what}{share}{}.", beside.unwrap_or_default())
+        }
     }
 }
 
@@ -268,6 +279,18 @@ fn only_other(facts: &Facts<'_, '_>) -> Option<String> {
         "; the only other thread of its process, {}, {did}{}",
         evidence.name(other),
         within.unwrap_or_default()
+    ))
+}
+
+/// What the only program that was started with the one that polls, and was at work, did meanwhile.
+fn beside(facts: &Facts<'_, '_>, thread: Utid) -> Option<String> {
+    let window = &facts.problem.window;
+    let other = beside::only_one_at_work(facts.evidence, thread, window)?;
+    let function = other.function.map(|name| format!(" {}", brief(&name)));
+    Some(format!(
+        "; of the programs started beside it, {} alone worked all the while: it ran{}",
+        facts.evidence.name(other.thread),
+        function.unwrap_or_default()
     ))
 }
 

@@ -216,3 +216,41 @@ fn a_select_for_nothing_is_a_sleep() {
     );
     assert!(!sentence("0").contains("slept in"), "{}", sentence("0"));
 }
+
+/// A script looks again and again for what another that was started with it is to make: no event says for whom,
+/// but that one alone computes. Where two do, none is named.
+#[test]
+fn who_polls_is_told_what_is_at_work_beside_it() {
+    let sentence = |share_ms: u32| {
+        let mut text = String::from(
+            "process shell 50\nthread shell shell 50
+            process trainer 100\nprocess loader 200\nprocess other 300
+            0 cpu3 switch idle -> shell
+            0.1ms fork shell -> main trainer 100\n0.1ms fork shell -> loader loader 200
+            0.1ms fork shell -> other other 300
+            0.1ms rename main trainer\n0.1ms rename loader loader
+            0.2ms cpu0 switch idle -> main
+            0.2ms cpu1 switch idle -> loader
+            0.2ms cpu2 switch idle -> other
+            0.3ms cpu3 switch shell -> idle sleeping wait4\n",
+        );
+        text +=
+            &format!("{share_ms}ms cpu2 switch other -> idle sleeping epoll_wait object=epoll:9\n");
+        for nap in 0..400 {
+            let at = 1_000 + nap * 5_000;
+            text += &format!(
+                "{at}us cpu0 switch main -> idle sleeping clock_nanosleep arg=4900us stack=nanosleep;next_batch
+                {}us cpu0 wake idle -> main in=timer
+                {}us cpu0 switch idle -> main\n",
+                at + 4_900,
+                at + 4_950
+            );
+        }
+        text += &samples(1, "loader", 2..1_990, "decode_images;main");
+        let recording = record(&format!("{text}end 2003ms"));
+        explain(&recording, "main", 1_000..2_000_000).sentence
+    };
+    let told = "loader alone worked all the while: it ran decode_images";
+    assert!(sentence(10).contains(told), "{}", sentence(10));
+    assert!(!sentence(1_500).contains(told), "{}", sentence(1_500));
+}

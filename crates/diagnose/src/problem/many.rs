@@ -81,8 +81,8 @@ impl Many {
                 self.busy += waiting.to - waiting.from;
                 None
             }
-            // One that is noticed by itself is a problem of its own.
-            Part::Help if each(waiting) >= NOTED_NS => self.end(),
+            // One that is noticed by itself is a problem of its own, but for a nap of a shell's loop.
+            Part::Help if each(waiting) >= NOTED_NS && !is_nap(evidence, waiting) => self.end(),
             Part::Help => {
                 self.help(evidence, waiting);
                 None
@@ -190,6 +190,22 @@ impl Many {
 /// How long a wait is from one look to the next, on average, ns.
 fn each(waiting: &Waiting) -> u64 {
     (waiting.to - waiting.from) / waiting.parts.max(1) as u64
+}
+
+/// Whether a wait is for a program that does nothing but sleep, as a shell's loop has one between two looks.
+fn is_nap(evidence: &Evidence<'_>, waiting: &Waiting) -> bool {
+    const LONGEST_NS: u64 = 2_000_000_000;
+    let child = || {
+        let waker = evidence.wakes.waker[waiting.wake?];
+        Some(
+            evidence
+                .threads
+                .process(evidence.threads.known(waker)?.upid),
+        )
+    };
+    waiting.wait.kind == WaitKind::Child
+        && each(waiting) < LONGEST_NS
+        && child().is_some_and(|child| child.name == "sleep")
 }
 
 /// What a wait is to a thread's work.

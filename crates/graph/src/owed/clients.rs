@@ -5,7 +5,7 @@ use hangdog_trace::Process;
 use hangdog_trace::ids::{Upid, Utid};
 use hangdog_trace::object::Object;
 
-use super::amid_child;
+use super::amid::amid_child;
 use super::connection::last_transfer;
 use super::pipe::takes_orders_by_pipe;
 use super::who::{

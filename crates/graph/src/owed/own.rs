@@ -7,10 +7,17 @@ use super::who::{is_there, wait_at};
 use crate::edge::{Edge, EdgeKind, Source, Strength};
 use crate::evidence::Evidence;
 use crate::names;
-use crate::wait::Wait;
+use crate::wait::{Wait, WaitKind};
 
 /// Who has the lock that a thread waits for, if its own stack or that of another thread tells.
 pub(crate) fn told_by_stacks(evidence: &Evidence<'_>, wait: &Wait) -> Option<Edge> {
+    let may_be_lock = matches!(
+        wait.kind,
+        WaitKind::Lock | WaitKind::Condition | WaitKind::Unknown
+    );
+    if !may_be_lock {
+        return None;
+    }
     let functions = functions(evidence, wait.user_stack(evidence));
     if is_within_allocator(&functions) {
         let reason = "a signal interrupted it within the allocator, whose lock it waits for again";

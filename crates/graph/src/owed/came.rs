@@ -1,0 +1,88 @@
+//! Who brought what ended a wait, where the one who woke the thread only handed it on, or nobody seems to
+//! have.
+
+use hangdog_trace::ids::Utid;
+use hangdog_trace::object::{Object, ObjectKind};
+use hangdog_trace::sockets::Role;
+
+use super::connection::last_user;
+use super::owes;
+use super::who::{peer_of, process_of, thread_of};
+use crate::edge::{Edge, Strength};
+use crate::evidence::Evidence;
+use crate::wait::{Wait, WaitKind};
+
+/// Who accepted a connection late, if that was what ended a wait for anything: right behind it the thread
+/// sends over a connection to a program of this machine for the first time. The kernel drops who asks to be
+/// connected while a listener's queue is full, and asks again after a second.
+pub(crate) fn accepted_late(evidence: &Evidence<'_>, wait: &Wait) -> Option<Edge> {
+    const LATE_NS: u64 = 500_000_000;
+    const SOON_NS: u64 = 2_000_000;
+    if wait.duration() < LATE_NS {
+        return None;
+    }
+    let soon = wait.end.saturating_add(SOON_NS);
+    let used = evidence.used_within(wait.thread, wait.end, soon);
+    let first = used.filter(|&row| evidence.transfers.sent[row]).last()?;
+    let object = Object(evidence.transfers.object[first]);
+    let before = evidence.uses_before(object, evidence.transfers.ts[first]);
+    let is_new = object.kind() == ObjectKind::Inet
+        && evidence.sockets.role(object) == Some(Role::Client)
+        && before.count() == 0;
+    let sockets = evidence.sockets;
+    let listener = || sockets.listeners(object).next();
+    let process = peer_of(evidence, object).or_else(|| process_of(evidence, listener()?));
+    let process = process
+        .filter(|&process| is_new && process != evidence.threads.thread(wait.thread).upid)?;
+    let middle = wait.start + wait.duration() / 2;
+    let thread = thread_of(
+        evidence,
+        process,
+        listener().unwrap_or(Object::NONE),
+        middle,
+    )?;
+    let reason = format!(
+        "it connected to {}, which took long to accept",
+        evidence.name(thread)
+    );
+    Some(owes(thread, Strength::Strong, reason))
+}
+
+/// Who answered what a thread had asked for right before it waited, where another thread of its process has
+/// the connection, and woke it when the answer came. What that thread waited for otherwise is not its concern.
+pub(crate) fn handed_answer(evidence: &Evidence<'_>, wait: &Wait, waker: Utid) -> Option<Edge> {
+    const SOON_NS: u64 = 1_000_000;
+    const SHORTEST_NS: u64 = 10_000_000;
+    /// So much of the wait may have passed when it was asked.
+    const EARLY_PART: u64 = 20;
+    let own = evidence.threads.thread(wait.thread).upid;
+    let is_own = waker != wait.thread && evidence.threads.thread(waker).upid == own;
+    let anything = matches!(wait.kind, WaitKind::Poll | WaitKind::Condition);
+    if !is_own || !anything || wait.duration() < SHORTEST_NS {
+        return None;
+    }
+    let early = wait.start + wait.duration() / EARLY_PART;
+    let transfers = evidence.transfers;
+    let is_answer = |&row: &usize| {
+        let object = Object(transfers.object[row]);
+        let mut before = evidence.uses_before(object, transfers.ts[row]);
+        !transfers.sent[row]
+            && evidence.sockets.role(object) == Some(Role::Client)
+            && before
+                .next()
+                .is_some_and(|last| transfers.ts[last] <= early)
+    };
+    let came = evidence.used_within(waker, wait.end.saturating_sub(SOON_NS), wait.end);
+    let answer = came.filter(is_answer).last()?;
+    let object = Object(transfers.object[answer]);
+    let end = evidence.sockets.peer(object);
+    let user = end.and_then(|end| last_user(evidence, end, transfers.ts[answer]));
+    let thread =
+        user.or_else(|| thread_of(evidence, peer_of(evidence, object)?, end?, wait.end))?;
+    if evidence.threads.thread(thread).upid == own {
+        return None;
+    }
+    let (by, name) = (evidence.name(waker), evidence.name(thread));
+    let reason = format!("{by} handed it what {name} answered");
+    Some(owes(thread, Strength::Strong, reason))
+}
