@@ -4,7 +4,7 @@
 mod common;
 
 use common::Recording;
-use hangdog_graph::Source;
+use hangdog_graph::{EdgeKind, Source};
 
 const SERVED: &str = "process app 100\nthread main app 100 name=app\nthread io app 101
     process server 200\nthread server server 200
@@ -68,6 +68,32 @@ fn a_connection_that_is_accepted_late() {
     assert!(network("", 5));
     assert!(!network("1ms transfer main sent 3 object=inet:1", 5));
     assert!(!network("", 2_900), "the kernel asks again after a second");
+}
+
+/// A server has received what was asked, and waits for somebody else: it is not the network that is slow, though on
+/// another CPU it was received before the call that sent it came back.
+#[test]
+fn what_was_received_has_arrived() {
+    let is_network = |received: &str| {
+        let recording = Recording::of(&format!(
+            "{SERVED}1ms transfer main sent 8 object=inet:1
+            1.1ms transfer server received 8 object=inet:2
+            1.2ms transfer server sent 8 object=inet:2
+            1.3ms transfer main received 8 object=inet:1
+            {received}
+            2ms transfer main sent 8 object=inet:1
+            2.1ms cpu0 switch main -> idle sleeping recvfrom object=inet:1
+            2.2ms cpu2 switch server -> idle sleeping epoll_wait object=epoll:4
+            3000ms cpu2 wake idle -> main in=softirq vector=3
+            3000ms cpu0 switch idle -> main
+            end 4s"
+        ));
+        recording.last_edge("main").kind == EdgeKind::Network
+    };
+    assert!(is_network(""));
+    assert!(!is_network(
+        "1.9ms transfer server received 8 object=inet:2"
+    ));
 }
 
 /// A program polls the pipes to the only child that it is connected with, which has a child itself: that is in

@@ -226,6 +226,9 @@ pub(crate) fn is_undelivered(evidence: &Evidence<'_>, wait: &Wait) -> bool {
     else {
         return false;
     };
+    // On another CPU it may be received before the call that sent it has come back.
+    let mut before = evidence.uses_before(object, transfers.ts[sent].saturating_add(1));
+    let before = before.find(|&row| row < sent);
     let by_then = wait.start + wait.duration() / 2;
     let sockets = evidence.sockets;
     let ends = || {
@@ -237,7 +240,7 @@ pub(crate) fn is_undelivered(evidence: &Evidence<'_>, wait: &Wait) -> bool {
     let uses = |end| evidence.uses_before(end, by_then);
     let came = ends()
         .flat_map(uses)
-        .any(|row| row > sent && !transfers.sent[row]);
+        .any(|row| before.is_none_or(|before| row > before) && !transfers.sent[row]);
     // Who is busy does not read what came, and who has not accepted a connection neither.
     let user = ends()
         .flat_map(|end| evidence.uses_before(end, wait.start))
