@@ -39,7 +39,7 @@ fn look(waker: &str, cpu: u16, at: u64) -> String {
 /// nobody woke it spuriously.
 #[test]
 fn polls_with_a_pause_between_them_are_joined() {
-    let mut text = format!("{PEOPLE}");
+    let mut text = PEOPLE.to_owned();
     let poll = "poll arg=1s object=inet:5 stack=poll;ask;main";
     for second in 0..3u64 {
         let at = second * 1_000_000 + 1_000;

@@ -79,8 +79,8 @@ fn functions<'e>(evidence: &'e Evidence<'_>, stack: StackId) -> Vec<&'e str> {
 /// with other functions in between: those of a signal's handler, for no allocator calls any.
 fn is_within_allocator(functions: &[&str]) -> bool {
     const NEAR: usize = 6;
-    let is_one = |name: &&str| names::ALLOCATOR.contains(name);
-    let Some(first) = functions.iter().take(NEAR).position(|name| is_one(&name)) else {
+    let is_one = |name: &str| names::ALLOCATOR.contains(&name);
+    let Some(first) = functions.iter().take(NEAR).position(|name| is_one(name)) else {
         return false;
     };
     let waits = |name: &&str| name.contains("lll_lock_wait");
@@ -88,7 +88,7 @@ fn is_within_allocator(functions: &[&str]) -> bool {
         return false;
     }
     let mut outer = functions[first..].iter().skip_while(|name| is_one(name));
-    let between = outer.position(|name| is_one(&name));
+    let between = outer.position(|name| is_one(name));
     between.is_some_and(|between| between > 0)
 }
 
