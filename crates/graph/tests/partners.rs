@@ -27,11 +27,12 @@ fn source(recording: &Recording, name: &str) -> Option<u32> {
 /// that thread was woken for other things meanwhile. What it asked later is its own concern.
 #[test]
 fn a_helper_hands_on_an_answer() {
-    let waker = |asked_ms: u32| {
+    let waker = |asked_ms: u32, then: &str| {
         let recording = Recording::of(&format!(
             "{SERVED}1ms cpu0 switch main -> idle sleeping epoll_wait object=epoll:7
             {asked_ms}ms transfer io sent 8 object=inet:1
             {asked_ms}.1ms cpu1 switch io -> idle sleeping epoll_wait object=epoll:8
+            {then}
             900ms transfer server sent 8 object=inet:2
             900ms cpu2 wake server -> io sendto object=inet:2
             900.1ms cpu1 switch idle -> io
@@ -45,29 +46,38 @@ fn a_helper_hands_on_an_answer() {
             .into_iter()
             .find(|name| thread == Some(recording.t(name)))
     };
-    assert_eq!(waker(2), Some("server"));
-    assert_eq!(waker(400), Some("io"));
+    assert_eq!(waker(2, ""), Some("server"));
+    assert_eq!(waker(400, ""), Some("io"));
+    let computes = "3ms cpu1 wake server -> io sendto\n3ms cpu1 switch idle -> io
+        800ms cpu1 switch io -> idle sleeping epoll_wait object=epoll:8";
+    assert_eq!(waker(2, computes), Some("io"));
 }
 
 /// What ended a long wait for anything was that a connection came about: its first use follows at once. The
 /// listener's program had not accepted any.
 #[test]
 fn a_connection_that_is_accepted_late() {
-    let network = |before: &str, wait_ms: u32| {
+    let network = |before: &str, behind: &str, wait_ms: u32| {
         let recording = Recording::of(&format!(
             "{SERVED}{before}
             {wait_ms}ms cpu0 switch main -> idle sleeping epoll_wait object=epoll:7
             3000ms cpu0 wake idle -> main in=softirq vector=3
             3000.1ms cpu0 switch idle -> main
+            {behind}
             3000.2ms transfer main sent 8 object=inet:1
             3001ms transfer server received 8 object=inet:2
             end 4s"
         ));
         source(&recording, "main") == Some(recording.t("server"))
     };
-    assert!(network("", 5));
-    assert!(!network("1ms transfer main sent 3 object=inet:1", 5));
-    assert!(!network("", 2_900), "the kernel asks again after a second");
+    assert!(network("", "", 5));
+    assert!(!network("1ms transfer main sent 3 object=inet:1", "", 5));
+    assert!(
+        !network("", "", 2_900),
+        "the kernel asks again after a second"
+    );
+    let asked = "3000.15ms transfer main received 8 object=inet:77";
+    assert!(!network("", asked, 5), "it was asked for something");
 }
 
 /// A server has received what was asked, and waits for somebody else: it is not the network that is slow, though on

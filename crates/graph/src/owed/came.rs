@@ -1,6 +1,7 @@
 //! Who brought what ended a wait, where the one who woke the thread only handed it on, or nobody seems to
 //! have.
 
+use hangdog_timeline::State;
 use hangdog_trace::ids::Utid;
 use hangdog_trace::object::{Object, ObjectKind};
 use hangdog_trace::sockets::Role;
@@ -22,8 +23,9 @@ pub(crate) fn accepted_late(evidence: &Evidence<'_>, wait: &Wait) -> Option<Edge
         return None;
     }
     let soon = wait.end.saturating_add(SOON_NS);
-    let used = evidence.used_within(wait.thread, wait.end, soon);
-    let first = used.filter(|&row| evidence.transfers.sent[row]).last()?;
+    // One that receives something first was woken by that.
+    let first = evidence.used_within(wait.thread, wait.end, soon).last();
+    let first = first.filter(|&row| evidence.transfers.sent[row])?;
     let object = Object(evidence.transfers.object[first]);
     let before = evidence.uses_before(object, evidence.transfers.ts[first]);
     let is_new = object.kind() == ObjectKind::Inet
@@ -59,6 +61,12 @@ pub(crate) fn handed_answer(evidence: &Evidence<'_>, wait: &Wait, waker: Utid) -
     let is_own = waker != wait.thread && evidence.threads.thread(waker).upid == own;
     let anything = matches!(wait.kind, WaitKind::Poll | WaitKind::Condition);
     if !is_own || !anything || wait.duration() < SHORTEST_NS {
+        return None;
+    }
+    // One that computed meanwhile is no mere hand.
+    let intervals = evidence.timeline.between(waker, wait.start, wait.end);
+    let waited = intervals.filter(|interval| interval.state == State::Blocked);
+    if waited.map(|interval| interval.duration()).sum::<u64>() < wait.duration() / 2 {
         return None;
     }
     let early = wait.start + wait.duration() / EARLY_PART;
