@@ -163,6 +163,12 @@ impl<'a> Weaver<'a> {
         }
     }
 
+    /// The functions that have not been put in.
+    pub(crate) fn rest(self) -> impl Iterator<Item = u64> + 'a {
+        let words = self.words.iter().copied();
+        words.filter(|&word| number_of(word).is_some())
+    }
+
     /// What comes in place of the frame that had the stack from `from` to `to`; `is_loop` says whether
     /// its code is an interpreter's loop. None if the frame stays.
     pub(crate) fn leave(&mut self, from: u64, to: u64, is_loop: bool) -> Option<&'a [u64]> {
@@ -208,6 +214,10 @@ mod tests {
             Some(&[NUMBERED | 9][..])
         );
         assert_eq!(weaver.leave(0, 0x3000, false), None, "the end is no mark");
+
+        let mut cut = Weaver::new(&words);
+        assert!(cut.leave(0x1000, 0x1100, false).is_some());
+        assert!(cut.rest().eq([NUMBERED | 9]));
     }
 
     /// Calls that a thread made after its stack was copied do not keep the others from their places.

@@ -510,6 +510,11 @@ impl Unwinder {
         if let (Some(code), false) = (missing, force) {
             return Err(code);
         }
+        // Further out than the copy reaches are the functions that have no place yet.
+        if end == End::Unreadable {
+            let room = MOST_FRAMES.saturating_sub(frames.len());
+            frames.extend(weaver.rest().take(room));
+        }
         // What was only hoped to be a frame must lead to code.
         let is_code = |address: u64| layout::find(&waiting.code, address.wrapping_sub(1)).is_some();
         if hoped && frames.len() > at + 1 && !frames.last().is_some_and(|&last| is_code(last)) {

@@ -6,6 +6,8 @@ use std::fs;
 use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Command, Stdio};
+use std::thread;
+use std::time::Duration;
 
 /// What `why --live` says of a process.
 fn why(pid: u32) -> Value {
@@ -51,6 +53,32 @@ fn a_circle_is_told_while_it_is_there() {
     let mut stacks = steps.map(|step| step["stack"].to_string());
     assert!(stacks.any(|stack| stack.contains("take")), "{verdict}");
     assert_eq!(verdict["trace"], Value::Null);
+}
+
+/// The sampling clock copies a part of a running thread's stack only, which a native function fills: the
+/// program's own function, further out, is named all the same. On a busy machine it may be seen to wait for a CPU.
+#[test]
+fn who_runs_deep_in_a_library_is_named_by_its_own_function() {
+    const SCRIPT: &str = "import random
+def load_model():
+    data = [random.random() for _ in range(200000)]
+    while True:
+        sorted(data)
+load_model()
+";
+    let Some(machine) = machine() else { return };
+    let script = machine.path("load.py");
+    fs::write(&script, SCRIPT).expect("a script");
+    let Ok(child) = Command::new("python3").arg(&script).spawn() else {
+        eprintln!("NOT RUN: now: needs python3");
+        return;
+    };
+    let program = Background(child);
+    thread::sleep(Duration::from_secs(1));
+    let looks = (0..6).map(|_| text(&why(program.0.id())["sentence"]).to_owned());
+    let runs: Vec<String> = looks.filter(|it| it.contains(" runs ")).collect();
+    let right = runs.iter().filter(|it| it.contains("load_model"));
+    assert!(right.count() * 5 >= runs.len() * 4, "{runs:?}");
 }
 
 /// Who waits for the answer of a server that is stopped waits for that server; `-o` keeps what was
