@@ -96,6 +96,27 @@ impl World {
             executable: has(AREA_EXECUTABLE),
             shared: has(AREA_SHARED),
         });
+        self.find_area_late(ts, process, area, id);
+    }
+
+    /// Gives an area to the faults in it right before it was described: the kernel does not always let
+    /// somebody look what lies at an address while its own work there is going on.
+    fn find_area_late(&mut self, ts: u64, process: Upid, area: &Area, id: u32) {
+        const SHORTLY_NS: u64 = 50_000_000;
+        let since = self.since_start(ts).saturating_sub(SHORTLY_NS);
+        let faults = &mut self.tables.faults;
+        for row in (0..faults.ts.len()).rev() {
+            if faults.ts[row] < since {
+                break;
+            }
+            let is_its = self.threads[faults.thread[row] as usize].process == process;
+            if faults.area[row] == NONE
+                && is_its
+                && (area.start..area.end).contains(&faults.address[row])
+            {
+                faults.area[row] = id;
+            }
+        }
     }
 
     /// A fault becomes a row.
@@ -177,7 +198,8 @@ mod tests {
         }
     }
 
-    /// A fault is in the area that has its address, by what was described last, and in none between two.
+    /// A fault is in the area that has its address, by what was described last or right after it, and in none
+    /// between two.
     #[test]
     fn a_fault_is_in_its_area() {
         let mut world = world();
@@ -195,8 +217,9 @@ mod tests {
         // The heap grew.
         world.describe_area(1200, &area(0x1000, 0x4000, 0, AREA_HEAP));
         world.fault(1300, thread, &fault(0x3000));
+        world.fault(1300, thread, &fault(0x4000));
         let faults = &world.tables.faults;
-        assert_eq!(faults.area, [0, NONE, 2]);
+        assert_eq!(faults.area, [0, 2, 2, NONE]);
         assert_eq!((faults.ts[0], faults.duration[0]), (50, 50));
         let kinds: Vec<_> = world
             .tables
