@@ -106,7 +106,8 @@ impl World {
         let since = self.since_start(ts).saturating_sub(SHORTLY_NS);
         let faults = &mut self.tables.faults;
         for row in (0..faults.ts.len()).rev() {
-            if faults.ts[row] < since {
+            // Rows are in the order in which faults ended; a slow one began long before.
+            if faults.ts[row].saturating_add(faults.duration[row]) < since {
                 break;
             }
             let is_its = self.threads[faults.thread[row] as usize].process == process;
@@ -218,8 +219,15 @@ mod tests {
         world.describe_area(1200, &area(0x1000, 0x4000, 0, AREA_HEAP));
         world.fault(1300, thread, &fault(0x3000));
         world.fault(1300, thread, &fault(0x4000));
+        // A slow one, whose area is described when it is over; those before it are too old for that.
+        let slow = event::Fault {
+            duration: 150_000_000,
+            ..fault(0x9000)
+        };
+        world.fault(300_000_000, thread, &slow);
+        world.describe_area(300_001_000, &area(0x4000, 0xa000, 0, AREA_HEAP));
         let faults = &world.tables.faults;
-        assert_eq!(faults.area, [0, 2, 2, NONE]);
+        assert_eq!(faults.area, [0, 2, 2, NONE, 3]);
         assert_eq!((faults.ts[0], faults.duration[0]), (50, 50));
         let kinds: Vec<_> = world
             .tables
@@ -228,7 +236,15 @@ mod tests {
             .iter()
             .map(|&kind| AreaKind::from(kind))
             .collect();
-        assert_eq!(kinds, [AreaKind::Heap, AreaKind::Stack, AreaKind::Heap]);
+        assert_eq!(
+            kinds,
+            [
+                AreaKind::Heap,
+                AreaKind::Stack,
+                AreaKind::Heap,
+                AreaKind::Heap
+            ]
+        );
     }
 
     /// What an area is for follows from its file and flags.
