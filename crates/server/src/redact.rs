@@ -54,9 +54,32 @@ impl Redaction {
             if out.contains(named) {
                 out = out.replace(named, interpreter);
             }
+            // Its file stands where its functions are, too. A name without a dot may be any word.
+            let script = &named[interpreter.len() + 1..];
+            if script.contains('.') && out.contains(script) {
+                out = without_word(&out, script);
+            }
         }
         without_directories(&out)
     }
+}
+
+/// A text in which a name, where it is no part of a longer one, is "script".
+fn without_word(text: &str, name: &str) -> String {
+    let is_inner = |c: char| c.is_alphanumeric() || "_-".contains(c);
+    let mut out = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(at) = rest.find(name) {
+        let (head, tail) = rest.split_at(at);
+        let after = &tail[name.len()..];
+        let is_word =
+            !head.chars().next_back().is_some_and(is_inner) && !after.starts_with(is_inner);
+        out.push_str(head);
+        out.push_str(if is_word { "script" } else { name });
+        rest = after;
+    }
+    out.push_str(rest);
+    out
 }
 
 /// A text in which every absolute path is its last part alone. A text that begins with a path is nothing
@@ -122,6 +145,7 @@ mod tests {
             "host": "h",
             "who": {"process": "python3", "script": "pay.pyw"},
             "deep": ["python3 pay.pyw (7) waited for python3 pay.py/worker, in /srv/pay/x"],
+            "at": ["/srv/pay/pay.py:7", "prepay.py:3"],
         });
         redaction.apply(&mut value);
         assert_eq!(
@@ -131,6 +155,7 @@ mod tests {
                 "host": "redacted",
                 "who": {"process": "python3"},
                 "deep": ["python3 (7) waited for python3/worker, in …/x"],
+                "at": ["…/script:7", "prepay.py:3"],
             })
         );
     }
