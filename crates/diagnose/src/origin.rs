@@ -146,7 +146,7 @@ fn is_of_c(function: &str) -> bool {
         "clock_nanosleep",
         "usleep",
     ];
-    // Namespaces of C++ are told apart later.
+    // A name in a C++ namespace is no reserved name of C; `of_namespace` knows the libraries' ones.
     let is_c = !function.contains("::");
     is_c && ["__", "pthread_", "sem_"]
         .iter()

@@ -288,7 +288,7 @@ fn beside(facts: &Facts<'_, '_>, thread: Utid) -> Option<String> {
     let other = beside::only_one_at_work(facts.evidence, thread, window)?;
     let function = other.function.map(|name| format!(" {}", brief(&name)));
     Some(format!(
-        "; of the programs started beside it, {} alone worked all the while: it ran{}",
+        "; of the programs started beside it, {} alone worked for most of that time: it ran{}",
         facts.evidence.name(other.thread),
         function.unwrap_or_default()
     ))

@@ -23,8 +23,9 @@ fn source(recording: &Recording, name: &str) -> Option<u32> {
     }
 }
 
-/// A library's own thread has the connection: whom it asked when the wait began is who answered, also where
-/// that thread was woken for other things meanwhile. What it asked later is its own concern.
+/// A library's own thread has the connection, and hands on the answer to what it asked when the wait began: then
+/// the server ended the wait. A request that it made later was not the waiter's, and a thread that computed
+/// meanwhile is the cause itself.
 #[test]
 fn a_helper_hands_on_an_answer() {
     let waker = |asked_ms: u32, then: &str| {

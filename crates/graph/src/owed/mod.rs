@@ -246,7 +246,7 @@ pub(crate) fn awaits_anything(evidence: &Evidence<'_>, thread: Utid, wait: &Wait
         .is_some_and(|there| there.kind == WaitKind::Device || is_home(evidence, &there))
 }
 
-/// What was asked for longer ago is not what is waited for now.
+/// A request that was made longer than this before a wait is not the one that the wait is for, ns.
 const ASKED_WITHIN_NS: u64 = 5_000_000;
 
 /// Whether a worker of a pool of threads waits, within a task, for the result of another, and so does each
