@@ -65,8 +65,8 @@ pub(crate) fn owed(evidence: &Evidence<'_>, wait: &Wait, often: bool) -> f64 {
             false if evidence.shows(wait.user_stack(evidence), Mark::Handles) => MAYBE,
             false => IDLE,
         },
+        WaitKind::Poll | WaitKind::Idle if waits_out_child(evidence, wait) => MAYBE,
         WaitKind::Message | WaitKind::Poll if wait.is_idle(evidence) => IDLE,
-        WaitKind::Poll if waits_out_child(evidence, wait) => MAYBE,
         // By pipes, or by looking again and again.
         WaitKind::Message | WaitKind::Poll
             if evidence.shows(wait.user_stack(evidence), Mark::AwaitsChild) =>
@@ -76,6 +76,9 @@ pub(crate) fn owed(evidence: &Evidence<'_>, wait: &Wait, often: bool) -> f64 {
         WaitKind::Message | WaitKind::Poll => {
             match (object.kind(), evidence.sockets.role(object)) {
                 _ if is_lost(evidence, object) => 1.0,
+                // A toolkit's own thread that reads events; who asks the display for something is the main
+                // thread, or shows it on its stack.
+                (_, Some(Role::Client)) if !is_main && is_display(evidence, object) => IDLE,
                 (_, Some(Role::Client))
                     if let Some(sure) = may_wait_for_jobs(evidence, wait, object) =>
                 {
@@ -348,6 +351,12 @@ fn asked_by(evidence: &Evidence<'_>, object: Object) -> f64 {
         () if object.kind() == ObjectKind::Unix && holders.iter().any(within) => STREAM,
         () => ASKED,
     }
+}
+
+/// Whether a connection is one to a display server.
+fn is_display(evidence: &Evidence<'_>, object: Object) -> bool {
+    let peer = evidence.sockets.peer_process(object);
+    peer.is_some_and(|peer| evidence.serves_display(peer))
 }
 
 /// Whether the other end of a pair of sockets is with whoever started the process of the waiter: a

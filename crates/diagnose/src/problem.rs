@@ -310,12 +310,22 @@ const NICE: f64 = 0.5;
 /// that gets its half is as well off as others.
 const STARVED: f64 = 2.0;
 
-/// What so many ns are worth: of seconds the number counts less than what they were for.
+/// From here on the number of seconds counts less than what they were for.
+const LONG_NS: f64 = 1e9;
+
+/// What so many ns are worth.
 fn worth(ns: f64) -> f64 {
-    const LONG_NS: f64 = 1e9;
     match ns > LONG_NS {
         true => LONG_NS * (1.0 + (ns / LONG_NS).ln()),
         false => ns,
+    }
+}
+
+/// How many ns are worth so much.
+fn ns_worth(worth: f64) -> f64 {
+    match worth > LONG_NS {
+        true => LONG_NS * (worth / LONG_NS - 1.0).exp(),
+        false => worth,
     }
 }
 
@@ -351,6 +361,11 @@ fn of_thread(
     finder.end_many();
     let usual = finder.usual();
     let takes_turns = finder.takes_turns();
+    let frames: HashSet<u64> = (finder.candidates.iter())
+        .filter(|candidate| candidate.doing == Doing::Busy)
+        .filter(|candidate| finder.is_frame(evidence, thread, &candidate.window))
+        .map(|candidate| candidate.window.start)
+        .collect();
     let often: HashSet<u64> = (finder.candidates.iter())
         .filter(|candidate| finder.is_often(evidence, candidate))
         .map(|candidate| candidate.window.start)
@@ -360,8 +375,10 @@ fn of_thread(
         .into_iter()
         .map(|candidate| {
             let length = candidate.window.end - candidate.window.start;
+            // A lock is usually not waited for at all.
             let usual = candidate
                 .site
+                .filter(|_| candidate.doing != Doing::Waiting(WaitKind::Lock))
                 .and_then(|site| usual.get(&site).copied())
                 .unwrap_or(0);
             let excess = length.saturating_sub(usual) as f64;
@@ -369,15 +386,25 @@ fn of_thread(
             let window = candidate.window.clone();
             // An event loop waits for what comes; its turn does not end while it waits for a child, or
             // for another thread.
+            let for_child = || (candidate.wait).is_some_and(|wait| awaits_child(evidence, &wait));
+            let is_amid_event = || {
+                let wait = candidate.wait;
+                wait.is_some_and(|it| evidence.shows(it.user_stack(evidence), Mark::AmidEvent))
+            };
             let holds_up_turns = match candidate.doing {
-                Doing::Waiting(WaitKind::Child) => {
+                Doing::Waiting(_) if for_child() => {
                     family.holds_up_turns(evidence, thread, takes_turns)
                 }
                 Doing::Waiting(WaitKind::Condition) => {
                     length >= NOTED_NS && !is_often && family.is_window(evidence, thread)
                 }
+                Doing::Waiting(WaitKind::Poll | WaitKind::Message) => {
+                    length >= NOTED_NS && family.is_window(evidence, thread) && is_amid_event()
+                }
                 _ => false,
             };
+            let takes_turns = takes_turns || frames.contains(&candidate.window.start);
+            let asks_nobody = (candidate.many.as_ref()).is_some_and(|many| many.asked.is_empty());
             let (owed, weight) = match candidate.wait {
                 Some(wait) => {
                     let owed = owed::owed(evidence, &wait, is_often);
@@ -406,7 +433,9 @@ fn of_thread(
                     }
                 }
                 None => {
-                    let felt = family.felt(evidence, thread, candidate.doing, takes_turns);
+                    // Whoever waits for children and disks polls their pipes, and serves nobody.
+                    let serves = takes_turns && !asks_nobody;
+                    let felt = family.felt(evidence, thread, candidate.doing, serves);
                     // A CPU is owed to who wants one, a computation to nobody that is known.
                     let starved = candidate.starved as f64 / length.max(1) as f64;
                     let want = (2.0 * starved - 1.0).max(0.0);

@@ -42,8 +42,8 @@ pub(crate) fn without(
         intervals.indexes(window.start, window.end).len() > MOST_STRETCHES
     };
     // Threads that did one after the other what they may do in any order would have passed the lock on in
-    // another order too, which is not played.
-    if !suspect.alike.is_empty() {
+    // another order too, which is not played. What one of many did came after what the other did.
+    if !suspect.alike.is_empty() || problem.many.is_some() {
         return problem.duration().saturating_sub(suspect.time_of_class);
     }
     if [problem.thread, suspect.thread].iter().any(is_too_much) {

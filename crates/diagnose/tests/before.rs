@@ -135,42 +135,59 @@ fn who_looks_and_polls_on_still_waits() {
     assert_eq!(first, ("client".to_owned(), 2_100..4_000_000));
 }
 
+const DISPLAY: &str =
+    "0 socket app object=unix:1 peer=unix:2 peer-process=Xvfb remote=@/tmp/.X11-unix/X1
+    0 socket Xvfb object=unix:2 peer=unix:1 peer-process=app local=@/tmp/.X11-unix/X1
+    0 open app object=unix:1";
+
+/// How much is felt of what `wait` is a part of: the main thread of a program computes for a while and then
+/// waits, and another thread of it sleeps.
+fn felt(display: &str, wait: &str) -> f64 {
+    let recording = record(&format!(
+        "process Xvfb 50
+        thread Xvfb Xvfb 50
+        process app 100
+        thread app app 100
+        thread loader app 101
+        {display}
+        0 cpu0 switch idle -> app
+        0 cpu1 switch idle -> loader
+        1ms cpu1 switch loader -> idle sleeping nanosleep arg=9s stack=nanosleep;load
+        2s cpu0 switch app -> idle sleeping {wait}
+        end 4s"
+    ));
+    let found = hangdog_diagnose::problem::find(
+        &recording.evidence(),
+        hangdog_diagnose::problem::Scope::default(),
+    );
+    let app = recording.t("app");
+    let mut waits = (found.iter())
+        .filter(|problem| problem.thread == app && problem.window.end > 2_000_000_000);
+    waits.next().map_or(0.0, |problem| problem.felt)
+}
+
 /// The main thread of a program with a window waits for another thread, which sleeps: the window does not
 /// answer meanwhile. Without a window nobody is known to be kept.
 #[test]
 fn a_window_must_not_wait_for_a_thread() {
-    let felt = |display: &str| {
-        let recording = record(&format!(
-            "process Xvfb 50
-            thread Xvfb Xvfb 50
-            process app 100
-            thread app app 100
-            thread loader app 101
-            {display}
-            0 cpu0 switch idle -> app
-            0 cpu1 switch idle -> loader
-            1ms cpu1 switch loader -> idle sleeping nanosleep arg=9s stack=nanosleep;load
-            2s cpu0 switch app -> idle sleeping futex op=wait object=futex:0x1 stack=pthread_cond_wait;on_click;main
-            end 4s"
-        ));
-        let found = hangdog_diagnose::problem::find(
-            &recording.evidence(),
-            hangdog_diagnose::problem::Scope::default(),
-        );
-        let app = recording.t("app");
-        let waits = found
-            .iter()
-            .find(|problem| problem.thread == app && problem.window.start == 2_000_000_000);
-        waits.map_or(0.0, |problem| problem.felt)
-    };
-    let window =
-        "0 socket app object=unix:1 peer=unix:2 peer-process=Xvfb remote=@/tmp/.X11-unix/X1
-            0 socket Xvfb object=unix:2 peer=unix:1 peer-process=app local=@/tmp/.X11-unix/X1
-            0 open app object=unix:1";
-    assert!(
-        felt(window) > 2.0 * felt(""),
-        "{} {}",
-        felt(window),
-        felt("")
-    );
+    let wait = "futex op=wait object=futex:0x1 stack=pthread_cond_wait;on_click;main";
+    let (with, without) = (felt(DISPLAY, wait), felt("", wait));
+    assert!(with > 2.0 * without, "{with} {without}");
+}
+
+/// A window that handles an event and waits for descriptors meanwhile does not answer; one whose event loop
+/// waits for them does, also where that runs within the handling of an event.
+#[test]
+fn a_window_that_handles_an_event_does_not_answer() {
+    let poll = |stack: &str| felt(DISPLAY, &format!("poll object=eventfd:9 stack={stack}"));
+    let loops = "QEventLoop::exec;QCoreApplication::exec;main";
+    let handles = poll(&format!("poll;pack;QApplication::notify;{loops}"));
+    assert!(handles > 0.5, "{handles}");
+    for idle in [
+        format!("poll;{loops}"),
+        format!("poll;QDialog::exec;ask;QApplication::notify;{loops}"),
+    ] {
+        let idle_felt = poll(&idle);
+        assert!(idle_felt < handles / 2.0, "{idle}: {idle_felt}");
+    }
 }

@@ -316,6 +316,35 @@ fn a_thread_that_runs_to_swap_in_is_paging() {
     }
 }
 
+/// Whoever raises the limit of a control group's memory is not who kept a program waiting for it.
+#[test]
+fn who_raises_a_memory_limit_is_not_the_cause() {
+    let recording = record(
+        "process index 100
+        thread index index 100
+        process bash 200
+        thread bash bash 200
+        0 cpu0 switch idle -> index
+        0 cpu1 switch idle -> bash
+        10us cpu0 switch index -> idle uninterruptible stack=fill kstack=schedule;mem_cgroup_oom_synchronize;exc_page_fault
+        20us cpu1 switch bash -> idle sleeping nanosleep arg=2900ms stack=nanosleep
+        2920ms cpu1 wake idle -> bash in=timer
+        2921ms cpu1 switch idle -> bash
+        2930ms cpu1 wake bash -> index write stack=write kstack=mem_cgroup_resize_max;mem_cgroup_write
+        2931ms cpu0 switch idle -> index
+        end 3s",
+    );
+    let verdict = explain(&recording, "index", 10..2_931_000);
+    assert_eq!(verdict.root.who.tid, 100, "{}", verdict.sentence);
+    assert!(
+        verdict.sentence.contains("memory limit"),
+        "{}",
+        verdict.sentence
+    );
+    let unknown = (verdict.blame.iter()).find(|part| part.kind.key() == "unknown");
+    assert!(unknown.is_none(), "{unknown:?}");
+}
+
 /// A page fault first waits at the memory limit for seconds, and then for a disk for a moment: the disk is
 /// not what took the seconds.
 #[test]

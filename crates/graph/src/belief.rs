@@ -11,6 +11,7 @@ use hangdog_trace::ids::Utid;
 use crate::edge::{Edge, EdgeKind, Source, Strength, ended_by};
 use crate::evidence::Evidence;
 use crate::history::{Ended, History};
+use crate::marks::Mark;
 use crate::owed;
 use crate::wait::{Wait, WaitKind};
 
@@ -108,9 +109,14 @@ pub fn beliefs(
         };
         all.push((weight, habit(evidence, &edge, other, ended.times)));
     }
-    // A lock is not asked for.
-    let asks = (wait.kind != WaitKind::Lock).then(|| owed::asked(evidence, wait));
-    for asked in asks.into_iter().flatten() {
+    // A lock is not asked for, nor is the other end of a FIFO.
+    let asks = wait.kind != WaitKind::Lock
+        && !evidence.shows(wait.kernel_stack(evidence), Mark::OpensFifo);
+    let asked = asks
+        .then(|| owed::asked(evidence, wait))
+        .into_iter()
+        .flatten();
+    for asked in asked.filter(|asked| !owed::waits_for_it(evidence, wait, asked, dependent)) {
         let is_dead = |other: Utid| evidence.timeline.life(other).end <= middle;
         match asked.source {
             Source::Thread(other) if woken_by == Some(other) || is_dead(other) => continue,

@@ -262,10 +262,7 @@ pub fn ended_by(evidence: &Evidence<'_>, wait: &Wait, wake: Option<usize>) -> Ed
             edge.wake = Some(row);
             edge
         }
-        Some((_, Answer::GoOn)) => {
-            let reason = "it was stopped; whoever continued it is not the cause";
-            Edge::new(Kind::Kill, Strong, Source::Nobody, reason)
-        }
+        Some((_, Answer::GoOn(reason))) => Edge::new(Kind::Kill, Strong, Source::Nobody, reason),
         Some((_, Answer::No(reason))) => expected(evidence, wait)
             .unwrap_or_else(|| Edge::new(Kind::Unknown, Weak, Source::Nobody, reason)),
         None => should_come(evidence, wait).unwrap_or_else(Edge::nobody),
@@ -275,8 +272,8 @@ pub fn ended_by(evidence: &Evidence<'_>, wait: &Wait, wake: Option<usize>) -> Ed
 /// Whether a wake brought what was waited for.
 enum Answer {
     Yes,
-    /// It lets a thread that was stopped go on.
-    GoOn,
+    /// It lets a thread go on that a signal or a setting kept, and says nothing of the cause; and why.
+    GoOn(&'static str),
     /// It ended the wait and brought nothing, and why.
     No(&'static str),
 }
@@ -290,10 +287,14 @@ fn answer(evidence: &Evidence<'_>, wait: &Wait, wake: usize) -> Answer {
         return Answer::Yes;
     }
     let shows = |mark| evidence.shows(wakes.kernel_stack[wake], mark);
+    const CONTINUED: &str = "it was stopped; whoever continued it is not the cause";
     if shows(Mark::Frozen) {
-        return Answer::GoOn;
+        return Answer::GoOn(CONTINUED);
     }
     if shows(Mark::Setting) {
+        if wait.gate(evidence).is_some() {
+            return Answer::GoOn("a kernel setting kept it; whoever changed that is not the cause");
+        }
         return Answer::No("a kernel setting was changed, which let it continue");
     }
     if wait.gate(evidence) == Some(Gate::MemoryLimit)
@@ -301,9 +302,15 @@ fn answer(evidence: &Evidence<'_>, wait: &Wait, wake: usize) -> Answer {
     {
         return Answer::No("the kernel freed memory, which let it continue");
     }
+    // Nothing says that who opens a FIFO in the end was to open it before, unless it worked all along.
+    if evidence.shows(wait.kernel_stack(evidence), Mark::OpensFifo)
+        && !works(evidence, wakes.waker[wake], wait)
+    {
+        return Answer::No("nothing shows that who opened the other end was to open it earlier");
+    }
     // Programs wake each other by signals; but those that stop and let go on say nothing.
     match (evidence.call(wakes.call[wake]), wakes.arg[wake]) {
-        (Call::Kill, SIGCONT) if wait.row.is_none() => Answer::GoOn,
+        (Call::Kill, SIGCONT) if wait.row.is_none() => Answer::GoOn(CONTINUED),
         (Call::Kill, SIGCONT | SIGSTOP | SIGTSTP) => {
             Answer::No("a stop or continue signal ended the wait without a result")
         }
@@ -326,6 +333,16 @@ fn answer(evidence: &Evidence<'_>, wait: &Wait, wake: usize) -> Answer {
         (Call::Trace, _) => Answer::No("a tracer ended the wait without a result"),
         _ => Answer::Yes,
     }
+}
+
+/// Whether a thread ran, or wanted a CPU, for most of a wait.
+fn works(evidence: &Evidence<'_>, thread: Utid, wait: &Wait) -> bool {
+    let parts = evidence.timeline.between(thread, wait.start, wait.end);
+    let busy: u64 = parts
+        .filter(|part| part.state.is_on_cpu() || part.state.wants_cpu())
+        .map(|part| part.end.min(wait.end) - part.start.max(wait.start))
+        .sum();
+    busy >= wait.duration() / 2
 }
 
 // The same numbers on all machines that hangdog knows.

@@ -86,6 +86,8 @@ pub enum Mark {
     Retries = 1 << 34,
     /// The next piece of work is waited for.
     TakesWork = 1 << 35,
+    /// An event is being handled, and no event loop runs within that.
+    AmidEvent = 1 << 36,
 }
 
 /// Marks that one of the innermost few frames shows, by a part of its function's name.
@@ -161,6 +163,9 @@ impl Marks {
                 let (innermost, anywhere) = *by_function
                     .entry(function)
                     .or_insert_with(|| marks_of(function));
+                if anywhere & Mark::Handles as u64 != 0 && shown & Mark::EventLoop as u64 == 0 {
+                    shown |= Mark::AmidEvent as u64;
+                }
                 shown |= anywhere | if at < FEW { innermost } else { 0 };
             }
             marks.push(shown);

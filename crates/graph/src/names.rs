@@ -329,6 +329,8 @@ pub(crate) const MEMORY_LIMIT: &[&str] = &[
 /// Functions of the kernel by which a person changes a setting that keeps others waiting.
 pub(crate) const SETTING: &[&str] = &[
     "cgroup_file_write",
+    "mem_cgroup_write",
+    "mem_cgroup_resize_max",
     "memory_max_write",
     "memory_high_write",
     "thaw_super",
@@ -417,6 +419,7 @@ pub(crate) const READS_COMMANDS: &[&str] = &[
     "yy_readline_get",
     "PyOS_Readline",
     "linenoise*",
+    "batch_readline*",
 ];
 
 /// Functions of toolkits and of pools of threads that hand an event or a task to the program's own
@@ -479,7 +482,11 @@ pub(crate) const EVENT_LOOP: &[&str] = &[
     "gtk_dialog_run",
     "QEventLoop::exec*",
     "QCoreApplication::exec*",
+    "QCoreApplication::processEvents*",
+    "QEventDispatcherGlib::processEvents*",
+    "QEventDispatcherUNIX::processEvents*",
     "QDialog::exec*",
+    "g_main_context_iteration",
     "Tk_MainLoop",
     "Tkapp_MainLoop",
     "XtAppMainLoop",

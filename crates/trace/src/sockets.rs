@@ -5,8 +5,11 @@
 //! across network namespaces of one machine, unless addresses are translated on the way.
 //!
 //! A connection has a server's end: the one whose address somebody listens at. The other end's
-//! process is the client, which asks.
+//! process is the client, which asks. Where it was not seen who listens, because the server started during
+//! the recording, the server's address is the one that several connections share, and of a single
+//! connection the end that was there first is the client's.
 
+use std::cmp::Ordering;
 use std::collections::{HashMap, HashSet};
 
 use crate::ids::Upid;
@@ -76,6 +79,8 @@ pub struct SocketTable {
     rows: HashMap<u64, usize>,
     /// The other end.
     peers: HashMap<u64, u64>,
+    /// How many ends of internet connections have a local address.
+    shared: HashMap<String, usize>,
 }
 
 impl SocketTable {
@@ -111,10 +116,15 @@ impl SocketTable {
                 peers.insert(*object, *peer);
             }
         }
+        let mut shared: HashMap<String, usize> = HashMap::new();
+        for (&(local, _), objects) in &ends {
+            *shared.entry(local.to_owned()).or_default() += objects.len();
+        }
         let mut table = SocketTable {
             sockets,
             rows,
             peers,
+            shared,
             ..SocketTable::default()
         };
         table.open(descriptors);
@@ -223,7 +233,27 @@ impl SocketTable {
                 (false, true) => Some(Role::Server),
                 _ => None,
             },
-            _ => None,
+            _ if is_unix => None,
+            _ => self.role_by_use(object, local, remote),
+        }
+    }
+
+    /// The role of an end of a connection within the machine at which nobody was seen to listen.
+    fn role_by_use(&self, object: Object, local: &str, remote: &str) -> Option<Role> {
+        let is_shared = |address: &str| self.shared.get(address).is_some_and(|&ends| ends > 1);
+        match (is_shared(local), is_shared(remote)) {
+            (true, false) => return Some(Role::Server),
+            (false, true) => return Some(Role::Client),
+            _ => {}
+        }
+        // Of those that were there when the recording began it is not known which was first.
+        let since =
+            |object: u64| Some(self.sockets.ts[*self.rows.get(&object)?]).filter(|&ts| ts > 0);
+        let (own, other) = (since(object.0)?, since(self.peer(object)?.0)?);
+        match own.cmp(&other) {
+            Ordering::Less => Some(Role::Client),
+            Ordering::Greater => Some(Role::Server),
+            Ordering::Equal => None,
         }
     }
 
@@ -237,6 +267,7 @@ impl SocketTable {
             && !(is_here && self.listeners.is_empty())
             && self.peer(object).is_none()
             && self.at(remote).next().is_none()
+            && !self.shared.contains_key(remote)
     }
 
     /// The connections of a process of which it is the client; some of them may be closed.
@@ -383,6 +414,33 @@ mod tests {
         assert_eq!((server.process, server.unread), (2, 12));
         let pipe = table.holders(Object::new(ObjectKind::Pipe, 9));
         assert!(pipe[0].writes && !pipe[0].reads);
+    }
+
+    /// A server that was started during the recording is nobody who was seen to listen: its address is the
+    /// one that connections share; of a single one, the end that was there first connected.
+    #[test]
+    fn a_server_that_was_not_seen_to_listen_is_known_by_its_connections() {
+        let single = "2ms socket a object=inet:1 local=127.0.0.1:5000 remote=127.0.0.1:40000
+             3ms socket b object=inet:2 local=127.0.0.1:40000 remote=127.0.0.1:5000";
+        let alone = table(single);
+        assert_eq!(alone.role(inet(1)), Some(Role::Client));
+        assert_eq!(alone.role(inet(2)), Some(Role::Server));
+        let shared = table(
+            "0 socket a object=inet:1 local=127.0.0.1:5000 remote=127.0.0.1:40000
+             0 socket b object=inet:2 local=127.0.0.1:40000 remote=127.0.0.1:5000
+             0 socket b object=inet:3 local=127.0.0.1:40000 remote=127.0.0.1:5001
+             9ms socket a object=inet:4 local=127.0.0.1:5002 remote=127.0.0.1:40000",
+        );
+        assert_eq!(shared.role(inet(1)), Some(Role::Client));
+        assert_eq!(shared.role(inet(2)), Some(Role::Server));
+        assert_eq!(
+            shared.role(inet(4)),
+            Some(Role::Client),
+            "not accepted so far"
+        );
+        assert!(!shared.is_elsewhere(inet(4)));
+        let before = single.replace("2ms", "0").replace("3ms", "0");
+        assert_eq!(table(&before).role(inet(1)), None);
     }
 
     /// Of a connection with another machine the ports tell who asks; one within this machine whose

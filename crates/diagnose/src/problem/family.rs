@@ -110,6 +110,8 @@ impl Family {
             // an event loop that waits for its user is not known from one that does not.
             (true, _) => match wait.kind {
                 WaitKind::Poll | WaitKind::Device | WaitKind::Idle => owed.max(0.05),
+                // Those that it serves ask its other threads.
+                WaitKind::Condition if only_lets_others_serve(evidence, wait) => owed.max(0.1),
                 WaitKind::Condition => owed.max(0.8),
                 WaitKind::Sleep | WaitKind::Child => owed.max(0.3),
                 _ => owed.max(0.1),
@@ -181,6 +183,13 @@ fn has_display(evidence: &Evidence<'_>, process: Upid) -> bool {
     let mut peers =
         (evidence.sockets.asks(process)).filter_map(|object| evidence.sockets.peer_process(object));
     peers.any(|peer| evidence.serves_display(peer))
+}
+
+/// Whether a thread of a server does nothing but wait for all of its life.
+fn only_lets_others_serve(evidence: &Evidence<'_>, wait: &Wait) -> bool {
+    let process = evidence.threads.thread(wait.thread).upid;
+    let life = evidence.seen_life(wait.thread);
+    is_nearly_all(wait.duration(), &life) && evidence.sockets.served_by(process).next().is_some()
 }
 
 /// Whether a thread does nothing but wait for a child for nearly all of its life, as a shell does.

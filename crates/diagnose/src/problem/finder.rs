@@ -39,6 +39,8 @@ pub(super) struct Finder {
     polls: usize,
     /// Waits of which an event loop can be made, by site.
     turns: HashMap<Site, usize>,
+    /// Short sleeps.
+    naps: usize,
     /// Those not yet counted there.
     turn: Option<(Site, usize)>,
     /// Lengths of waits by site, as counts by power of two.
@@ -155,6 +157,9 @@ impl Finder {
                     }
                 }
             }
+        }
+        if is_nap(waiting) {
+            self.naps += waiting.parts;
         }
         let site = waiting.wait.row.map(|row| evidence.site(row));
         if let Some(site) = site {
@@ -353,6 +358,18 @@ impl Finder {
         self.polls >= POLLS || self.turns.values().chain(last).any(|&turns| turns >= TURNS)
     }
 
+    /// Whether the thread does its work at a pace, frame by frame, and one of its turns was computed in a
+    /// window: it slept briefly right before and right after.
+    pub(super) fn is_frame(
+        &self,
+        evidence: &Evidence<'_>,
+        thread: Utid,
+        window: &Range<u64>,
+    ) -> bool {
+        const NAPS: usize = 10;
+        self.naps >= NAPS && is_between_naps(evidence, thread, window)
+    }
+
     /// Whether the thread waited often where this candidate is. Of one that waited already when the
     /// recording began, the stack was read in another way, and may be shorter: then its innermost functions
     /// tell.
@@ -394,6 +411,35 @@ impl Finder {
             })
             .collect()
     }
+}
+
+/// Whether a wait is a short sleep, or a series of them.
+fn is_nap(waiting: &Waiting) -> bool {
+    let each = (waiting.to - waiting.from) / waiting.parts.max(1) as u64;
+    matches!(waiting.wait.kind, WaitKind::Sleep | WaitKind::Timer) && each < NOTED_NS
+}
+
+/// Whether a thread sleeps briefly right before and right after a window.
+pub(super) fn is_between_naps(evidence: &Evidence<'_>, thread: Utid, window: &Range<u64>) -> bool {
+    /// Most intervals between the window and the sleep beside it: of them it is blocked in none.
+    const NEAR: usize = 8;
+    let intervals = evidence.timeline.intervals(thread);
+    let is_nap = |at: usize| {
+        let interval = intervals.get(at)?;
+        (interval.state == State::Blocked).then(|| {
+            let wait = Wait::new(evidence, thread, &interval);
+            matches!(wait.kind, WaitKind::Sleep | WaitKind::Timer) && wait.duration() < NOTED_NS
+        })
+    };
+    let (Some(first), Some(last)) = (
+        intervals.index_at(window.start),
+        intervals.index_at(window.end),
+    ) else {
+        return false;
+    };
+    let before = (0..first).rev().take(NEAR).find_map(is_nap);
+    let after = (last..intervals.len()).take(NEAR).find_map(is_nap);
+    before == Some(true) && after == Some(true)
 }
 
 /// Whether a timeout made a thread go on.

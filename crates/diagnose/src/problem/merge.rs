@@ -11,14 +11,16 @@ use hangdog_graph::edge::ended_by;
 use hangdog_graph::evidence::signed;
 use hangdog_graph::owed::{ancestors, asked_again, is_deadlocked, is_descendant};
 use hangdog_graph::{Edge, EdgeKind, Evidence, Source, Wait, WaitKind};
+use hangdog_timeline::State;
 use hangdog_trace::ids::{NONE, Upid, Utid};
 use hangdog_trace::object::ObjectKind;
+use std::collections::HashMap;
 use std::ops::Range;
 
 use super::family::Family;
-use super::finder::is_timer;
+use super::finder::{is_between_naps, is_timer};
 use super::starter::{is_shell, of_starter};
-use super::{Problem, ProblemKind, worth};
+use super::{Problem, ProblemKind, ns_worth, worth};
 use crate::owed::{IDLE, owed};
 use crate::stretch::{Stretch, Waiting, each_stretch};
 
@@ -95,15 +97,18 @@ pub(super) fn merge(
             .iter_mut()
             .find(|old| old.is_felt && old.waits_for(&new))
         {
-            if old.only_started(&new) && new.says_more_than(old) {
+            if old.only_started(&new) && new.says_more_than(old)
+                || new.is_loop_of_reader(evidence, old)
+            {
                 old.replace(new);
             }
             continue;
         }
         if let Some(old) = kept.iter_mut().find(|old| new.waits_for(old)) {
-            let is_head = new.is_felt_like(old)
+            let is_head = (new.is_felt_like(old)
                 || new.is_felt && new.only_asked(old)
-                || new.is_program_of(evidence, old);
+                || new.is_program_of(evidence, old))
+                && !old.is_loop_of_reader(evidence, &new);
             let is_long = new.problem.duration() as f64 >= AS_MUCH * old.problem.duration() as f64;
             if is_head && is_long && (!new.only_started(old) || new.is_as_long_as(evidence, old)) {
                 old.replace(new);
@@ -120,10 +125,12 @@ pub(super) fn merge(
             Some(old) if old.problem.may_be_idle() && !new.problem.may_be_idle() => {
                 old.replace(new);
             }
+            Some(old) if new.is_felt && old.is_guess() && !new.is_guess() => old.replace(new),
             Some(_) => {}
             None => kept.push(new),
         }
     }
+    sum_repeats(evidence, &mut kept);
     let mut merged: Vec<Problem> = Vec::new();
     for chained in kept {
         let problem = match named {
@@ -136,6 +143,32 @@ pub(super) fn merge(
         }
     }
     merged
+}
+
+/// What comes again and again is as bad as all of it together: the worst of a thread's problems that have the
+/// same thread at their end counts for those that are nearly as long, too.
+fn sum_repeats(evidence: &Evidence<'_>, kept: &mut [Chained]) {
+    const ALIKE: f64 = 0.5;
+    let mut sums: HashMap<(Utid, ProblemKind, Utid), (f64, f64)> = HashMap::new();
+    for chained in kept.iter() {
+        let problem = &chained.problem;
+        if let Some(repeats) = chained.repeats(evidence)
+            && problem.felt > 0.0
+        {
+            let ns = ns_worth(problem.score / problem.felt);
+            let (longest, sum) = sums.entry(repeats).or_insert((ns, 0.0));
+            if ns >= ALIKE * *longest {
+                *sum += ns;
+            }
+        }
+    }
+    for chained in kept.iter_mut() {
+        let repeats = chained.repeats(evidence);
+        if let Some((_, sum)) = repeats.and_then(|repeats| sums.remove(&repeats)) {
+            chained.problem.score = worth(sum) * chained.problem.felt;
+        }
+    }
+    kept.sort_by(|a, b| b.problem.score.total_cmp(&a.problem.score));
 }
 
 /// Joins what is one interval but for a moment in which a thread took up again what it was kept from: it
@@ -181,6 +214,10 @@ impl Chained {
         match (self.links.last(), next.links.last()) {
             _ if streams => false,
             (Some(a), Some(b)) => a.thread == b.thread,
+            // Whatever it did: its event loop did not come round.
+            _ if own.kind == ProblemKind::Turn => {
+                !comes_round(evidence, own.thread, own.window.end..other.window.start)
+            }
             (None, None) => [own, other].into_iter().all(|problem| {
                 let kind = wait(problem).map(|wait| wait.kind);
                 matches!(kind, Some(WaitKind::Disk | WaitKind::Paging))
@@ -277,6 +314,19 @@ impl Chained {
             && is_as_long(&self.problem.window, &other.problem.window)
     }
 
+    /// Whether it is a program's event loop that does not come round, and the other is a thread of the same
+    /// program that reads what a display sends it: with no answer to what the loop asks for, nothing comes.
+    fn is_loop_of_reader(&self, evidence: &Evidence<'_>, reader: &Chained) -> bool {
+        let process = |thread: Utid| evidence.threads.thread(thread).upid;
+        let own = process(self.problem.thread);
+        self.is_felt
+            && self.problem.kind == ProblemKind::Turn
+            && evidence.stands_for_program(self.problem.thread)
+            && process(reader.problem.thread) == own
+            && reader.links.iter().any(|link| process(link.thread) != own)
+            && is_as_long(&self.problem.window, &reader.problem.window)
+    }
+
     /// Whether what this one suffers is worth as much as what the other does.
     fn is_felt_like(&self, other: &Chained) -> bool {
         self.is_felt && self.problem.owed >= AS_MUCH * other.problem.owed
@@ -317,6 +367,28 @@ impl Chained {
         self.links.first().is_some_and(|link| !link.is_started)
     }
 
+    /// What a problem has in common with those that are the same again: whose it is, and who is at its end.
+    /// What a thread computes comes again only where it works at a pace.
+    fn repeats(&self, evidence: &Evidence<'_>) -> Option<(Utid, ProblemKind, Utid)> {
+        let Problem { thread, kind, .. } = self.problem;
+        match (self.links.last(), kind) {
+            (Some(last), ProblemKind::Wait | ProblemKind::Request) => {
+                Some((thread, kind, last.thread))
+            }
+            (None, ProblemKind::Turn)
+                if is_between_naps(evidence, thread, &self.problem.window) =>
+            {
+                Some((thread, kind, thread))
+            }
+            _ => None,
+        }
+    }
+
+    /// Whether it is only guessed whom it waits for.
+    fn is_guess(&self) -> bool {
+        self.links.iter().any(|link| link.is_guessed)
+    }
+
     /// Whether both wait for the same thread at the same time.
     fn ends_alike(&self, other: &Chained) -> bool {
         match (self.links.last(), other.links.last()) {
@@ -324,6 +396,19 @@ impl Chained {
             _ => false,
         }
     }
+}
+
+/// Whether a thread waits for its next turn within a time.
+fn comes_round(evidence: &Evidence<'_>, thread: Utid, window: Range<u64>) -> bool {
+    let mut parts = evidence.timeline.between(thread, window.start, window.end);
+    parts.any(|part| {
+        let kind = || Wait::new(evidence, thread, &part).kind;
+        part.state == State::Blocked
+            && matches!(
+                kind(),
+                WaitKind::Poll | WaitKind::Sleep | WaitKind::Timer | WaitKind::Idle
+            )
+    })
 }
 
 fn overlap(a: &Range<u64>, b: &Range<u64>) -> u64 {
@@ -392,13 +477,20 @@ pub(super) fn next_link(evidence: &Evidence<'_>, thread: Utid, window: Range<u64
         return None;
     };
     let by_pipe = wait.object(evidence).is_pipe();
+    let is_guessed = matches!(
+        edge.kind,
+        EdgeKind::Habit | EdgeKind::Asked | EdgeKind::Amid | EdgeKind::Killed
+    );
+    // timeout(1) waits for the signal that its command has ended, and cargo for any of the pipes by which its
+    // command says something.
+    let is_by_kinship = by_pipe || is_guessed || wait.kind == WaitKind::Signal;
+    let is_started = wait.kind == WaitKind::Child
+        || edge.kind == EdgeKind::Exit
+        || is_by_kinship && is_child(evidence, next, thread);
     Some(Link {
         thread: next,
         window: waiting.from..waiting.to,
-        // timeout(1) waits for the signal that its command has ended.
-        is_started: wait.kind == WaitKind::Child
-            || edge.kind == EdgeKind::Exit
-            || (by_pipe || wait.kind == WaitKind::Signal) && is_child(evidence, next, thread),
+        is_started,
         // Of a lock nobody is guessed to be its holder who only waits for one, unless nobody else is left.
         is_owed: edge.wake.is_none_or(|row| is_timer(evidence, row))
             && match edge.kind {
@@ -407,15 +499,14 @@ pub(super) fn next_link(evidence: &Evidence<'_>, thread: Utid, window: Range<u64
                 _ => true,
             }
             && (wait.is_for_own_lock(evidence) || owed(evidence, wait, false) > IDLE),
-        is_guessed: matches!(
-            edge.kind,
-            EdgeKind::Habit | EdgeKind::Asked | EdgeKind::Amid | EdgeKind::Killed
-        ),
+        is_guessed,
         is_asked: !by_pipe
-            && !matches!(
-                wait.kind,
-                WaitKind::Child | WaitKind::Condition | WaitKind::Signal
-            ),
+            && !is_started
+            && (wait.is_for_own_lock(evidence)
+                || !matches!(
+                    wait.kind,
+                    WaitKind::Child | WaitKind::Condition | WaitKind::Signal
+                )),
     })
 }
 

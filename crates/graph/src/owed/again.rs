@@ -85,7 +85,9 @@ fn only_child(evidence: &Evidence<'_>, thread: Utid, moment: u64) -> Option<Utid
 /// until that ends.
 pub fn waits_out_child(evidence: &Evidence<'_>, wait: &Wait) -> bool {
     const SOON_NS: u64 = 100_000_000;
-    if wait.kind != WaitKind::Poll || !evidence.stands_for_program(wait.thread) {
+    if !matches!(wait.kind, WaitKind::Poll | WaitKind::Idle)
+        || !evidence.stands_for_program(wait.thread)
+    {
         return false;
     }
     let middle = wait.start + wait.duration() / 2;

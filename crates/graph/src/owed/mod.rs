@@ -198,7 +198,10 @@ pub(crate) fn asked(evidence: &Evidence<'_>, wait: &Wait) -> Vec<Edge> {
     let middle = wait.start + wait.duration() / 2;
     let has_nothing_to_do = |other: Utid| {
         let there = wait_at(evidence, other, middle);
-        there.is_some_and(|there| there.is_idle(evidence))
+        // Who was to send something, and waits to be asked itself, was not asked for that.
+        there.is_some_and(|there| {
+            there.is_idle(evidence) || wait.kind == WaitKind::Message && is_home(evidence, &there)
+        })
     };
     let mut asked: Vec<Utid> = Vec::new();
     for &row in woken.iter().rev() {
@@ -299,6 +302,7 @@ pub fn awaits_user(evidence: &Evidence<'_>, wait: &Wait) -> bool {
         || !evidence.stands_for_program(wait.thread)
         || evidence.shows(wait.user_stack(evidence), Mark::Asks)
         || !evidence.shows(wait.user_stack(evidence), Mark::EventLoop)
+        || evidence.shows(wait.user_stack(evidence), Mark::AmidEvent)
     {
         return false;
     }

@@ -22,6 +22,10 @@ pub(super) fn other_end(evidence: &Evidence<'_>, wait: &Wait, pipe: Object) -> O
     }
     let mut others: Vec<Upid> = Vec::new();
     for holder in evidence.sockets.holders(pipe) {
+        // The recorder and its helpers only inherited it.
+        if is_recorders(evidence, holder.process) {
+            continue;
+        }
         let is_other_end = if writes { holder.reads } else { holder.writes };
         let has_both = holder.reads && holder.writes && others.contains(&holder.process);
         if is_other_end && !has_both && !others.contains(&holder.process) && holder.process != own {
@@ -46,7 +50,16 @@ pub(super) fn other_end(evidence: &Evidence<'_>, wait: &Wait, pipe: Object) -> O
     };
     let thread = thread_of(evidence, chosen, pipe, wait.end)?;
     let name = evidence.name(thread);
+    // Where it only waits for those that it had write there, it comes down to them.
+    let stands_for_all = wait_at(evidence, thread, wait.end).is_some_and(|there| {
+        let is_its = |&other: &Upid| other == chosen || is_descendant(evidence, other, chosen);
+        there.kind == WaitKind::Child && others.iter().all(is_its)
+    });
     let (reason, strength) = match (others.len(), writes) {
+        (2.., false) if stands_for_all => (
+            format!("only {name} and what it started can write to {pipe}"),
+            Strength::Strong,
+        ),
         (1, false) => (format!("only {name} can write to {pipe}"), Strength::Strong),
         (1, true) => (
             format!("only {name} can read from {pipe}"),
@@ -61,6 +74,13 @@ pub(super) fn other_end(evidence: &Evidence<'_>, wait: &Wait, pipe: Object) -> O
         ),
     };
     Some(owes(thread, strength, reason))
+}
+
+/// Whether a process is the recorder or one of its helpers, which are nobody's children.
+fn is_recorders(evidence: &Evidence<'_>, process: Upid) -> bool {
+    const HELPER: &str = "hangdog";
+    let known = evidence.threads.process(process);
+    Some(known.pid) == evidence.recorder || known.name == HELPER
 }
 
 /// Whether the pipe that a thread reads holds tokens for jobs, as that of make's and cargo's job server: its
