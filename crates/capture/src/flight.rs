@@ -361,7 +361,7 @@ impl Flight {
                     let functions = self.functions.entry(pid).or_default();
                     functions.push(Definition { ts, what });
                 }
-                What::Open(_) => self.open.push(Definition { ts, what }),
+                What::Open(_) | What::Limit(_) => self.open.push(Definition { ts, what }),
                 What::Socket(ref socket) => {
                     self.sockets.insert(socket.object, Definition { ts, what });
                 }

@@ -27,6 +27,7 @@ mod event;
 pub mod flag;
 pub mod flight;
 mod function;
+mod limits;
 pub mod live;
 mod machine;
 mod marks;

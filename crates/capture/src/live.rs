@@ -34,6 +34,10 @@ const NOMINAL: Duration = Duration::from_secs(1);
 /// So long it is waited for what tells interpreters' functions, and so long stacks of others than the
 /// process that is asked about are walked.
 const PATIENCE: Duration = Duration::from_millis(300);
+/// So long each thread that can run is given to come on a CPU, where the sampling clock sees what it does.
+const ON_TURN: Duration = Duration::from_millis(150);
+/// How often the clock ticks, about.
+const CLOCK: Duration = Duration::from_millis(5);
 
 /// Writes who waits for what now as the trace `output`, which must not exist. The stacks of
 /// `process` (pid or name) come first, and without a name those of all.
@@ -62,7 +66,14 @@ pub fn look(options: &Options, process: &str, output: &Path) -> Result<()> {
         ..Pending::default()
     };
     let mut sampled = Vec::new();
-    session.rings.read(&mut cursor, &mut sampled);
+    let end = Instant::now() + ON_TURN;
+    loop {
+        session.rings.read(&mut cursor, &mut sampled);
+        if running::are_seen(&running, &sampled) || Instant::now() >= end {
+            break;
+        }
+        std::thread::sleep(CLOCK);
+    }
     session.detach();
     session.collect_definitions(&mut pending.definitions)?;
     let stacks = running::settle(

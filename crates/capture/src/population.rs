@@ -121,6 +121,7 @@ impl Population {
             | What::Function { .. }
             | What::Socket(_)
             | What::Open(_)
+            | What::Limit(_)
             | What::File(_)
             | What::Area(_) => {}
             #[cfg(test)]

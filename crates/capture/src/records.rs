@@ -6,6 +6,7 @@
 use hangdog_trace::words::StackEnd;
 
 use crate::function::{self, Function};
+use crate::limits::Limit;
 use crate::memory::{Area, File};
 use crate::sockets::Description;
 use crate::waiting::Open;
@@ -55,6 +56,8 @@ pub(crate) enum What {
     Socket(Description),
     /// A pipe or socket that a process has open.
     Open(Open),
+    /// A limit of a process's control group.
+    Limit(Limit),
     /// A file whose pages came or went.
     File(File),
     /// Memory in which a fault was.
@@ -105,6 +108,7 @@ impl What {
             | What::Function { .. }
             | What::Socket(_)
             | What::Open(_)
+            | What::Limit(_)
             | What::File(_)
             | What::Area(_)
             | What::Rename { .. } => false,

@@ -77,6 +77,17 @@ pub(crate) fn settle(
     kept
 }
 
+/// Whether the clock has seen each of these threads run.
+pub(crate) fn are_seen(running: &[Running], sampled: &[Event]) -> bool {
+    let own = std::process::id();
+    let is_seen = |tid: u32| {
+        let mut samples = sampled.iter().filter(|event| event.tid == tid);
+        samples.any(|event| matches!(event.what, Happening::Sample { .. }))
+    };
+    let mut others = running.iter().filter(|thread| thread.pid != own);
+    others.all(|thread| is_seen(thread.tid))
+}
+
 /// A thread comes on a CPU, it is not told which.
 fn begins(tid: u32, start: u64) -> Event {
     Event {

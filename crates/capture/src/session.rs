@@ -22,6 +22,7 @@ use crate::counters::{self, Counters, KINDS};
 use crate::error::{Error, Result};
 use crate::event::{Event, FlagUse, Happening};
 use crate::flag::{Flag, MOST_FLAGS, Watch};
+use crate::limits;
 use crate::marks::{Finder, Found, Ticks};
 use crate::perf::{MAPPINGS, MappingEvents, page_faults, sampling_clock};
 use crate::perl;
@@ -598,6 +599,7 @@ impl Session {
         let bytes = self.pass(WAITING_PASS);
         let found = Waiting::parse(&bytes, &open, self.stacks.then(|| StackNumbers::of(self)));
         self.define(open);
+        self.look_at_limits();
         found
     }
 
@@ -644,6 +646,17 @@ impl Session {
     pub(crate) fn look_at_descriptors(&mut self) {
         let bytes = self.pass(DESCRIPTORS_PASS);
         self.define(parse_descriptors(&bytes));
+        self.look_at_limits();
+    }
+
+    /// What control groups allow their processes now.
+    fn look_at_limits(&self) {
+        let ts = monotonic_ns();
+        let definition = |limit| Definition {
+            ts,
+            what: What::Limit(limit),
+        };
+        self.define(limits::all().into_iter().map(definition).collect());
     }
 
     fn define(&self, definitions: Vec<Definition>) {

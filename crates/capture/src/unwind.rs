@@ -343,6 +343,7 @@ impl Unwinder {
             | What::Function { .. }
             | What::Socket(_)
             | What::Open(_)
+            | What::Limit(_)
             | What::File(_)
             | What::Area(_) => {}
             #[cfg(test)]

@@ -12,8 +12,8 @@ use hangdog_trace::Tables;
 use hangdog_trace::ids::{IDLE, KERNEL_PROCESS, NO_STACK, NONE, StackId, Upid, Utid};
 use hangdog_trace::object::{Object, ObjectKind};
 use hangdog_trace::tables::{
-    Count, Descriptor, Flag, FlagAccess, FoundWaiting, Frames, Interrupt, Io, LifecycleEvent, Mark,
-    Sample, Socket, Switch, SystemCall, Transfer, Wake,
+    Count, Descriptor, Flag, FlagAccess, FoundWaiting, Frames, Interrupt, Io, LifecycleEvent,
+    Limit, Mark, Sample, Socket, Switch, SystemCall, Transfer, Wake,
 };
 use hangdog_trace::words::{IoOperation, Left, LifecycleKind};
 use std::collections::HashMap;
@@ -443,6 +443,20 @@ impl World {
                         access: open.access,
                         unread: open.unread,
                         last: open.last,
+                    });
+                }
+            }
+            What::Limit(of) => {
+                // One that ended before anybody knew of it tells nothing.
+                if let Some(&process) = self.by_pid.get(&of.pid) {
+                    let ts = self.since_start(ts);
+                    self.tables.limits.push(Limit {
+                        ts,
+                        process,
+                        kind: of.kind.into(),
+                        limit: of.limit,
+                        used: of.used,
+                        group: of.group,
                     });
                 }
             }

@@ -6,8 +6,9 @@
 
 use hangdog_graph::{Edge, EdgeKind, Evidence, Wait, WaitKind};
 use hangdog_timeline::{Cause, State};
-use hangdog_trace::ids::Utid;
+use hangdog_trace::ids::{Upid, Utid};
 use hangdog_trace::object::ObjectKind;
+use hangdog_trace::sockets::Holder;
 use hangdog_trace::words::LastTransfer;
 
 use crate::owed::is_home;
@@ -42,7 +43,24 @@ pub(crate) fn is_anybody_home(evidence: &Evidence<'_>, waits: &[Wait]) -> bool {
     servers.any(|server| {
         let mut clients = waits.iter();
         !clients.any(|client| read_from_each_other(evidence, client, server))
+            && !is_fed_by(evidence, server, waits)
     })
+}
+
+/// Whether a thread reads a pipe to which only processes can write that wait themselves in the same circle,
+/// and none of them has another thread: nothing will come.
+fn is_fed_by(evidence: &Evidence<'_>, reader: &Wait, waits: &[Wait]) -> bool {
+    let process = |wait: &Wait| evidence.threads.thread(wait.thread).upid;
+    let pipe = reader.object(evidence);
+    let mut writers = (evidence.sockets.holders(pipe).iter())
+        .filter(|holder| holder.writes)
+        .peekable();
+    let is_single = |process: Upid| evidence.threads.process(process).threads.len() == 1;
+    let is_member = |holder: &Holder| {
+        let mut members = waits.iter().map(process);
+        members.any(|member| member == holder.process) && is_single(holder.process)
+    };
+    pipe.is_pipe() && writers.peek().is_some() && writers.all(is_member)
 }
 
 /// Whether two threads wait for each other by the two ends of one connection, all the time: one said

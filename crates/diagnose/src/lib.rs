@@ -17,6 +17,7 @@ mod confidence;
 pub mod explain;
 mod function;
 pub mod judge;
+mod limit;
 mod origin;
 mod owed;
 pub mod problem;

@@ -42,7 +42,13 @@ pub(crate) fn owed(evidence: &Evidence<'_>, wait: &Wait, often: bool) -> f64 {
             1.0
         }
         // One that only waits for another's end has that to stand for it.
-        WaitKind::Condition if evidence.joined_by(wait.thread).is_some() => ALL_IT_DOES,
+        WaitKind::Condition if let Some(joined) = evidence.joined_by(wait.thread) => {
+            let there = wait_before(evidence, joined, wait.end);
+            match there.map(|there| there.kind) {
+                Some(WaitKind::Sleep | WaitKind::Timer) => IDLE,
+                _ => ALL_IT_DOES,
+            }
+        }
         WaitKind::Condition if wait.holder.is_some() => HOPED,
         WaitKind::Condition
             if is_main
@@ -59,10 +65,18 @@ pub(crate) fn owed(evidence: &Evidence<'_>, wait: &Wait, often: bool) -> f64 {
             true if is_all_it_does(evidence, wait) || did_little_else(evidence, wait) => {
                 ALL_IT_DOES
             }
+            // Whoever has it do something waits for that, and is found waiting.
+            true if is_helper(evidence, process) => ALL_IT_DOES,
             true => HOPED,
             false if is_main && asked_own(evidence, wait) => MAYBE,
             // A worker that has a task waits for more than work.
-            false if evidence.shows(wait.user_stack(evidence), Mark::Handles) => MAYBE,
+            false
+                if [Mark::Handles, Mark::AwaitsResult]
+                    .iter()
+                    .any(|&mark| evidence.shows(wait.user_stack(evidence), mark)) =>
+            {
+                MAYBE
+            }
             false => IDLE,
         },
         WaitKind::Poll | WaitKind::Idle if waits_out_child(evidence, wait) => MAYBE,
@@ -112,6 +126,8 @@ pub(crate) fn owed(evidence: &Evidence<'_>, wait: &Wait, often: bool) -> f64 {
                     _ if evidence.sockets.listens(object) => IDLE,
                     _ if evidence.sockets.listeners(object).next().is_some() => 1.0,
                     _ if takes_orders(evidence, wait, object) => IDLE,
+                    // A helper thread looks after what others send.
+                    _ if wait.kind == WaitKind::Poll && !is_main => IDLE,
                     _ => STREAM,
                 },
                 _ if object.is_pipe() => by_pipe(evidence, wait),
@@ -365,6 +381,19 @@ fn takes_orders(evidence: &Evidence<'_>, wait: &Wait, object: Object) -> bool {
     let process = evidence.threads.thread(wait.thread).upid;
     let peer = peer_of(evidence, object);
     peer.is_some_and(|peer| peer != process && is_descendant(evidence, process, peer))
+}
+
+/// Whether a process is told what to do, by a pair of sockets, by one that started it: the helpers of a
+/// browser are.
+pub(crate) fn is_helper(evidence: &Evidence<'_>, process: Upid) -> bool {
+    let sockets = evidence.sockets;
+    let takes_orders = |object: Object| {
+        object.kind() == ObjectKind::Unix
+            && sockets.role(object).is_none()
+            && (sockets.peer_process(object))
+                .is_some_and(|peer| peer != process && is_descendant(evidence, process, peer))
+    };
+    sockets.had(process).any(takes_orders)
 }
 
 /// Whether a thread waits as a server does that nobody asks for anything.

@@ -360,7 +360,7 @@ fn of_thread(
     finder.end_series();
     finder.end_many();
     let usual = finder.usual();
-    let takes_turns = finder.takes_turns();
+    let takes_turns = finder.takes_turns(family.serves(evidence, thread));
     let frames: HashSet<u64> = (finder.candidates.iter())
         .filter(|candidate| candidate.doing == Doing::Busy)
         .filter(|candidate| finder.is_frame(evidence, thread, &candidate.window))
@@ -403,7 +403,8 @@ fn of_thread(
                 }
                 _ => false,
             };
-            let takes_turns = takes_turns || frames.contains(&candidate.window.start);
+            let is_frame = frames.contains(&candidate.window.start);
+            let takes_turns = takes_turns || is_frame;
             let asks_nobody = (candidate.many.as_ref()).is_some_and(|many| many.asked.is_empty());
             let (owed, weight) = match candidate.wait {
                 Some(wait) => {
@@ -435,7 +436,10 @@ fn of_thread(
                 None => {
                     // Whoever waits for children and disks polls their pipes, and serves nobody.
                     let serves = takes_turns && !asks_nobody;
-                    let felt = family.felt(evidence, thread, candidate.doing, serves);
+                    let felt = match is_frame {
+                        true => family.felt_frame(evidence, thread),
+                        false => family.felt(evidence, thread, candidate.doing, serves),
+                    };
                     // A CPU is owed to who wants one, a computation to nobody that is known.
                     let starved = candidate.starved as f64 / length.max(1) as f64;
                     let want = (2.0 * starved - 1.0).max(0.0);

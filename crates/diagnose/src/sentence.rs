@@ -2,16 +2,20 @@
 
 use std::borrow::Cow;
 
+use hangdog_graph::edge::tracer;
 use hangdog_graph::owed::is_descendant;
 use hangdog_graph::{Evidence, Mark, Wait, WaitKind, owed};
+use hangdog_trace::calls::Call;
 use hangdog_trace::ids::Utid;
 
 use crate::beside;
 use crate::blame::{BlameKind, Knot};
 use crate::function::{self, Function};
+use crate::limit;
 use crate::owed::wait_before;
 use crate::problem::Problem;
 use crate::starvation::Starvation;
+use crate::stretch::wake_of;
 use crate::suspect::Started;
 use crate::verdict::Class;
 
@@ -62,7 +66,10 @@ pub(crate) fn of(facts: &Facts<'_, '_>) -> String {
     };
     let who = match alone {
         true => "it".to_owned(),
-        false => name(facts.culprit),
+        false => match sleeper_of(facts) {
+            Some(script) => format!("{}, which {script} started,", name(facts.culprit)),
+            None => name(facts.culprit),
+        },
     };
     let share = match facts.share {
         share if share < 0.995 => format!(" for {:.0} % of that time", share * 100.0),
@@ -130,15 +137,19 @@ pub(crate) fn of(facts: &Facts<'_, '_>) -> String {
                 others.join(", ")
             )
         }
+        (_, _, Some(Starvation::Quota)) if facts.now.is_some() && alone => format!("{head}."),
         (_, _, Some(Starvation::Quota)) => {
             let whose = if alone { "its" } else { &format!("{who}'s") };
             format!("{head}: the CPU quota of {whose} control group was used up{share}.")
         }
         (_, _, Some(Starvation::Hog { cpu, outranks, .. })) => {
-            let rank = if *outranks {
-                ", which has a higher priority,"
-            } else {
-                ""
+            let rank = match (*outranks, facts.starved == facts.victim) {
+                (true, true) => ", which has a higher priority,",
+                (true, false) => &format!(
+                    ", which has a higher priority than {},",
+                    name(facts.starved)
+                ),
+                (false, _) => "",
             };
             let doing = match facts.function {
                 Some(function) => format!(" in {}", brief(&function.name)),
@@ -215,7 +226,9 @@ pub(crate) fn of(facts: &Facts<'_, '_>) -> String {
              waited for.",
             within(facts)
         ),
-        _ if facts.now.is_some() && alone => format!("{victim} {what}."),
+        _ if facts.now.is_some() && alone => {
+            format!("{victim} {what}{}.", limit(facts).unwrap_or_default())
+        }
         _ if facts.is_open && facts.now.is_some() => {
             format!("{head}: the chain of waits ends at {who}, which {what}.")
         }
@@ -241,9 +254,28 @@ pub(crate) fn of(facts: &Facts<'_, '_>) -> String {
             // A shell's loop looks again and again, with naps in between.
             let naps = (facts.started).is_some_and(|started| started.name == "sleep");
             let beside = naps.then(|| beside(facts, facts.culprit)).flatten();
-            format!("{head}: {who} {what}{share}{}.", beside.unwrap_or_default())
+            let more = beside.or_else(|| limit(facts)).unwrap_or_default();
+            format!("{head}: {who} {what}{share}{more}.")
         }
     }
+}
+
+/// A limit of the culprit's control group that its wait may come from.
+fn limit(facts: &Facts<'_, '_>) -> Option<String> {
+    let evidence = facts.evidence;
+    let process = evidence.threads.thread(facts.culprit).upid;
+    let writes = facts.wait.is_some_and(|wait| stores(evidence, &wait));
+    let limit = limit::of(evidence, process, facts.kind, writes)?;
+    Some(format!("; {limit}"))
+}
+
+/// Whether a wait for a disk is for it to have taken something.
+fn stores(evidence: &Evidence<'_>, wait: &Wait) -> bool {
+    wait.writes(evidence)
+        || wait.row.is_some_and(|row| {
+            let call = evidence.call(evidence.switches.call[row]);
+            matches!(call, Call::Fsync)
+        })
 }
 
 /// How a thread is runnable and others hold the CPUs: now, or in a recording.
@@ -436,12 +468,16 @@ fn reason(facts: &Facts<'_, '_>) -> String {
             None => format!("waited for the network{within}"),
         },
         BlameKind::Timer => match facts.wait.map(|wait| wait.kind) {
+            Some(WaitKind::Sleep) if sleeper_of(facts).is_some() => "slept".to_owned(),
             Some(WaitKind::Sleep) => format!("slept{within}"),
             Some(WaitKind::Timer) => format!("waited for a timer{within}"),
             Some(_) => format!("waited{within} until a timeout"),
             None => format!("slept, or waited for a timeout{within}"),
         },
-        BlameKind::Stopped if let Some(tracer) = facts.wait.and_then(|wait| wait.holder) => {
+        BlameKind::Stopped
+            if let Some(tracer) =
+                (facts.wait).and_then(|wait| wait.holder.or_else(|| debugger(facts, &wait))) =>
+        {
             format!(
                 "was stopped by {}, which debugs it",
                 facts.evidence.name(tracer)
@@ -461,6 +497,24 @@ fn reason(facts: &Facts<'_, '_>) -> String {
         BlameKind::Paging => format!("waited for a page-in{within}"),
         BlameKind::Unknown => "had no recorded events".to_owned(),
     }
+}
+
+/// The program that started the culprit, where that is sleep(1), which does nothing of its own accord.
+fn sleeper_of<'f>(facts: &'f Facts<'_, '_>) -> Option<&'f str> {
+    let threads = facts.evidence.threads;
+    let process = threads.process_of(facts.culprit);
+    let parent = threads.process(process.parent);
+    let is_sleep = process.name == "sleep" && facts.kind == BlameKind::Timer;
+    let is_known = parent.upid == process.parent && !parent.name.is_empty();
+    (is_sleep && is_known).then_some(parent.name.as_str())
+}
+
+/// The debugger that let the culprit go on when it had been stopped.
+fn debugger(facts: &Facts<'_, '_>, wait: &Wait) -> Option<Utid> {
+    let evidence = facts.evidence;
+    let intervals = evidence.timeline.intervals(wait.thread);
+    let next = intervals.get(intervals.index_at(wait.end)?)?;
+    tracer(evidence, wake_of(evidence, wait.thread, &next)?)
 }
 
 /// The address that the culprit's wait is for.

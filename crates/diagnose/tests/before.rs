@@ -153,7 +153,7 @@ fn felt(display: &str, wait: &str) -> f64 {
         0 cpu0 switch idle -> app
         0 cpu1 switch idle -> loader
         1ms cpu1 switch loader -> idle sleeping nanosleep arg=9s stack=nanosleep;load
-        2s cpu0 switch app -> idle sleeping {wait}
+        500ms cpu0 switch app -> idle sleeping {wait}
         end 4s"
     ));
     let found = hangdog_diagnose::problem::find(
@@ -161,8 +161,8 @@ fn felt(display: &str, wait: &str) -> f64 {
         hangdog_diagnose::problem::Scope::default(),
     );
     let app = recording.t("app");
-    let mut waits = (found.iter())
-        .filter(|problem| problem.thread == app && problem.window.end > 2_000_000_000);
+    let mut waits =
+        (found.iter()).filter(|problem| problem.thread == app && problem.window.end > 500_000_000);
     waits.next().map_or(0.0, |problem| problem.felt)
 }
 
@@ -182,7 +182,7 @@ fn a_window_that_handles_an_event_does_not_answer() {
     let poll = |stack: &str| felt(DISPLAY, &format!("poll object=eventfd:9 stack={stack}"));
     let loops = "QEventLoop::exec;QCoreApplication::exec;main";
     let handles = poll(&format!("poll;pack;QApplication::notify;{loops}"));
-    assert!(handles > 0.5, "{handles}");
+    assert!(handles > 0.3, "{handles}");
     for idle in [
         format!("poll;{loops}"),
         format!("poll;QDialog::exec;ask;QApplication::notify;{loops}"),

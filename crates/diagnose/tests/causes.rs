@@ -429,3 +429,54 @@ fn moments_do_not_hide_the_hog() {
     assert_eq!(verdict.root.who.tid, 200, "{}", verdict.sentence);
     assert_eq!(of_kind(&verdict, "runnable"), 320_000 + 21 * 10);
 }
+
+/// Limits of control groups that a wait for a disk or a page may come from are named: of a process that was
+/// started later, those of the one that started it. A limit that is far from used up is not.
+#[test]
+fn limits_of_control_groups_are_named() {
+    let says = |limit: &str, wait: &str| {
+        let recording = record(&format!(
+            "process sh 100
+            thread sh sh 100
+            process app 200
+            0 limit sh {limit} group=/batch
+            0 cpu0 switch idle -> sh
+            1us fork sh -> app app 200
+            2us cpu0 wake sh -> app fork new
+            3us cpu0 switch sh -> app sleeping wait4 stack=wait4;run
+            10us cpu0 switch app -> idle uninterruptible {wait}
+            end 3s"
+        ));
+        explain(&recording, "app", 10..3_000_000).sentence
+    };
+    const READ: &str =
+        "read object=file:7 stack=read;load kstack=io_schedule;folio_wait_bit_common";
+    const FAULT: &str = "stack=load kstack=io_schedule;folio_wait_bit_common;exc_page_fault";
+    const SYNC: &str =
+        "fsync object=file:7 stack=fsync;store kstack=io_schedule;folio_wait_bit_common";
+    for (limit, wait, expected) in [
+        (
+            "disk-read 1048576",
+            READ,
+            "; its control group limits reads from a disk to 1.0 MB per second.",
+        ),
+        (
+            "disk-write 300000",
+            SYNC,
+            "; its control group limits writes to a disk to 300 kB per second.",
+        ),
+        ("disk-write 300000", READ, ""),
+        (
+            "memory 16000000 used=15900000",
+            FAULT,
+            "; its control group has used up its memory limit of 16.0 MB.",
+        ),
+        ("memory 16000000 used=3000000", FAULT, ""),
+    ] {
+        let sentence = says(limit, wait);
+        match expected {
+            "" => assert!(!sentence.contains("control group"), "{sentence}"),
+            _ => assert!(sentence.ends_with(expected), "{sentence}"),
+        }
+    }
+}

@@ -341,7 +341,7 @@ fn who_raises_a_memory_limit_is_not_the_cause() {
         "{}",
         verdict.sentence
     );
-    let unknown = (verdict.blame.iter()).find(|part| part.kind.key() == "unknown");
+    let unknown = (verdict.blame.iter()).find(|part| part.kind == "unknown");
     assert!(unknown.is_none(), "{unknown:?}");
 }
 

@@ -353,7 +353,7 @@ const SIGSTOP: u64 = 19;
 const SIGTSTP: u64 = 20;
 
 /// The debugger that let a thread go on.
-fn tracer(evidence: &Evidence<'_>, wake: usize) -> Option<Utid> {
+pub fn tracer(evidence: &Evidence<'_>, wake: usize) -> Option<Utid> {
     let wakes = evidence.wakes;
     let is_trace = Context::from(wakes.context[wake]) == Context::Task
         && evidence.call(wakes.call[wake]) == Call::Trace;
@@ -557,7 +557,11 @@ fn only_one(evidence: &Evidence<'_>, wait: &Wait) -> Option<Edge> {
     let is_within = match wait.kind {
         WaitKind::Condition | WaitKind::Lock => true,
         WaitKind::Poll => wait.object(evidence).kind() == ObjectKind::Epoll,
-        WaitKind::Message => wait.object(evidence).kind() == ObjectKind::Eventfd,
+        WaitKind::Message => {
+            let object = wait.object(evidence);
+            object.kind() == ObjectKind::Eventfd
+                || object.is_pipe() && owed::is_own_pipe(evidence, wait)
+        }
         _ => false,
     };
     let is_there = |thread: &Thread| {

@@ -8,7 +8,7 @@ use hangdog_trace::object::Object;
 use hangdog_trace::sockets::SocketTable;
 use hangdog_trace::stacks::StackTable;
 use hangdog_trace::tables::{
-    FlagAccesses, Flags, FoundWaitings, Handoffs, Samples, Switches, Transfers, Wakes,
+    FlagAccesses, Flags, FoundWaitings, Handoffs, Limits, Samples, Switches, Transfers, Wakes,
 };
 use hangdog_trace::words::{Context, StackEnd};
 use std::collections::{HashMap, HashSet};
@@ -40,6 +40,8 @@ pub struct Tables<'a> {
     pub flags: &'a Flags,
     /// Who used them.
     pub flag_accesses: &'a FlagAccesses,
+    /// Limits of processes' control groups.
+    pub limits: &'a Limits,
     /// Who waited already when the recording began.
     pub found_waiting: &'a FoundWaitings,
     /// Which sockets belong together, and to whom.

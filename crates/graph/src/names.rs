@@ -187,6 +187,8 @@ pub(crate) const OPENS_FIFO: &[&str] = &["wait_for_partner"];
 
 /// Those of the functions below that ask somebody on a message bus.
 pub(crate) const ASKS_BUS: &[&str] = &[
+    // A thread of Java has the virtual machine collect garbage, or do what stops all threads.
+    "VMThread::wait_until_executed*",
     "g_dbus_connection_call_sync",
     "g_dbus_connection_send_message_with_reply_sync",
     "g_dbus_proxy_call_sync",
@@ -470,6 +472,10 @@ pub(crate) const AWAITS_RESULT: &[&str] = &[
     "Future.result",
     "ApplyResult.get",
     "ApplyResult.wait",
+    "java.util.concurrent.Semaphore.acquire*",
+    "java.util.concurrent.CountDownLatch.await*",
+    "java.util.concurrent.CyclicBarrier.await*",
+    "Barrier.wait",
     "std::__future_base::_State_baseV2::wait*",
     "std::__basic_future<*",
 ];

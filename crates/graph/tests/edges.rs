@@ -462,7 +462,7 @@ fn settings_are_no_answers() {
     let nobody = Source::Nobody;
     assert_eq!(
         edge("try_to_wake_up;memory_max_write"),
-        (Kind::Unknown, nobody)
+        (Kind::Kill, nobody)
     );
     assert_eq!(
         edge("try_to_wake_up;cgroup_do_freeze"),

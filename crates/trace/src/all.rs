@@ -70,6 +70,8 @@ all_tables! {
     sockets: Sockets,
     /// What processes had open.
     descriptors: Descriptors,
+    /// Limits of their control groups.
+    limits: Limits,
     /// System calls, where they were asked for.
     calls: SystemCalls,
     /// What CPUs were running when sampled.

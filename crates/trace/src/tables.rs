@@ -520,6 +520,22 @@ tables! {
         last: u8,
     }
 
+    /// A limit that the control group of a process, or one around it, had when somebody looked: when the recording began, and when it ended. The nearest of each kind.
+    Limits of Limit as "limits" {
+        /// When, ns since the trace's start; ascending.
+        ts: u64,
+        /// The process (upid).
+        process: u32,
+        /// What is limited: words::LimitKind.
+        kind: u8,
+        /// How much of it is allowed: bytes, or bytes or operations a second, as the kind says.
+        limit: u64,
+        /// Of memory, how much the group had, bytes; otherwise 0.
+        used: u64,
+        /// The control group, from the root of its hierarchy.
+        group: String,
+    }
+
     /// A system call of a process whose calls were asked for (record --calls), once it has returned: not exit, and not one that a thread is in before or behind the recording.
     SystemCalls of SystemCall as "calls" {
         /// When it began, ns since the trace's start. A part has its rows in the order in which they ended.

@@ -238,6 +238,22 @@ word! {
 }
 
 word! {
+    /// What a control group limits.
+    LimitKind {
+        /// Memory, in bytes.
+        Memory = 1 "memory",
+        /// Reads from block devices, in bytes a second.
+        DiskRead = 2 "disk read",
+        /// Writes to block devices, in bytes a second.
+        DiskWrite = 3 "disk write",
+        /// Reads from block devices, in operations a second.
+        DiskReads = 4 "disk reads",
+        /// Writes to block devices, in operations a second.
+        DiskWrites = 5 "disk writes",
+    }
+}
+
+word! {
     /// Which way the last bytes of a connection went.
     LastTransfer {
         /// Out: it may wait for what comes back.

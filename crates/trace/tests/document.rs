@@ -50,6 +50,7 @@ fn words() -> Vec<(&'static str, Vec<(u8, &'static str)>)> {
         ("Access", set(Access::ALL)),
         ("KernelLock", set(KernelLock::ALL)),
         ("DescriptorKind", set(DescriptorKind::ALL)),
+        ("LimitKind", set(LimitKind::ALL)),
         ("LastTransfer", set(LastTransfer::ALL)),
         ("LifecycleKind", set(LifecycleKind::ALL)),
         ("ModuleKind", set(ModuleKind::ALL)),

@@ -13,6 +13,7 @@ use hangdog_trace::ids::{NONE, Upid, Utid};
 use std::collections::HashSet;
 
 use super::{Doing, input};
+use crate::owed::is_helper;
 
 /// The processes that a recorded command consists of.
 pub(super) struct Family {
@@ -130,10 +131,24 @@ impl Family {
         thread: Utid,
         takes_turns: bool,
     ) -> bool {
+        self.is_window(evidence, thread) || takes_turns && self.serves(evidence, thread)
+    }
+
+    /// Whether a thread's program is on the display, or others ask it by connections, or tell it what to do.
+    pub(super) fn serves(&self, evidence: &Evidence<'_>, thread: Utid) -> bool {
         let process = evidence.threads.thread(thread).upid;
-        let is_serving = || evidence.sockets.served_by(process).next().is_some();
-        self.is_window(evidence, thread)
-            || takes_turns && (self.on_display.contains(&process) || is_serving())
+        self.on_display.contains(&process)
+            || evidence.sockets.served_by(process).next().is_some()
+            || is_helper(evidence, process)
+    }
+
+    /// How much a turn is felt that a thread computes which works at a pace, frame by frame.
+    pub(super) fn felt_frame(&self, evidence: &Evidence<'_>, thread: Utid) -> f64 {
+        let felt = self.felt(evidence, thread, Doing::Busy, true);
+        match self.first.is_empty() {
+            true => felt.max(FRAME),
+            false => felt,
+        }
     }
 
     /// Whether a thread stands for a program that is on a display.
@@ -177,6 +192,8 @@ impl Family {
 /// Nobody is known to wait for a part of what a batch job does.
 pub(super) const BATCH: f64 = 0.05;
 const TURN: f64 = 0.15;
+/// What works at a pace is seen or heard, or controls something.
+const FRAME: f64 = 0.3;
 
 /// Whether a process has a connection to a display server.
 fn has_display(evidence: &Evidence<'_>, process: Upid) -> bool {

@@ -350,12 +350,14 @@ impl Finder {
         }
     }
 
-    /// Whether the thread takes turns in an event loop.
-    pub(super) fn takes_turns(&self) -> bool {
+    /// Whether the thread takes turns in an event loop. One that has others give it work, by a condition or a
+    /// pipe, does so for somebody only if its program `serves`.
+    pub(super) fn takes_turns(&self, serves: bool) -> bool {
         const POLLS: usize = 3;
         const TURNS: usize = 10;
         let last = self.turn.iter().map(|(_, turns)| turns);
-        self.polls >= POLLS || self.turns.values().chain(last).any(|&turns| turns >= TURNS)
+        self.polls >= POLLS
+            || serves && self.turns.values().chain(last).any(|&turns| turns >= TURNS)
     }
 
     /// Whether the thread does its work at a pace, frame by frame, and one of its turns was computed in a

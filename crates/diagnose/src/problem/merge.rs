@@ -10,7 +10,7 @@ use hangdog_graph::belief::beliefs;
 use hangdog_graph::edge::ended_by;
 use hangdog_graph::evidence::signed;
 use hangdog_graph::owed::{ancestors, asked_again, is_deadlocked, is_descendant};
-use hangdog_graph::{Edge, EdgeKind, Evidence, Source, Wait, WaitKind};
+use hangdog_graph::{Edge, EdgeKind, Evidence, Mark, Source, Wait, WaitKind};
 use hangdog_timeline::State;
 use hangdog_trace::ids::{NONE, Upid, Utid};
 use hangdog_trace::object::ObjectKind;
@@ -84,7 +84,7 @@ pub(super) fn merge(
         .take(MOST)
         .map(|problem| Chained::new(evidence, family, problem, named))
         .collect();
-    all = join_sequels(evidence, all);
+    all = join_sequels(evidence, family, all);
     all.sort_by(|a, b| b.problem.score.total_cmp(&a.problem.score));
     for new in all {
         if kept
@@ -173,12 +173,17 @@ fn sum_repeats(evidence: &Evidence<'_>, kept: &mut [Chained]) {
 
 /// Joins what is one interval but for a moment in which a thread took up again what it was kept from: it
 /// asked once more, or had what little had come.
-fn join_sequels(evidence: &Evidence<'_>, mut all: Vec<Chained>) -> Vec<Chained> {
+fn join_sequels(evidence: &Evidence<'_>, family: &Family, mut all: Vec<Chained>) -> Vec<Chained> {
     all.sort_by_key(|one| (one.problem.thread, one.problem.window.start));
     let mut joined: Vec<Chained> = Vec::new();
     for next in all {
         match joined.last_mut() {
-            Some(last) if last.goes_on_in(evidence, &next) => last.append(next),
+            Some(last)
+                if last.goes_on_in(evidence, &next)
+                    || last.is_one_turn(evidence, family, &next) =>
+            {
+                last.append(next)
+            }
             _ => joined.push(next),
         }
     }
@@ -214,10 +219,6 @@ impl Chained {
         match (self.links.last(), next.links.last()) {
             _ if streams => false,
             (Some(a), Some(b)) => a.thread == b.thread,
-            // Whatever it did: its event loop did not come round.
-            _ if own.kind == ProblemKind::Turn => {
-                !comes_round(evidence, own.thread, own.window.end..other.window.start)
-            }
             (None, None) => [own, other].into_iter().all(|problem| {
                 let kind = wait(problem).map(|wait| wait.kind);
                 matches!(kind, Some(WaitKind::Disk | WaitKind::Paging))
@@ -226,15 +227,39 @@ impl Chained {
         }
     }
 
+    /// Whether another is of the same turn of the event loop of a program with a window: whatever it did and
+    /// waited for, it did not come back in between.
+    fn is_one_turn(&self, evidence: &Evidence<'_>, family: &Family, next: &Chained) -> bool {
+        let (own, other) = (&self.problem, &next.problem);
+        let gap = own.window.end..other.window.start;
+        own.thread == other.thread
+            && own.kind == ProblemKind::Turn
+            && other.kind == ProblemKind::Turn
+            && gap.start <= gap.end
+            && gap.end - gap.start <= own.duration() + other.duration()
+            && family.is_window(evidence, own.thread)
+            && !comes_round(evidence, own.thread, gap)
+    }
+
     /// Takes in the one that follows.
     fn append(&mut self, next: Chained) {
         let window = self.problem.window.start..next.problem.window.end;
+        let felt = match self.problem.kind {
+            // Whatever it did in its turn, it is one turn.
+            ProblemKind::Turn => self.problem.felt.max(next.problem.felt),
+            _ => 0.0,
+        };
         if next.problem.duration() > self.problem.duration() {
             *self = next;
         }
+        let problem = &mut self.problem;
         let longer = worth((window.end - window.start) as f64);
-        self.problem.score *= longer / worth(self.problem.duration() as f64);
-        self.problem.window = window;
+        problem.score *= longer / worth(problem.duration() as f64);
+        if felt > problem.felt && problem.felt > 0.0 {
+            problem.score *= felt / problem.felt;
+            (problem.felt, problem.owed) = (felt, problem.owed.max(felt));
+        }
+        problem.window = window;
     }
 
     fn new(evidence: &Evidence<'_>, family: &Family, mut problem: Problem, named: bool) -> Chained {
@@ -314,8 +339,8 @@ impl Chained {
             && is_as_long(&self.problem.window, &other.problem.window)
     }
 
-    /// Whether it is a program's event loop that does not come round, and the other is a thread of the same
-    /// program that reads what a display sends it: with no answer to what the loop asks for, nothing comes.
+    /// Whether it is the blocked event loop of a program, and the other the wait of a thread of that program
+    /// that reads from the display: without the loop's next request, nothing comes.
     fn is_loop_of_reader(&self, evidence: &Evidence<'_>, reader: &Chained) -> bool {
         let process = |thread: Utid| evidence.threads.thread(thread).upid;
         let own = process(self.problem.thread);
@@ -398,16 +423,19 @@ impl Chained {
     }
 }
 
-/// Whether a thread waits for its next turn within a time.
+/// Whether a thread waits for its next turn within a time. In the middle of an event it waits for something
+/// else.
 fn comes_round(evidence: &Evidence<'_>, thread: Utid, window: Range<u64>) -> bool {
     let mut parts = evidence.timeline.between(thread, window.start, window.end);
     parts.any(|part| {
-        let kind = || Wait::new(evidence, thread, &part).kind;
-        part.state == State::Blocked
-            && matches!(
-                kind(),
+        let is_round = || {
+            let wait = Wait::new(evidence, thread, &part);
+            matches!(
+                wait.kind,
                 WaitKind::Poll | WaitKind::Sleep | WaitKind::Timer | WaitKind::Idle
-            )
+            ) && !evidence.shows(wait.user_stack(evidence), Mark::AmidEvent)
+        };
+        part.state == State::Blocked && is_round()
     })
 }
 

@@ -98,22 +98,33 @@ pub fn is_job_pool(evidence: &Evidence<'_>, wait: &Wait) -> bool {
     pools.clone().any(is_own) && pools.clone().any(|holder| !is_own(holder))
 }
 
-/// One of those that share a pool of jobs and is at one: it runs, or wants a CPU.
+/// One of those that share a pool of jobs and is at one: it runs, or wants a CPU, or else waits for a child
+/// that does the job, of which the waiter is none.
 fn at_work(evidence: &Evidence<'_>, wait: &Wait, pipe: Object) -> Option<Edge> {
     let own = evidence.threads.thread(wait.thread).upid;
     let is_busy = |&thread: &Utid| {
         is_there(evidence, thread, wait.end) && wait_at(evidence, thread, wait.end).is_none()
     };
-    let others = evidence.sockets.holders(pipe).iter();
-    let mut threads = (others.filter(|other| other.process != own)).flat_map(|other| {
-        evidence
-            .threads
-            .process(other.process)
-            .threads
-            .iter()
-            .copied()
-    });
-    let thread = threads.find(is_busy)?;
+    let awaits_job = |&thread: &Utid| {
+        let process = evidence.threads.thread(thread).upid;
+        !is_descendant(evidence, own, process)
+            && wait_at(evidence, thread, wait.end).is_some_and(|it| it.kind == WaitKind::Child)
+    };
+    let threads = || {
+        let others = evidence.sockets.holders(pipe).iter();
+        let others = others.filter(|other| other.process != own);
+        others.flat_map(|other| {
+            evidence
+                .threads
+                .process(other.process)
+                .threads
+                .iter()
+                .copied()
+        })
+    };
+    let thread = threads()
+        .find(is_busy)
+        .or_else(|| threads().find(awaits_job))?;
     let reason = format!(
         "{} is at one of the jobs that {pipe} limits",
         evidence.name(thread)

@@ -14,8 +14,8 @@ use super::{ARCH, Parsed, TextTrace};
 use crate::calls::{Calls, KERNEL_THREAD, NO_CALL};
 use crate::ids::{IDLE, KERNEL_PROCESS, NO_STACK, NONE, StackId, Upid, Utid};
 use crate::tables::{
-    Count, FoundWaiting, Interrupt, Io, LifecycleEvent, Loss, Sample, Stored, Switch, SystemCall,
-    Transfer, Wake,
+    Count, FoundWaiting, Interrupt, Io, LifecycleEvent, Limit, Loss, Sample, Stored, Switch,
+    SystemCall, Transfer, Wake,
 };
 use crate::words::*;
 
@@ -243,6 +243,23 @@ impl Parser {
             "access" => self.access(ts, words),
             "socket" => self.socket(ts, words),
             "open" => self.open(ts, words),
+            "limit" => {
+                let (process, _) = self.process(words.next("the process's name")?)?;
+                let kind = word_of(LimitKind::ALL, words.next("what is limited")?)?.into();
+                let limit = words.number("the limit")?;
+                let options = words.options(&["used", "group"])?;
+                let used = options.get("used").map_or(Ok(0), |used| integer(used))?;
+                let group = options.get("group").map_or("/", |group| *group).to_owned();
+                self.trace.tables.limits.push(Limit {
+                    ts,
+                    process,
+                    kind,
+                    limit,
+                    used,
+                    group,
+                });
+                Ok(())
+            }
             "fault" => self.fault(ts, words),
             "cache" => self.cache(ts, words),
             "stall" => self.stall(ts, words),
@@ -502,6 +519,7 @@ impl Parser {
         tables.handoffs.sort();
         tables.flag_accesses.sort();
         tables.found_waiting.sort();
+        tables.limits.sort();
         tables.sockets.sort();
         tables.descriptors.sort();
         tables.calls.sort();

@@ -1,0 +1,267 @@
+//! How much memory control groups allow their processes, and how fast they may use disks.
+//!
+//! Both versions of control groups are read, as files below /sys/fs/cgroup that everybody may read. Of a
+//! process's groups, from its own outwards, the first counts that has a limit of a kind.
+
+use std::collections::HashMap;
+use std::fs;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+
+use hangdog_trace::words::LimitKind;
+
+/// A limit of a process's control group.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Limit {
+    pub pid: u32,
+    pub kind: LimitKind,
+    /// Bytes, bytes a second, or operations a second.
+    pub limit: u64,
+    /// Of memory, how many bytes the group has.
+    pub used: u64,
+    /// The group, from the root of its hierarchy.
+    pub group: String,
+}
+
+/// What version 1 has for "no limit", and more.
+const NONE_FROM: u64 = 1 << 60;
+/// No such file is longer.
+const LONGEST: u64 = 1 << 16;
+
+/// The limits of all processes that have any.
+pub(crate) fn all() -> Vec<Limit> {
+    let Some(mounts) = read(Path::new("/proc/self/mountinfo")) else {
+        return Vec::new();
+    };
+    let mounts = Mount::all(&mounts);
+    let mut known: HashMap<(PathBuf, String), Vec<Limit>> = HashMap::new();
+    let mut found = Vec::new();
+    for entry in fs::read_dir("/proc").into_iter().flatten().flatten() {
+        let pid = entry
+            .file_name()
+            .to_str()
+            .and_then(|name| name.parse().ok());
+        let Some(pid) = pid else { continue };
+        let Some(groups) = read(&entry.path().join("cgroup")) else {
+            continue;
+        };
+        for line in groups.lines() {
+            let Some((controllers, path)) =
+                line.split_once(':').and_then(|(_, of)| of.split_once(':'))
+            else {
+                continue;
+            };
+            let Some(mount) = mounts.iter().find(|mount| mount.is_of(controllers)) else {
+                continue;
+            };
+            let limits = (known.entry((mount.at.clone(), path.to_owned())))
+                .or_insert_with(|| mount.limits(path));
+            found.extend(limits.iter().cloned().map(|limit| Limit { pid, ..limit }));
+        }
+    }
+    found
+}
+
+/// Where a hierarchy of control groups is mounted.
+struct Mount {
+    at: PathBuf,
+    /// The group that is its root, in a container.
+    root: String,
+    /// Of version 1, its controllers; of version 2 none.
+    controllers: Vec<String>,
+}
+
+impl Mount {
+    /// Those that tell limits, of the lines of mountinfo.
+    fn all(mountinfo: &str) -> Vec<Mount> {
+        let mount = |line: &str| {
+            let (left, right) = line.split_once(" - ")?;
+            let mut left = left.split(' ').skip(3);
+            let (root, at) = (left.next()?, left.next()?);
+            let mut right = right.split(' ');
+            let (kind, options) = (right.next()?, right.nth(1)?);
+            let controllers: Vec<String> = match kind {
+                "cgroup2" => Vec::new(),
+                "cgroup" => options.split(',').map(str::to_owned).collect(),
+                _ => return None,
+            };
+            Some(Mount {
+                at: PathBuf::from(at),
+                root: root.to_owned(),
+                controllers,
+            })
+        };
+        mountinfo.lines().filter_map(mount).collect()
+    }
+
+    /// Whether a line of /proc/PID/cgroup with these controllers is of this hierarchy.
+    fn is_of(&self, controllers: &str) -> bool {
+        match controllers {
+            "" => self.controllers.is_empty(),
+            of => {
+                let is_here = |name: &str| self.controllers.iter().any(|own| own == name);
+                of.split(',')
+                    .any(|name| ["memory", "blkio"].contains(&name) && is_here(name))
+            }
+        }
+    }
+
+    /// The limits of a group, each of the first of it and those around it that has one.
+    fn limits(&self, group: &str) -> Vec<Limit> {
+        let mut found: Vec<Limit> = Vec::new();
+        let below = group.strip_prefix(&self.root).unwrap_or(group);
+        let inner = Path::new(below.trim_start_matches('/'));
+        // A group that lies outside this namespace is not to be seen.
+        if inner.components().any(|part| part.as_os_str() == "..") {
+            return found;
+        }
+        for group in inner.ancestors() {
+            for limit in self.own_limits(group) {
+                if !found.iter().any(|known| known.kind == limit.kind) {
+                    found.push(limit);
+                }
+            }
+        }
+        found
+    }
+
+    fn own_limits(&self, group: &Path) -> Vec<Limit> {
+        let folder = self.at.join(group);
+        let file = |name: &str| read(&folder.join(name));
+        let number = |name: &str| file(name)?.trim().parse::<u64>().ok();
+        let limit = |kind, limit, used| Limit {
+            pid: 0,
+            kind,
+            limit,
+            used,
+            group: format!("/{}", group.display()),
+        };
+        let mut found = Vec::new();
+        let memory = |limits: &[&str], used: &str| {
+            let least = limits.iter().filter_map(|name| number(name)).min()?;
+            let is_one = least < NONE_FROM;
+            is_one.then(|| limit(LimitKind::Memory, least, number(used).unwrap_or(0)))
+        };
+        if self.controllers.is_empty() {
+            found.extend(memory(&["memory.max", "memory.high"], "memory.current"));
+            let io = file("io.max").unwrap_or_default();
+            for (word, kind) in [
+                ("rbps=", LimitKind::DiskRead),
+                ("wbps=", LimitKind::DiskWrite),
+                ("riops=", LimitKind::DiskReads),
+                ("wiops=", LimitKind::DiskWrites),
+            ] {
+                let words = io.split_ascii_whitespace();
+                let values = words.filter_map(|it| it.strip_prefix(word)?.parse::<u64>().ok());
+                found.extend(values.min().map(|least| limit(kind, least, 0)));
+            }
+        } else {
+            found.extend(memory(&["memory.limit_in_bytes"], "memory.usage_in_bytes"));
+            for (name, kind) in [
+                ("read_bps", LimitKind::DiskRead),
+                ("write_bps", LimitKind::DiskWrite),
+                ("read_iops", LimitKind::DiskReads),
+                ("write_iops", LimitKind::DiskWrites),
+            ] {
+                let lines = file(&format!("blkio.throttle.{name}_device")).unwrap_or_default();
+                let values = lines
+                    .lines()
+                    .filter_map(|it| it.split(' ').nth(1)?.parse().ok());
+                found.extend(values.min().map(|least| limit(kind, least, 0)));
+            }
+        }
+        found
+    }
+}
+
+/// A small file's text; nothing where it cannot be read.
+fn read(path: &Path) -> Option<String> {
+    let mut text = String::new();
+    let file = fs::File::open(path).ok()?;
+    file.take(LONGEST).read_to_string(&mut text).ok()?;
+    Some(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn write(folder: &Path, files: &[(&str, &str)]) {
+        fs::create_dir_all(folder).unwrap();
+        for (name, text) in files {
+            fs::write(folder.join(name), text).unwrap();
+        }
+    }
+
+    fn told(limits: &[Limit]) -> Vec<(LimitKind, u64, u64, &str)> {
+        let told = limits.iter();
+        told.map(|it| (it.kind, it.limit, it.used, it.group.as_str()))
+            .collect()
+    }
+
+    /// Of a group and those around it, the nearest limit of each kind counts; "max" and what version 1 has
+    /// for no limit are none.
+    #[test]
+    fn the_nearest_limit_counts() {
+        let root = tempfile::tempdir().unwrap();
+        write(
+            &root.path().join("a/b"),
+            &[("memory.max", "max\n"), ("memory.current", "5\n")],
+        );
+        write(
+            &root.path().join("a"),
+            &[
+                ("memory.max", "4096\n"),
+                ("memory.high", "2048\n"),
+                ("memory.current", "2000\n"),
+                (
+                    "io.max",
+                    "8:0 rbps=1000 wbps=max riops=max wiops=5\n8:16 rbps=500 wbps=max\n",
+                ),
+            ],
+        );
+        let mut mount = Mount {
+            at: root.path().to_owned(),
+            root: "/".into(),
+            controllers: Vec::new(),
+        };
+        assert_eq!(
+            told(&mount.limits("/a/b")),
+            [
+                (LimitKind::Memory, 2048, 2000, "/a"),
+                (LimitKind::DiskRead, 500, 0, "/a"),
+                (LimitKind::DiskWrites, 5, 0, "/a")
+            ]
+        );
+        assert_eq!(told(&mount.limits("/../a")), [], "outside this namespace");
+        write(
+            &root.path().join("c"),
+            &[
+                ("memory.limit_in_bytes", "9223372036854771712\n"),
+                ("blkio.throttle.read_bps_device", "7:0 1048576\n"),
+            ],
+        );
+        mount.controllers = vec!["rw".into(), "blkio".into()];
+        assert_eq!(
+            told(&mount.limits("/c")),
+            [(LimitKind::DiskRead, 1 << 20, 0, "/c")]
+        );
+    }
+
+    /// Only hierarchies that tell limits are asked.
+    #[test]
+    fn hierarchies_are_told_apart() {
+        let mounts = Mount::all(
+            "30 25 0:26 / /sys/fs/cgroup/unified rw - cgroup2 cgroup2 rw\n\
+             31 25 0:27 / /sys/fs/cgroup/blkio rw - cgroup cgroup rw,blkio\n\
+             32 25 0:28 / /tmp rw - tmpfs tmpfs rw\n",
+        );
+        let of = |controllers: &str| {
+            let mount = mounts.iter().find(|mount| mount.is_of(controllers));
+            mount.map(|mount| mount.at.to_str().unwrap())
+        };
+        assert_eq!(of(""), Some("/sys/fs/cgroup/unified"));
+        assert_eq!(of("blkio"), Some("/sys/fs/cgroup/blkio"));
+        assert_eq!(of("cpu,cpuacct"), None);
+    }
+}

@@ -1,0 +1,95 @@
+//! The limits of control groups that a wait for a disk or for memory may come from: the device, or the
+//! machine's memory, need not be short.
+
+use hangdog_graph::Evidence;
+use hangdog_trace::ids::Upid;
+use hangdog_trace::words::LimitKind;
+
+use crate::blame::BlameKind;
+
+/// A group that has this part of its memory has to give some back before it gets more.
+const FULL: f64 = 0.9;
+/// No chain of parents is followed further.
+const LONGEST: usize = 16;
+
+/// What the control group of a process limits that a wait of this kind is for; nothing where it has no such
+/// limit, or has not used it up. `writes` says that the wait is for a disk to have taken something.
+pub(crate) fn of(
+    evidence: &Evidence<'_>,
+    process: Upid,
+    kind: BlameKind,
+    writes: bool,
+) -> Option<String> {
+    let kinds: &[LimitKind] = match (kind, writes) {
+        (BlameKind::Paging, _) => &[LimitKind::Memory, LimitKind::DiskRead, LimitKind::DiskReads],
+        (BlameKind::Disk, true) => &[LimitKind::DiskWrite, LimitKind::DiskWrites],
+        (BlameKind::Disk, false) => &[LimitKind::DiskRead, LimitKind::DiskReads],
+        _ => return None,
+    };
+    let rows = rows(evidence, process);
+    let limits = evidence.limits;
+    let texts = kinds.iter().filter_map(|&kind| {
+        let of_kind = |&&row: &&usize| LimitKind::from(limits.kind[row]) == kind;
+        // The group may have been full at one of the looks only.
+        let row = *(rows.iter().filter(of_kind)).max_by_key(|&&row| limits.used[row])?;
+        let (limit, used) = (limits.limit[row], limits.used[row]);
+        let amount = bytes(limit);
+        match kind {
+            LimitKind::Memory => (used as f64 >= FULL * limit as f64)
+                .then(|| format!("has used up its memory limit of {amount}")),
+            LimitKind::DiskRead => Some(format!("limits reads from a disk to {amount} per second")),
+            LimitKind::DiskWrite => Some(format!("limits writes to a disk to {amount} per second")),
+            LimitKind::DiskReads => Some(format!("limits reads from a disk to {limit} per second")),
+            LimitKind::DiskWrites => Some(format!("limits writes to a disk to {limit} per second")),
+            LimitKind::Unknown => None,
+        }
+    });
+    let texts: Vec<String> = texts.collect();
+    (!texts.is_empty()).then(|| format!("its control group {}", texts.join(", and ")))
+}
+
+/// The limits of a process's group: its own, or, of one that was not there when somebody looked, those of the
+/// nearest of its ancestors that was, whose group it began in.
+fn rows(evidence: &Evidence<'_>, process: Upid) -> Vec<usize> {
+    let limits = evidence.limits;
+    let mut at = process;
+    for _ in 0..LONGEST {
+        let own: Vec<usize> = (0..limits.len())
+            .filter(|&row| limits.process[row] == at)
+            .collect();
+        let known = evidence.threads.process(at);
+        // It was looked at, and has none.
+        let was_there =
+            (known.threads.first()).is_some_and(|&first| evidence.timeline.life(first).start == 0);
+        if !own.is_empty() || was_there || known.parent == at {
+            return own;
+        }
+        at = known.parent;
+    }
+    Vec::new()
+}
+
+/// An amount with its unit.
+fn bytes(amount: u64) -> String {
+    const UNITS: [&str; 5] = ["B", "kB", "MB", "GB", "TB"];
+    let mut value = amount as f64;
+    let mut unit = 0;
+    while value >= 1000.0 && unit + 1 < UNITS.len() {
+        (value, unit) = (value / 1000.0, unit + 1);
+    }
+    match value {
+        value if unit == 0 || value >= 100.0 => format!("{value:.0} {}", UNITS[unit]),
+        value => format!("{value:.1} {}", UNITS[unit]),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn amounts_have_units() {
+        let told = [999, 16_777_216, 250_000_000].map(bytes);
+        assert_eq!(told, ["999 B", "16.8 MB", "250 MB"]);
+    }
+}

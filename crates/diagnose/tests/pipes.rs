@@ -1,0 +1,180 @@
+//! Who is to send something by a pipe or a pair of sockets: by whom it can come, and by whom it cannot.
+
+mod support;
+
+use hangdog_diagnose::Class;
+use hangdog_diagnose::problem::{self, ProblemKind, Scope};
+use support::*;
+
+/// A script reads what its filter writes, and the filter keeps that back until it has more to read, which
+/// only the script can write: none of the two goes on. Where somebody else can write to the filter, or the
+/// script has another thread, it is no circle.
+#[test]
+fn a_script_and_its_filter_wait_for_each_other() {
+    let class = |more: &str| {
+        let recording = record(&format!(
+            "process script 100
+            thread script script 100
+            process filter 200
+            process other 300
+            thread other other 300
+            0 open script object=pipe:1 access=read
+            0 open script object=pipe:2 access=write
+            0 open filter object=pipe:1 access=write
+            0 open filter object=pipe:2 access=read
+            {more}
+            0 cpu0 switch idle -> script
+            0 cpu1 switch idle -> other
+            1us fork script -> filter filter 200
+            2us cpu0 wake script -> filter fork new
+            5us cpu1 switch other -> filter sleeping poll stack=poll;serve
+            10us cpu1 switch filter -> idle sleeping read object=pipe:2 stack=read;fill
+            20us cpu0 switch script -> idle sleeping read object=pipe:1 stack=read;ask
+            end 3s"
+        ));
+        let verdict = explain(&recording, "script", 20..3_000_000);
+        (verdict.root.class, verdict.sentence)
+    };
+    let (alone, sentence) = class("");
+    assert_eq!(alone, Class::Circular, "{sentence}");
+    for more in [
+        "0 open other object=pipe:2 access=write",
+        "0 cpu5 switch idle -> helper\n0 cpu5 switch helper -> idle sleeping poll stack=poll;serve",
+    ] {
+        let declared = match more.contains("helper") {
+            true => "thread helper script 101\n",
+            false => "",
+        };
+        let (class, sentence) = class(&format!("{declared}{more}"));
+        assert_ne!(class, Class::Circular, "{sentence}");
+    }
+}
+
+/// The recorder and its helpers have open what the shell had that started them. They are to send nothing.
+#[test]
+fn the_recorder_only_inherited_the_pipe() {
+    let recording = record(
+        "process client 100
+        thread client client 100
+        process script 200
+        thread script script 200
+        process hangdog 300
+        thread hangdog hangdog 300
+        0 open client object=pipe:1 access=read
+        0 open script object=pipe:1 access=write
+        0 open hangdog object=pipe:1 access=write
+        0 cpu0 switch idle -> client
+        0 cpu1 switch idle -> script
+        0 cpu2 switch idle -> hangdog
+        5us cpu2 switch hangdog -> idle sleeping recvmsg stack=recvmsg;receive
+        10us cpu0 switch client -> idle sleeping read object=pipe:1 stack=read;next_line
+        10us cpu1 switch script -> idle sleeping clock_nanosleep arg=9s stack=nanosleep;pause
+        end 3s",
+    );
+    let verdict = explain(&recording, "client", 10..3_000_000);
+    assert_eq!(verdict.root.who.tid, 200, "{}", verdict.sentence);
+}
+
+/// Who opens the other end of a FIFO in the end need not have been expected to. One that worked all along
+/// was.
+#[test]
+fn who_opens_a_fifo_at_last() {
+    let root = |opener: &str| {
+        let recording = record(&format!(
+            "process logger 100
+            thread logger logger 100
+            process reader 200
+            thread reader reader 200
+            0 cpu0 switch idle -> logger
+            0 cpu1 switch idle -> reader
+            10us cpu0 switch logger -> idle sleeping openat stack=open;redirect kstack=schedule;wait_for_partner;fifo_open
+            {opener}
+            2900ms cpu1 wake reader -> logger openat stack=open;main kstack=wake_up_partner;fifo_open
+            2910ms cpu0 switch idle -> logger
+            end 3s"
+        ));
+        let verdict = explain(&recording, "logger", 10..2_910_000);
+        (verdict.root.who.tid, verdict.sentence)
+    };
+    let slept =
+        "20us cpu1 switch reader -> idle sleeping clock_nanosleep arg=2800ms stack=nanosleep;main
+            2820ms cpu1 wake idle -> reader in=timer
+            2821ms cpu1 switch idle -> reader";
+    let (tid, sentence) = root(slept);
+    assert_eq!(tid, 100, "{sentence}");
+    assert!(sentence.contains("FIFO"), "{sentence}");
+    let (tid, sentence) = root("");
+    assert_eq!(tid, 200, "{sentence}");
+}
+
+/// What sleep(1) does, a script had it do.
+#[test]
+fn who_started_sleep_is_named() {
+    let recording = record(
+        "process client 100
+        thread client client 100
+        process deploy 200
+        thread deploy deploy 200
+        process sleep 300
+        0 open client object=pipe:1 access=read
+        0 open deploy object=pipe:1 access=write
+        0 cpu0 switch idle -> client
+        0 cpu1 switch idle -> deploy
+        1us fork deploy -> sleep sleep 300
+        2us cpu1 wake deploy -> sleep fork new
+        5us cpu0 switch client -> sleep sleeping read object=pipe:1 stack=read;next_line
+        6us cpu1 switch deploy -> idle sleeping wait4 stack=wait4;waitchld
+        10us cpu0 switch sleep -> idle sleeping clock_nanosleep arg=2900ms stack=nanosleep;main
+        2910ms cpu0 wake idle -> sleep in=timer
+        2910ms cpu0 switch idle -> sleep
+        2911ms exit sleep 0
+        2911ms cpu0 wake sleep -> deploy exit
+        2911ms cpu0 switch sleep -> idle dead
+        2911ms cpu1 switch idle -> deploy
+        2912ms cpu1 wake deploy -> client write object=pipe:1
+        2912ms cpu0 switch idle -> client
+        end 3s",
+    );
+    let verdict = explain(&recording, "client", 10..2_912_000);
+    assert!(
+        verdict.sentence.contains("which deploy started, slept"),
+        "{}",
+        verdict.sentence
+    );
+}
+
+/// A child that answers its parent by a pair of sockets and then waits for what it is to do next is not kept
+/// waiting. The parent that asks it is.
+#[test]
+fn a_child_takes_orders_by_a_pair_of_sockets() {
+    let recording = record(
+        "process browser 100
+        thread browser browser 100
+        process zygote 200
+        0 socket browser object=unix:1 peer=unix:2 peer-process=browser
+        0 cpu0 switch idle -> browser
+        1us fork browser -> zygote zygote 200
+        2us cpu0 wake browser -> zygote fork new
+        2us socket zygote object=unix:2 peer=unix:1 peer-process=browser
+        3us cpu1 switch idle -> zygote
+        10us transfer zygote sent 4 object=unix:2
+        15us transfer browser received 4 object=unix:1
+        20us cpu1 switch zygote -> idle sleeping recvmsg object=unix:2 stack=recvmsg;next_order
+        30us cpu0 switch browser -> idle sleeping epoll_wait object=epoll:7 stack=epoll_wait;run
+        2500ms cpu0 wake idle -> browser in=timer
+        2501ms cpu0 switch idle -> browser
+        2502ms transfer browser sent 8 object=unix:1
+        2502ms cpu0 wake browser -> zygote sendmsg object=unix:1
+        2503ms cpu1 switch idle -> zygote
+        2504ms transfer zygote received 8 object=unix:2
+        end 3s",
+    );
+    let found = problem::find(&recording.evidence(), Scope::default());
+    let of_zygote = |kind: ProblemKind| {
+        let zygote = recording.t("zygote");
+        found
+            .iter()
+            .any(|problem| problem.thread == zygote && problem.kind == kind)
+    };
+    assert!(!of_zygote(ProblemKind::Request), "{found:?}");
+}
