@@ -289,6 +289,39 @@ fn what_the_kernel_keeps_waiting_is_named() {
     }
 }
 
+/// A program that has no room to write in its terminal waits for the terminal's program if that does not
+/// read: it was stopped, or computes. A shell in between waits for the program itself.
+#[test]
+fn a_terminal_that_does_not_read_is_named() {
+    for (term, class) in [
+        (
+            "10us cpu1 switch term -> idle stopped stack=poll;loop",
+            Class::LongWait,
+        ),
+        ("", Class::LongRunning),
+    ] {
+        let recording = record(&format!(
+            "process term 50
+            thread term term 50
+            process shell 100
+            process app 200
+            0 cpu1 switch idle -> term
+            1us fork term -> shell shell 100
+            2us cpu1 wake term -> shell fork new
+            3us cpu0 switch idle -> shell
+            4us fork shell -> app app 200
+            5us cpu0 wake shell -> app fork new
+            6us cpu0 switch shell -> app sleeping wait4 stack=wait4;waitjobs
+            20us cpu0 switch app -> idle sleeping write object=char:3 stack=write;list
+            {term}
+            end 3s"
+        ));
+        let verdict = explain(&recording, "app", 1_000..3_000_000);
+        assert_eq!(verdict.root.who.tid, 50, "{}", verdict.sentence);
+        assert_eq!(verdict.root.class, class, "{}", verdict.sentence);
+    }
+}
+
 /// What was swapped out to compressed memory comes back without a wait, while the thread runs: that is paging
 /// all the same. Faults that only give new memory are not.
 #[test]

@@ -340,7 +340,7 @@ fn works(evidence: &Evidence<'_>, thread: Utid, wait: &Wait) -> bool {
     let parts = evidence.timeline.between(thread, wait.start, wait.end);
     let busy: u64 = parts
         .filter(|part| part.state.is_on_cpu() || part.state.wants_cpu())
-        .map(|part| part.end.min(wait.end) - part.start.max(wait.start))
+        .map(|part| (part.end.min(wait.end)).saturating_sub(part.start.max(wait.start)))
         .sum();
     busy >= wait.duration() / 2
 }
@@ -542,6 +542,7 @@ fn named(evidence: &Evidence<'_>, wait: &Wait) -> Option<Edge> {
 fn should_come(evidence: &Evidence<'_>, wait: &Wait) -> Option<Edge> {
     expected(evidence, wait)
         .or_else(|| owed::likely_holder(evidence, wait))
+        .or_else(|| owed::terminal_reader(evidence, wait))
         .or_else(|| only_one(evidence, wait))
 }
 

@@ -51,6 +51,7 @@ pub(crate) use killed::{all_killed, killed};
 pub(crate) use own::told_by_stacks;
 use partner::child_at_terminal;
 pub use partner::only_partner;
+pub(crate) use partner::terminal_reader;
 use pipe::other_end;
 pub(crate) use pipe::relative;
 pub use pipe::{is_from_outside, is_job_pool, is_own_pipe, takes_orders_by_pipe};

@@ -6,7 +6,9 @@ use hangdog_trace::object::Object;
 use std::collections::HashSet;
 
 use super::owes;
-use super::who::{first_thread, is_descendant, is_home, is_there, peer_of, thread_of, wait_at};
+use super::who::{
+    ancestors, first_thread, is_descendant, is_home, is_there, peer_of, thread_of, wait_at,
+};
 use crate::edge::{Edge, Strength};
 use crate::evidence::Evidence;
 use crate::wait::{Wait, WaitKind};
@@ -73,6 +75,37 @@ fn connected_below(evidence: &Evidence<'_>, own: Upid) -> Option<HashSet<Upid>> 
         }
     }
     Some(others)
+}
+
+/// Whoever has the other end of the terminal that a thread has no room to write to: the nearest of those that
+/// started its program that does not wait for a child, as a shell does. If that waits to be asked, it would
+/// have read what was written: then the terminal was halted.
+pub(crate) fn terminal_reader(evidence: &Evidence<'_>, wait: &Wait) -> Option<Edge> {
+    if wait.kind != WaitKind::Device || !wait.writes(evidence) {
+        return None;
+    }
+    let state = |above: Upid| {
+        let thread = first_thread(evidence, above)?;
+        Some((thread, wait_at(evidence, thread, wait.end)))
+    };
+    let own = evidence.threads.thread(wait.thread).upid;
+    let (thread, there) = ancestors(evidence, own).find_map(|above| {
+        let (thread, there) = state(above)?;
+        let is_shell = there.is_some_and(|there| there.kind == WaitKind::Child);
+        (!is_shell).then_some((thread, there))
+    })?;
+    let reads = there.is_some_and(|there| {
+        is_home(evidence, &there) || matches!(there.kind, WaitKind::Device | WaitKind::Signal)
+    });
+    let is_recorder = Some(evidence.threads.thread(thread).pid) == evidence.recorder;
+    if reads || is_recorder || !is_there(evidence, thread, wait.end) {
+        return None;
+    }
+    let reason = format!(
+        "it writes to a terminal, and {}, which started it, may have the other end",
+        evidence.name(thread)
+    );
+    Some(owes(thread, Strength::Weak, reason))
 }
 
 /// The only child of a process, if that reads a terminal: whoever started it may have the other end, as
