@@ -342,9 +342,12 @@ fn document_and_memory_agree() {
     let mut child = Command::new("sleep").arg("60").spawn().expect("a process");
     let dir = TempDir::new().expect("a directory");
     let mut found = BTreeSet::new();
-    // Until it executes its program it is this test.
-    let named = format!("/proc/{}/comm", child.id());
-    while fs::read_to_string(&named).expect("its name") != "sleep\n" {
+    // Until it executes its program it is this test, and it has its name before it has anything mapped.
+    let mapped = || {
+        let maps = fs::read_to_string(format!("/proc/{}/maps", child.id())).expect("its maps");
+        maps.contains("/sleep") && maps.contains("[heap]") && maps.contains("libc")
+    };
+    while !mapped() {
         std::thread::yield_now();
     }
     let args = ["memory", &child.id().to_string()];
