@@ -126,8 +126,6 @@ pub(crate) fn owed(evidence: &Evidence<'_>, wait: &Wait, often: bool) -> f64 {
                     _ if evidence.sockets.listens(object) => IDLE,
                     _ if evidence.sockets.listeners(object).next().is_some() => 1.0,
                     _ if takes_orders(evidence, wait, object) => IDLE,
-                    // A helper thread looks after what others send.
-                    _ if wait.kind == WaitKind::Poll && !is_main => IDLE,
                     _ => STREAM,
                 },
                 _ if object.is_pipe() => by_pipe(evidence, wait),

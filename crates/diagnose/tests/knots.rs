@@ -216,3 +216,30 @@ fn a_lock_that_came_with_a_fork() {
     let executed = sentence("1500us exec child /usr/bin/other");
     assert!(!executed.contains("fork"), "{executed}");
 }
+
+/// Two threads that each wait for what the other is to send by the other end of a pair of sockets, of which one
+/// waits for it by poll: it is no server that waits to be asked.
+#[test]
+fn of_two_by_pairs_of_sockets() {
+    let recording = record(
+        "process app 100
+        thread main app 100
+        thread other app 101
+        0 socket app object=unix:1 peer=unix:2 peer-process=app
+        0 socket app object=unix:2 peer=unix:1 peer-process=app
+        0 open app object=unix:1
+        0 open app object=unix:2
+        0 cpu0 switch idle -> main
+        0 cpu1 switch idle -> other
+        100us transfer main sent 1 object=unix:1 peer=unix:2
+        200us transfer other received 1 object=unix:2 peer=unix:1
+        300us transfer other sent 1 object=unix:2 peer=unix:1
+        400us transfer main received 1 object=unix:1 peer=unix:2
+        1ms cpu0 switch main -> idle sleeping read object=unix:1 stack=read;get
+        2ms cpu1 switch other -> idle sleeping ppoll object=unix:2 stack=poll;can_read
+        end 1s",
+    );
+    let verdict = explain(&recording, "main", 1_000..1_000_000);
+    assert_eq!(verdict.root.class, Class::Circular, "{}", verdict.sentence);
+    assert_eq!(knot(&verdict), [100, 101]);
+}

@@ -112,11 +112,8 @@ pub fn beliefs(
     // A lock is not asked for, nor is the other end of a FIFO.
     let asks = wait.kind != WaitKind::Lock
         && !evidence.shows(wait.kernel_stack(evidence), Mark::OpensFifo);
-    let asked = asks
-        .then(|| owed::asked(evidence, wait))
-        .into_iter()
-        .flatten();
-    for asked in asked.filter(|asked| !owed::waits_for_it(evidence, wait, asked, dependent)) {
+    let asked = asks.then(|| owed::asked(evidence, wait));
+    for asked in asked.into_iter().flatten() {
         let is_dead = |other: Utid| evidence.timeline.life(other).end <= middle;
         match asked.source {
             Source::Thread(other) if woken_by == Some(other) || is_dead(other) => continue,

@@ -197,11 +197,17 @@ pub(crate) fn asked(evidence: &Evidence<'_>, wait: &Wait) -> Vec<Edge> {
     let own = evidence.threads.thread(wait.thread).upid;
     let within = wait.is_within_process(evidence);
     let middle = wait.start + wait.duration() / 2;
+    let by_socket = wait.kind == WaitKind::Message
+        && matches!(
+            wait.object(evidence).kind(),
+            ObjectKind::Inet | ObjectKind::Unix
+        );
     let has_nothing_to_do = |other: Utid| {
         let there = wait_at(evidence, other, middle);
-        // Who was to send something, and waits to be asked itself, was not asked for that.
+        // Who was to send something by a socket, and waits for another process to tell it by a pipe what to do,
+        // was not asked for that.
         there.is_some_and(|there| {
-            there.is_idle(evidence) || wait.kind == WaitKind::Message && is_home(evidence, &there)
+            there.is_idle(evidence) || by_socket && takes_orders_by_pipe(evidence, &there)
         })
     };
     let mut asked: Vec<Utid> = Vec::new();
