@@ -25,8 +25,8 @@ pub(crate) struct Limit {
 
 /// What version 1 has for "no limit", and more.
 const NONE_FROM: u64 = 1 << 60;
-/// No such file is longer.
-const LONGEST: u64 = 1 << 16;
+/// No such file is longer: a machine with many containers has thousands of mounts.
+const LONGEST: u64 = 1 << 22;
 
 /// The limits of all processes that have any.
 pub(crate) fn all() -> Vec<Limit> {
@@ -76,8 +76,9 @@ impl Mount {
     fn all(mountinfo: &str) -> Vec<Mount> {
         let mount = |line: &str| {
             let (left, right) = line.split_once(" - ")?;
-            let mut left = left.split(' ').skip(3);
-            let (root, at) = (left.next()?, left.next()?);
+            // The numbers of the mount, of its parent and of the device come first.
+            let mut left = left.split(' ');
+            let (root, at) = (left.nth(3)?, left.next()?);
             let mut right = right.split(' ');
             let (kind, options) = (right.next()?, right.nth(1)?);
             let controllers: Vec<String> = match kind {

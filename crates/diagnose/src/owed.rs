@@ -381,17 +381,18 @@ fn takes_orders(evidence: &Evidence<'_>, wait: &Wait, object: Object) -> bool {
     peer.is_some_and(|peer| peer != process && is_descendant(evidence, process, peer))
 }
 
-/// Whether a process is told what to do, by a pair of sockets, by one that started it: the helpers of a
-/// browser are.
+/// Whether an ancestor of a process controls it over a socket pair, as a browser controls its helpers.
 pub(crate) fn is_helper(evidence: &Evidence<'_>, process: Upid) -> bool {
-    let sockets = evidence.sockets;
-    let takes_orders = |object: Object| {
-        object.kind() == ObjectKind::Unix
-            && sockets.role(object).is_none()
-            && (sockets.peer_process(object))
-                .is_some_and(|peer| peer != process && is_descendant(evidence, process, peer))
-    };
-    sockets.had(process).any(takes_orders)
+    let mut had = evidence.sockets.had(process);
+    had.any(|object| is_from_ancestor(evidence, process, object))
+}
+
+/// Whether a socket of a process is its end of a socket pair of which an ancestor has the other.
+pub(crate) fn is_from_ancestor(evidence: &Evidence<'_>, process: Upid, object: Object) -> bool {
+    object.kind() == ObjectKind::Unix
+        && evidence.sockets.role(object).is_none()
+        && (evidence.sockets.peer_process(object))
+            .is_some_and(|peer| peer != process && is_descendant(evidence, process, peer))
 }
 
 /// Whether a thread waits as a server does that nobody asks for anything.

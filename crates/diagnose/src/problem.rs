@@ -21,6 +21,7 @@ mod request;
 mod starter;
 
 use hangdog_graph::belief::{gave_up, is_missed};
+use hangdog_graph::evidence::HELPER;
 use hangdog_graph::owed::{ancestors, is_descendant};
 use hangdog_graph::{Evidence, Mark, Wait, WaitKind};
 use hangdog_trace::Meta;
@@ -187,8 +188,6 @@ impl Problem {
     }
 }
 
-/// What the recorder's helpers are called.
-const HELPER: &str = "hangdog";
 /// Shorter ones are not looked at.
 const SHORTEST_NS: u64 = 1_000_000;
 /// So many of a thread are kept.

@@ -431,7 +431,7 @@ fn moments_do_not_hide_the_hog() {
 }
 
 /// Limits of control groups that a wait for a disk or a page may come from are named: of a process that was
-/// started later, those of the one that started it. A limit that is far from used up is not.
+/// started later, those of the one that started it. A memory limit that is not reached is not named.
 #[test]
 fn limits_of_control_groups_are_named() {
     let says = |limit: &str, wait: &str| {

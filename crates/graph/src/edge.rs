@@ -335,7 +335,7 @@ fn answer(evidence: &Evidence<'_>, wait: &Wait, wake: usize) -> Answer {
     }
 }
 
-/// Whether a thread ran, or wanted a CPU, for most of a wait.
+/// Whether a thread was running or runnable for most of a wait.
 fn works(evidence: &Evidence<'_>, thread: Utid, wait: &Wait) -> bool {
     let parts = evidence.timeline.between(thread, wait.start, wait.end);
     let busy: u64 = parts

@@ -58,6 +58,9 @@ pub struct Tables<'a> {
     pub recorder: Option<u32>,
 }
 
+/// What the recorder's helpers are called.
+pub const HELPER: &str = "hangdog";
+
 /// What is known: the tables, and what is looked up so often that it is worked out once.
 pub struct Evidence<'a> {
     tables: Tables<'a>,

@@ -4,7 +4,7 @@
 //!
 //! Requests are alike that the same role of thread makes to the same kind of peer.
 
-use hangdog_graph::owed::{is_descendant, may_wait_for_jobs};
+use hangdog_graph::owed::may_wait_for_jobs;
 use hangdog_graph::role::role;
 use hangdog_graph::{Evidence, Strength, Wait, WaitKind};
 use hangdog_timeline::{Interval, State};
@@ -15,6 +15,7 @@ use std::collections::{HashMap, HashSet};
 
 use super::family::Family;
 use super::{Problem, ProblemKind, input, worth};
+use crate::owed::is_from_ancestor;
 
 /// A request is an outlier from so many times the median of its like on.
 const TIMES: u64 = 4;
@@ -64,7 +65,9 @@ pub(super) fn find(evidence: &Evidence<'_>, family: &Family) -> Vec<Problem> {
         let Some(before) = before.filter(|before| before.thread == thread) else {
             continue;
         };
-        if takes_orders(evidence, thread, Object(object)) {
+        // What a helper sends answers an order, and what comes next is the next order.
+        let process = evidence.threads.thread(thread).upid;
+        if is_from_ancestor(evidence, process, Object(object)) {
             continue;
         }
         let is_server = *servers
@@ -151,16 +154,6 @@ pub(super) fn find(evidence: &Evidence<'_>, family: &Family) -> Vec<Problem> {
 fn passes_on(evidence: &Evidence<'_>, object: Object) -> bool {
     let process = evidence.sockets.peer_process(object);
     process.is_some_and(|process| evidence.passes_on(process))
-}
-
-/// Whether a thread's process has one end of a pair of sockets, and one that started it the other: what it
-/// sends answers what it was told, and what comes next is the next order.
-fn takes_orders(evidence: &Evidence<'_>, thread: Utid, object: Object) -> bool {
-    let own = evidence.threads.thread(thread).upid;
-    let is_pair = object.kind() == ObjectKind::Unix && evidence.sockets.role(object).is_none();
-    is_pair
-        && (evidence.sockets.peer_process(object))
-            .is_some_and(|peer| peer != own && is_descendant(evidence, own, peer))
 }
 
 /// A program's main thread stands for its user.

@@ -10,7 +10,7 @@ use super::who::{
     ancestors, is_descendant, is_there, main_life, stopped_thread, thread_of, wait_at,
 };
 use crate::edge::{Edge, Strength};
-use crate::evidence::Evidence;
+use crate::evidence::{Evidence, HELPER};
 use crate::wait::{Wait, WaitKind};
 
 /// Who has the other end of a pipe.
@@ -78,7 +78,6 @@ pub(super) fn other_end(evidence: &Evidence<'_>, wait: &Wait, pipe: Object) -> O
 
 /// Whether a process is the recorder or one of its helpers, which are nobody's children.
 fn is_recorders(evidence: &Evidence<'_>, process: Upid) -> bool {
-    const HELPER: &str = "hangdog";
     let known = evidence.threads.process(process);
     Some(known.pid) == evidence.recorder || known.name == HELPER
 }
