@@ -18,6 +18,7 @@ mod kept_out;
 mod many;
 mod merge;
 mod request;
+mod sequel;
 mod starter;
 
 use hangdog_graph::belief::{gave_up, is_missed};

@@ -1,0 +1,168 @@
+//! Intervals of one thread that belong together: pieces of one wait or of one turn of an event loop, which are
+//! joined, and repeats of the same problem, which count together.
+
+use hangdog_graph::{Evidence, Mark, Wait, WaitKind};
+use hangdog_timeline::State;
+use hangdog_trace::ids::Utid;
+use std::collections::HashMap;
+use std::ops::Range;
+
+use super::family::Family;
+use super::finder::is_between_naps;
+use super::merge::{Chained, main_wait};
+use super::{Problem, ProblemKind, ns_worth, worth};
+
+/// Joins what is one interval but for a moment in which a thread took up again what it was kept from: it
+/// asked once more, or had what little had come.
+pub(super) fn join_sequels(
+    evidence: &Evidence<'_>,
+    family: &Family,
+    mut all: Vec<Chained>,
+) -> Vec<Chained> {
+    all.sort_by_key(|one| (one.problem.thread, one.problem.window.start));
+    let mut joined: Vec<Chained> = Vec::new();
+    for next in all {
+        match joined.last_mut() {
+            Some(last)
+                if last.goes_on_in(evidence, &next)
+                    || last.is_one_turn(evidence, family, &next) =>
+            {
+                last.append(next)
+            }
+            _ => joined.push(next),
+        }
+    }
+    joined
+}
+
+/// What comes again and again is as bad as all of it together: the worst of a thread's problems that have the
+/// same thread at their end counts for those that are nearly as long, too.
+pub(super) fn sum_repeats(evidence: &Evidence<'_>, kept: &mut [Chained]) {
+    const ALIKE: f64 = 0.5;
+    let mut sums: HashMap<(Utid, ProblemKind, Utid), (f64, f64)> = HashMap::new();
+    for chained in kept.iter() {
+        let problem = &chained.problem;
+        if let Some(repeats) = chained.repeats(evidence)
+            && problem.felt > 0.0
+        {
+            let ns = ns_worth(problem.score / problem.felt);
+            let (longest, sum) = sums.entry(repeats).or_insert((ns, 0.0));
+            if ns >= ALIKE * *longest {
+                *sum += ns;
+            }
+        }
+    }
+    for chained in kept.iter_mut() {
+        let repeats = chained.repeats(evidence);
+        if let Some((_, sum)) = repeats.and_then(|repeats| sums.remove(&repeats)) {
+            chained.problem.score = worth(sum) * chained.problem.felt;
+        }
+    }
+    kept.sort_by(|a, b| b.problem.score.total_cmp(&a.problem.score));
+}
+
+impl Chained {
+    /// Whether another follows this one at once, at the same thread and by the same cause.
+    fn goes_on_in(&self, evidence: &Evidence<'_>, next: &Chained) -> bool {
+        const SHORTEST_NS: u64 = 5_000_000;
+        const GAP_PART: u64 = 20;
+        let (own, other) = (&self.problem, &next.problem);
+        let Some(gap) = other.window.start.checked_sub(own.window.end) else {
+            return false;
+        };
+        if own.thread != other.thread
+            || own.kind != other.kind
+            || !matches!(own.kind, ProblemKind::Wait | ProblemKind::Turn)
+            || own.many.is_some()
+            || other.many.is_some()
+            || own.duration().min(other.duration()) < SHORTEST_NS
+            || gap > (own.duration() + other.duration()) / GAP_PART
+        {
+            return false;
+        }
+        let wait = |problem: &Problem| {
+            let waiting = main_wait(evidence, problem.thread, problem.window.clone());
+            waiting.map(|waiting| waiting.wait)
+        };
+        // What comes through a pipe came: the next piece of it is another.
+        let streams = wait(own)
+            .is_some_and(|wait| wait.kind == WaitKind::Message && wait.object(evidence).is_pipe());
+        match (self.links.last(), next.links.last()) {
+            _ if streams => false,
+            (Some(a), Some(b)) => a.thread == b.thread,
+            (None, None) => [own, other].into_iter().all(|problem| {
+                let kind = wait(problem).map(|wait| wait.kind);
+                matches!(kind, Some(WaitKind::Disk | WaitKind::Paging))
+            }),
+            _ => false,
+        }
+    }
+
+    /// Whether another is of the same turn of the event loop of a program with a window: whatever it did and
+    /// waited for, it did not come back in between.
+    fn is_one_turn(&self, evidence: &Evidence<'_>, family: &Family, next: &Chained) -> bool {
+        let (own, other) = (&self.problem, &next.problem);
+        let gap = own.window.end..other.window.start;
+        own.thread == other.thread
+            && own.kind == ProblemKind::Turn
+            && other.kind == ProblemKind::Turn
+            && gap.start <= gap.end
+            && gap.end - gap.start <= own.duration() + other.duration()
+            && family.is_window(evidence, own.thread)
+            && !comes_round(evidence, own.thread, gap)
+    }
+
+    /// Takes in the one that follows.
+    fn append(&mut self, next: Chained) {
+        let window = self.problem.window.start..next.problem.window.end;
+        let felt = match self.problem.kind {
+            // Whatever it did in its turn, it is one turn.
+            ProblemKind::Turn => self.problem.felt.max(next.problem.felt),
+            _ => 0.0,
+        };
+        if next.problem.duration() > self.problem.duration() {
+            *self = next;
+        }
+        let problem = &mut self.problem;
+        let longer = worth((window.end - window.start) as f64);
+        problem.score *= longer / worth(problem.duration() as f64);
+        if felt > problem.felt && problem.felt > 0.0 {
+            problem.score *= felt / problem.felt;
+            (problem.felt, problem.owed) = (felt, problem.owed.max(felt));
+        }
+        problem.window = window;
+    }
+
+    /// What a problem has in common with those that are the same again: whose it is, and who is at its end.
+    /// What a thread computes comes again only where it works at a pace.
+    fn repeats(&self, evidence: &Evidence<'_>) -> Option<(Utid, ProblemKind, Utid)> {
+        let Problem { thread, kind, .. } = self.problem;
+        match (self.links.last(), kind) {
+            (Some(last), ProblemKind::Wait | ProblemKind::Request) => {
+                Some((thread, kind, last.thread))
+            }
+            (None, ProblemKind::Turn)
+                if is_between_naps(evidence, thread, &self.problem.window) =>
+            {
+                Some((thread, kind, thread))
+            }
+            _ => None,
+        }
+    }
+}
+
+/// Whether a thread waits for its next turn within a time. In the middle of an event it waits for something
+/// else.
+fn comes_round(evidence: &Evidence<'_>, thread: Utid, window: Range<u64>) -> bool {
+    let mut parts = evidence.timeline.between(thread, window.start, window.end);
+    parts.any(|part| {
+        let is_round = || {
+            let wait = Wait::new(evidence, thread, &part);
+            matches!(
+                wait.kind,
+                WaitKind::Poll | WaitKind::Sleep | WaitKind::Timer | WaitKind::Idle
+            ) && !evidence.shows(wait.user_stack(evidence), Mark::AmidEvent)
+        };
+        part.state == State::Blocked && is_round()
+    })
+}
