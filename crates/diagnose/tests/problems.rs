@@ -223,6 +223,68 @@ fn a_computation_over_moments() {
     assert!(found[0].1.start <= 2_000, "{found:?}");
 }
 
+/// A turn that computes for much longer than those before and after it is a problem of its own, though
+/// they are only moments apart.
+#[test]
+fn a_computation_that_stands_out() {
+    let mut events = String::from("1ms cpu0 switch idle -> main\n");
+    let mut at = 1_000;
+    for length in [5_000, 6_000, 5_000, 80_000, 5_000, 6_000] {
+        at += length;
+        events += &format!(
+            "{at}us cpu0 switch main -> idle sleeping read object=pipe:5 stack=read;next
+            {}us cpu1 wake other -> main write object=pipe:5
+            {}us cpu0 switch idle -> main\n",
+            at + 300,
+            at + 300
+        );
+        at += 300;
+    }
+    let found = found(
+        &format!("{events}110ms cpu0 switch main -> idle dead"),
+        None,
+    );
+    assert_eq!(found[0], ("app".to_owned(), 17_900..97_900), "{found:?}");
+}
+
+/// Requests of usual length, with naps in between, are no part of one that takes much longer.
+#[test]
+fn a_request_that_stands_out() {
+    let mut events = String::from("0 cpu0 switch idle -> main\n");
+    let mut at = 1_000;
+    for length in [20_000, 30_000, 20_000, 600_000, 20_000, 30_000] {
+        events += &format!(
+            "{}us cpu0 wake main -> worker futex op=wake object=futex:0x20 stack=pthread_cond_signal;ask
+            {at}us cpu0 switch main -> idle sleeping futex op=wait object=futex:0x10 stack=pthread_cond_wait;ask
+            {at}us cpu1 switch idle -> worker
+            {}us cpu1 wake worker -> main futex op=wake object=futex:0x10 stack=pthread_cond_signal;answer
+            {}us cpu1 switch worker -> idle sleeping futex op=wait object=futex:0x20 stack=pthread_cond_wait;serve
+            {}us cpu0 switch idle -> main
+            {}us cpu0 switch main -> idle sleeping clock_nanosleep arg=700us stack=nanosleep;turn
+            {}us cpu0 wake idle -> main in=timer
+            {}us cpu0 switch idle -> main\n",
+            at - 10,
+            at + length,
+            at + length + 5,
+            at + length + 10,
+            at + length + 100,
+            at + length + 800,
+            at + length + 810,
+        );
+        at += length + 900;
+    }
+    let found = found(
+        &format!("{events}{at}us cpu0 switch main -> idle dead"),
+        None,
+    );
+    let first = 1_000 + 70_000 + 3 * 900;
+    assert_eq!(
+        found[0],
+        ("app".to_owned(), first..first + 600_000),
+        "{found:?}"
+    );
+}
+
 /// A wait for a condition that is all of a worker's life counts for little: there was no work. One
 /// for a lock that somebody has does not.
 #[test]

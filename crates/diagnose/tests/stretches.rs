@@ -99,6 +99,28 @@ fn spurious_wakes_are_joined() {
     assert_eq!(found[0], ("app".to_owned(), 1_000..50_000));
 }
 
+/// An interrupt that comes while a thread looks, and leaves work to the kernel's own thread, is nothing that
+/// the thread caused.
+#[test]
+fn work_of_an_interrupt_does_not_end_the_wait() {
+    let mut text = format!("kthread ksoftirqd/0 9\n{PEOPLE}1ms cpu0 switch main -> idle {WAIT}\n");
+    for at in [20_000, 40_000, 60_000] {
+        text += &wake("decoy", 2, at);
+        text += &format!(
+            "{}us cpu0 wake main -> ksoftirqd/0 futex op=wait object=futex:0x10
+            {}us cpu0 switch main -> idle {WAIT}\n",
+            at + 30,
+            at + 50
+        );
+    }
+    text += &wake("culprit", 1, 80_000);
+    let recording = record(&format!("{text}82ms cpu0 switch main -> idle dead"));
+    let verdict = explain(&recording, "main", 1_000..80_000);
+    assert_eq!(verdict.root.who.thread, "culprit");
+    let step = &verdict.path[0];
+    assert_eq!((step.from_ns, step.to_ns), (MS, 80 * MS));
+}
+
 /// A look that causes something is no look: each wait then has its own end.
 #[test]
 fn a_turn_that_causes_something_ends_the_wait() {

@@ -21,6 +21,7 @@ use crate::history::Histories;
 use crate::marks::{Mark, Marks};
 use crate::owed::{all_killed, stopped};
 use crate::sampling::Sampling;
+use crate::upkeep::Upkeep;
 use crate::wakers::Wakers;
 use crate::{fore, names};
 
@@ -108,7 +109,10 @@ impl<'a> Evidence<'a> {
     /// locks of files.
     pub fn new(tables: Tables<'a>) -> Evidence<'a> {
         let marks = Marks::new(tables.stacks);
-        let wakers = Wakers::new(tables.wakes, |row| is_own(&tables, &marks, row));
+        let upkeep = Upkeep::new(&tables);
+        let wakers = Wakers::new(tables.wakes, |row| {
+            is_own(&tables, &marks, row) && !upkeep.is_wake(&tables, row)
+        });
         let threads = tables.timeline.threads().end as usize;
         let mut uses: HashMap<u64, Vec<u32>> = HashMap::new();
         let mut used: HashMap<Utid, Vec<u32>> = HashMap::new();

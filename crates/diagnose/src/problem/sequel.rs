@@ -21,15 +21,22 @@ pub(super) fn join_sequels(
 ) -> Vec<Chained> {
     all.sort_by_key(|one| (one.problem.thread, one.problem.window.start));
     let mut joined: Vec<Chained> = Vec::new();
+    // The longest of the pieces that the last one consists of, ns.
+    let mut longest = 0;
     for next in all {
+        let length = next.problem.duration();
         match joined.last_mut() {
             Some(last)
-                if last.goes_on_in(evidence, &next)
+                if last.goes_on_in(evidence, &next, longest)
                     || last.is_one_turn(evidence, family, &next) =>
             {
+                longest = longest.max(length);
                 last.append(next)
             }
-            _ => joined.push(next),
+            _ => {
+                longest = length;
+                joined.push(next)
+            }
         }
     }
     joined
@@ -62,10 +69,13 @@ pub(super) fn sum_repeats(evidence: &Evidence<'_>, kept: &mut [Chained]) {
 }
 
 impl Chained {
-    /// Whether another follows this one at once, at the same thread and by the same cause.
-    fn goes_on_in(&self, evidence: &Evidence<'_>, next: &Chained) -> bool {
+    /// Whether another follows this one at once, at the same thread and by the same cause. A turn that took much
+    /// longer than those before it, or than the one before, stands out: `longest` is the longest piece of this
+    /// one, ns.
+    fn goes_on_in(&self, evidence: &Evidence<'_>, next: &Chained, longest: u64) -> bool {
         const SHORTEST_NS: u64 = 5_000_000;
         const GAP_PART: u64 = 20;
+        const STANDS_OUT: u64 = 5;
         let (own, other) = (&self.problem, &next.problem);
         let Some(gap) = other.window.start.checked_sub(own.window.end) else {
             return false;
@@ -78,6 +88,11 @@ impl Chained {
             || own.duration().min(other.duration()) < SHORTEST_NS
             || gap > (own.duration() + other.duration()) / GAP_PART
         {
+            return false;
+        }
+        let length = other.duration();
+        let stands_out = longest.max(length) >= longest.min(length).saturating_mul(STANDS_OUT);
+        if stands_out && ends_turn(evidence, own.thread, own.window.end..other.window.start) {
             return false;
         }
         let wait = |problem: &Problem| {
@@ -149,6 +164,22 @@ impl Chained {
             _ => None,
         }
     }
+}
+
+/// Whether a thread sleeps or waits for a message within a time: then what came before may have been done.
+fn ends_turn(evidence: &Evidence<'_>, thread: Utid, window: Range<u64>) -> bool {
+    let mut parts = evidence.timeline.between(thread, window.start, window.end);
+    parts.any(|part| {
+        part.state == State::Blocked
+            && matches!(
+                Wait::new(evidence, thread, &part).kind,
+                WaitKind::Poll
+                    | WaitKind::Sleep
+                    | WaitKind::Timer
+                    | WaitKind::Idle
+                    | WaitKind::Message
+            )
+    })
 }
 
 /// Whether a thread waits for its next turn within a time. In the middle of an event it waits for something
