@@ -238,12 +238,13 @@ impl Joiner<'_, '_> {
         // In one page fault the kernel may wait for a limit to be raised, and then for the disk.
         let (evidence, thread) = (self.evidence, self.thread);
         let gate = |part: &Part| Wait::new(evidence, thread, &part.whole).gate(evidence);
+        let kernel_stacks = &evidence.switches.kernel_stack;
         // The cheap questions first: most waits of a busy thread end here.
         same_object
             && self.evidence.may_be_one_place(before, now)
             && (self.caused_nothing(last.whole.end, part.whole.start)
                 || self.is_one_request(last, before))
-            && gate(last) == gate(part)
+            && (kernel_stacks[before] == kernel_stacks[now] || gate(last) == gate(part))
             && !self.has_got_it(last, before)
     }
 
@@ -273,9 +274,6 @@ impl Joiner<'_, '_> {
     /// Whether the thread sent nothing to another and woke nobody in that time, the giving back of
     /// locks apart.
     fn caused_nothing(&mut self, from: u64, to: u64) -> bool {
-        if self.evidence.has_sent(self.thread, from, to) {
-            return false;
-        }
         let wakes = self.evidence.wakes;
         while let Some((&first, rest)) = self.own.split_first()
             && wakes.ts[first as usize] < from
@@ -285,6 +283,7 @@ impl Joiner<'_, '_> {
         let mut caused = self.own.iter().map(|&row| row as usize);
         let mut caused = caused.by_ref().take_while(|&row| wakes.ts[row] < to);
         caused.all(|row| self.evidence.shows(wakes.user_stack[row], Mark::Unlock))
+            && !self.evidence.has_sent(self.thread, from, to)
     }
 
     fn flush(&mut self, see: &mut impl FnMut(Stretch)) {

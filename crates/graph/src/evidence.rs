@@ -73,7 +73,7 @@ pub struct Evidence<'a> {
     /// Rows of `transfers` by object, in order.
     uses: HashMap<u64, Vec<u32>>,
     /// Rows of `transfers` by thread, in order.
-    used: HashMap<Utid, Vec<u32>>,
+    used: Vec<Vec<u32>>,
     /// The threads that stand for programs and are not their first, by those.
     joined: HashMap<Utid, Utid>,
     /// Threads that were stopped at any time.
@@ -115,11 +115,13 @@ impl<'a> Evidence<'a> {
         });
         let threads = tables.timeline.threads().end as usize;
         let mut uses: HashMap<u64, Vec<u32>> = HashMap::new();
-        let mut used: HashMap<Utid, Vec<u32>> = HashMap::new();
+        let mut used: Vec<Vec<u32>> = vec![Vec::new(); threads];
         for (row, &object) in tables.transfers.object.iter().enumerate() {
             uses.entry(object).or_default().push(row as u32);
             let thread = tables.transfers.thread[row];
-            used.entry(thread).or_default().push(row as u32);
+            if let Some(used) = used.get_mut(thread as usize) {
+                used.push(row as u32);
+            }
         }
         let mut evidence = Evidence {
             uses,
@@ -356,7 +358,7 @@ impl<'a> Evidence<'a> {
 
     /// The row of `transfers` by which a thread used any connection last before a moment.
     pub(crate) fn last_used(&self, thread: Utid, ts: u64) -> Option<usize> {
-        self.before(self.used.get(&thread), ts).next()
+        self.before(self.used.get(thread as usize), ts).next()
     }
 
     /// The connection from which a thread received something first in a time.
@@ -373,7 +375,7 @@ impl<'a> Evidence<'a> {
         from: u64,
         to: u64,
     ) -> impl Iterator<Item = usize> + '_ {
-        let used = self.before(self.used.get(&thread), to);
+        let used = self.before(self.used.get(thread as usize), to);
         used.take_while(move |&row| self.transfers.ts[row] >= from)
     }
 

@@ -47,20 +47,33 @@ pub(crate) struct Unseen {
     exits: HashMap<u32, u64>,
     /// By the row that ended a stay, the time of the CPU's switch before.
     entries: HashMap<u32, u64>,
+    /// A bit for each row that is in one of them: most are in none.
+    rows: Vec<u64>,
 }
 
 impl Unseen {
     pub(crate) fn new(switches: &Switches, cpus: &Lists) -> Unseen {
-        let mut unseen = Unseen::default();
+        let mut unseen = Unseen {
+            rows: vec![0; switches.len().div_ceil(64)],
+            ..Unseen::default()
+        };
         let pairs = (0..cpus.keys()).flat_map(|cpu| cpus.get(cpu).windows(2));
         for pair in pairs {
             let (before, after) = (pair[0] as usize, pair[1] as usize);
             if switches.next[before] != switches.prev[after] {
                 unseen.exits.insert(pair[0], switches.ts[after]);
                 unseen.entries.insert(pair[1], switches.ts[before]);
+                for row in [before, after] {
+                    unseen.rows[row / 64] |= 1 << (row % 64);
+                }
             }
         }
         unseen
+    }
+
+    fn has(&self, row: u32) -> bool {
+        let bits = self.rows.get(row as usize / 64).copied().unwrap_or(0);
+        bits >> (row % 64) & 1 == 1
     }
 
     /// How many stays.
@@ -87,16 +100,16 @@ impl Tables<'_> {
     }
 
     fn lost_exit(&self, row: u32) -> Option<u64> {
-        match self.unseen.exits.is_empty() {
-            true => None,
-            false => self.unseen.exits.get(&row).copied(),
+        match self.unseen.has(row) {
+            true => self.unseen.exits.get(&row).copied(),
+            false => None,
         }
     }
 
     fn lost_entry(&self, row: u32) -> Option<u64> {
-        match self.unseen.entries.is_empty() {
-            true => None,
-            false => self.unseen.entries.get(&row).copied(),
+        match self.unseen.has(row) {
+            true => self.unseen.entries.get(&row).copied(),
+            false => None,
         }
     }
 

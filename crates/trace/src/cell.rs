@@ -32,16 +32,11 @@ pub trait Cell: Clone + Default + Send + Sync + 'static {
     /// Writes a column.
     fn write(values: &[Self], out: &mut SerializedColumnWriter<'_>) -> ParquetResult<()>;
 
-    /// Reads the next `rows` values, or fewer if there are no more, behind `out`'s. What they hold
-    /// beside themselves is taken from the budget.
+    /// Reads the next values into `out`, as many as there are of those that fit, and tells how many. What
+    /// they hold beside themselves is taken from the budget.
     ///
     /// The caller has made sure of [`Cell::PHYSICAL`].
-    fn read(
-        column: ColumnReader,
-        rows: usize,
-        out: &mut Vec<Self>,
-        budget: &Budget,
-    ) -> Result<(), String>;
+    fn read(column: ColumnReader, out: &mut [Self], budget: &Budget) -> Result<usize, String>;
 }
 
 fn primitive(name: &str, physical: Physical, logical: Option<LogicalType>) -> ParquetResult<Type> {
@@ -51,27 +46,29 @@ fn primitive(name: &str, physical: Physical, logical: Option<LogicalType>) -> Pa
         .build()
 }
 
-/// Feeds a column's values to `take`, a chunk at a time.
-fn for_chunks<P: DataType>(
+/// Reads a column's values into `out`, a chunk at a time, each value by `convert`. Tells how many there were.
+fn for_chunks<P: DataType, T>(
     column: ColumnReader,
-    rows: usize,
-    mut take: impl FnMut(&mut Vec<P::T>) -> Result<(), String>,
-) -> Result<(), String> {
+    out: &mut [T],
+    convert: impl Fn(&P::T) -> Result<T, String>,
+) -> Result<usize, String> {
     let mut column = get_typed_column_reader::<P>(column);
-    let mut chunk = Vec::with_capacity(CHUNK);
-    let mut left = rows;
-    while left > 0 {
+    let mut chunk = Vec::with_capacity(CHUNK.min(out.len()));
+    let mut filled = 0;
+    while filled < out.len() {
         chunk.clear();
-        let (records, ..) = column
-            .read_records(left.min(CHUNK), None, None, &mut chunk)
+        column
+            .read_records((out.len() - filled).min(CHUNK), None, None, &mut chunk)
             .map_err(|e| e.to_string())?;
-        if records == 0 {
+        if chunk.is_empty() {
             break;
         }
-        left -= records;
-        take(&mut chunk)?;
+        for (slot, value) in out[filled..].iter_mut().zip(&chunk) {
+            *slot = convert(value)?;
+        }
+        filled += chunk.len();
     }
-    Ok(())
+    Ok(filled)
 }
 
 macro_rules! integer {
@@ -94,31 +91,31 @@ macro_rules! integer {
                 Ok(())
             }
 
-            fn read(
-                column: ColumnReader,
-                rows: usize,
-                out: &mut Vec<Self>,
-                _: &Budget,
-            ) -> Result<(), String> {
-                let narrow: fn($wide) -> Option<$kind> = $narrow;
-                for_chunks::<$parquet>(column, rows, |chunk| {
-                    let before = out.len();
-                    out.extend(chunk.iter().map_while(|&v| narrow(v)));
-                    match chunk.get(out.len() - before) {
-                        None => Ok(()),
-                        Some(v) => Err(format!("{v} is out of range")),
-                    }
+            fn read(column: ColumnReader, out: &mut [Self], _: &Budget) -> Result<usize, String> {
+                let narrow = $narrow;
+                for_chunks::<$parquet, _>(column, out, |&value| {
+                    narrow(value).ok_or_else(|| format!("{value} is out of range"))
                 })
             }
         }
     };
 }
 
-integer!(u8, INT32, Int32Type, i32, 8, false, |v| v.try_into().ok());
-integer!(u16, INT32, Int32Type, i32, 16, false, |v| v.try_into().ok());
-integer!(i16, INT32, Int32Type, i32, 16, true, |v| v.try_into().ok());
-integer!(u32, INT32, Int32Type, i32, 32, false, |v| Some(v as u32));
-integer!(u64, INT64, Int64Type, i64, 64, false, |v| Some(v as u64));
+integer!(u8, INT32, Int32Type, i32, 8, false, |v: i32| v
+    .try_into()
+    .ok());
+integer!(u16, INT32, Int32Type, i32, 16, false, |v: i32| v
+    .try_into()
+    .ok());
+integer!(i16, INT32, Int32Type, i32, 16, true, |v: i32| v
+    .try_into()
+    .ok());
+integer!(u32, INT32, Int32Type, i32, 32, false, |v: i32| Some(
+    v as u32
+));
+integer!(u64, INT64, Int64Type, i64, 64, false, |v: i64| Some(
+    v as u64
+));
 integer!(i64, INT64, Int64Type, i64, 64, true, Some);
 
 impl Cell for bool {
@@ -134,16 +131,8 @@ impl Cell for bool {
             .map(drop)
     }
 
-    fn read(
-        column: ColumnReader,
-        rows: usize,
-        out: &mut Vec<Self>,
-        _: &Budget,
-    ) -> Result<(), String> {
-        for_chunks::<BoolType>(column, rows, |chunk| {
-            out.append(chunk);
-            Ok(())
-        })
+    fn read(column: ColumnReader, out: &mut [Self], _: &Budget) -> Result<usize, String> {
+        for_chunks::<BoolType, _>(column, out, |&value| Ok(value))
     }
 }
 
@@ -161,22 +150,14 @@ impl Cell for String {
             .map(drop)
     }
 
-    fn read(
-        column: ColumnReader,
-        rows: usize,
-        out: &mut Vec<Self>,
-        budget: &Budget,
-    ) -> Result<(), String> {
-        for_chunks::<ByteArrayType>(column, rows, |chunk| {
-            for value in chunk {
-                if value.len() > LONGEST_TEXT {
-                    return Err(format!("a text of it has more than {LONGEST_TEXT} bytes"));
-                }
-                budget.take(value.len())?;
-                let text = value.as_utf8().map_err(|_| "its text is not UTF-8")?;
-                out.push(text.to_owned());
+    fn read(column: ColumnReader, out: &mut [Self], budget: &Budget) -> Result<usize, String> {
+        for_chunks::<ByteArrayType, _>(column, out, |value| {
+            if value.len() > LONGEST_TEXT {
+                return Err(format!("a text of it has more than {LONGEST_TEXT} bytes"));
             }
-            Ok(())
+            budget.take(value.len())?;
+            let text = value.as_utf8().map_err(|_| "its text is not UTF-8")?;
+            Ok(text.to_owned())
         })
     }
 }
@@ -214,22 +195,17 @@ impl Cell for Vec<u32> {
             .map(drop)
     }
 
-    fn read(
-        column: ColumnReader,
-        rows: usize,
-        out: &mut Vec<Self>,
-        budget: &Budget,
-    ) -> Result<(), String> {
+    fn read(column: ColumnReader, out: &mut [Self], budget: &Budget) -> Result<usize, String> {
         let mut column = get_typed_column_reader::<Int32Type>(column);
         let (mut items, mut defined, mut repeated) = (Vec::new(), Vec::new(), Vec::new());
-        let mut left = rows;
-        while left > 0 {
+        let mut filled = 0;
+        while filled < out.len() {
             items.clear();
             defined.clear();
             repeated.clear();
             let (records, ..) = column
                 .read_records(
-                    left.min(CHUNK),
+                    (out.len() - filled).min(CHUNK),
                     Some(&mut defined),
                     Some(&mut repeated),
                     &mut items,
@@ -238,15 +214,17 @@ impl Cell for Vec<u32> {
             if records == 0 {
                 break;
             }
-            left -= records;
             budget.take(size_of_val(items.as_slice()))?;
             let mut items = items.iter();
+            let mut lists = out[filled..].iter_mut();
+            let mut list = None;
             for (&defined, &repeated) in defined.iter().zip(&repeated) {
                 if repeated == 0 {
-                    out.push(Vec::new());
+                    list = Some(lists.next().ok_or("its lists are broken")?);
+                    filled += 1;
                 }
                 if defined == 1 {
-                    let (Some(list), Some(&item)) = (out.last_mut(), items.next()) else {
+                    let (Some(list), Some(&item)) = (&mut list, items.next()) else {
                         return Err("its lists are broken".into());
                     };
                     if list.len() == LONGEST_LIST {
@@ -256,6 +234,6 @@ impl Cell for Vec<u32> {
                 }
             }
         }
-        Ok(())
+        Ok(filled)
     }
 }

@@ -200,8 +200,9 @@ impl Part {
         self.rows
     }
 
-    /// The values of a column; `None` if the part has no such column.
-    fn column<T: Cell>(&self, name: &str, budget: &Budget) -> Result<Option<Vec<T>>> {
+    /// Reads a column into `values`, which has as many as the part has rows; false if the part has no such
+    /// column.
+    fn column<T: Cell>(&self, name: &str, values: &mut [T], budget: &Budget) -> Result<bool> {
         let schema = self.reader.metadata().file_metadata().schema_descr();
         let expected = guarded(&self.path, || T::field(name))?;
         let mut found = None;
@@ -219,12 +220,17 @@ impl Part {
             }
             found = Some(leaf);
         }
-        let Some(leaf) = found else { return Ok(None) };
-        guarded(&self.path, || self.values(leaf, budget)).map(Some)
+        let Some(leaf) = found else { return Ok(false) };
+        guarded(&self.path, || self.values(leaf, values, budget)).map(|()| true)
     }
 
-    fn values<T: Cell>(&self, leaf: usize, budget: &Budget) -> Result<Vec<T>, String> {
-        let mut values = Vec::with_capacity(self.rows.min(PART_ROWS));
+    fn values<T: Cell>(
+        &self,
+        leaf: usize,
+        values: &mut [T],
+        budget: &Budget,
+    ) -> Result<(), String> {
+        let mut filled = 0;
         for group in 0..self.reader.num_row_groups() {
             let group = self
                 .reader
@@ -232,12 +238,12 @@ impl Part {
                 .map_err(|e| e.to_string())?;
             let rows = group.metadata().num_rows() as usize;
             let column = group.get_column_reader(leaf).map_err(|e| e.to_string())?;
-            T::read(column, rows, &mut values, budget)?;
+            filled += T::read(column, &mut values[filled..filled + rows], budget)?;
         }
-        if values.len() != self.rows {
-            return Err(format!("{} of {} rows are there", values.len(), self.rows));
+        if filled != self.rows {
+            return Err(format!("{filled} of {} rows are there", self.rows));
         }
-        Ok(values)
+        Ok(())
     }
 }
 
@@ -279,18 +285,19 @@ pub(crate) fn read_column<T: Cell>(
     default: T,
     budget: &Budget,
 ) -> Result<Vec<T>> {
-    let read = |part: &Part| match part.column(name, budget) {
-        Ok(Some(values)) => Ok(values),
-        Ok(None) => Ok(vec![default.clone(); part.rows]),
-        Err(e) => Err(e),
-    };
-    let mut pieces: Vec<Vec<T>> = parts.par_iter().map(read).collect::<Result<_>>()?;
-    if pieces.len() == 1 {
-        return Ok(pieces.remove(0));
+    let mut values = vec![T::default(); parts.iter().map(Part::rows).sum()];
+    let mut rest = values.as_mut_slice();
+    let mut places = Vec::with_capacity(parts.len());
+    for part in parts {
+        let (place, behind) = rest.split_at_mut(part.rows);
+        places.push((part, place));
+        rest = behind;
     }
-    let mut values = Vec::with_capacity(pieces.iter().map(Vec::len).sum());
-    for mut piece in pieces {
-        values.append(&mut piece);
-    }
+    places.into_par_iter().try_for_each(|(part, place)| {
+        if !part.column(name, place, budget)? {
+            place.fill(default.clone());
+        }
+        Ok(())
+    })?;
     Ok(values)
 }

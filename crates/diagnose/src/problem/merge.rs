@@ -13,6 +13,7 @@ use hangdog_graph::owed::{ancestors, asked_again, is_deadlocked, is_descendant};
 use hangdog_graph::{Edge, EdgeKind, Evidence, Source, Wait, WaitKind};
 use hangdog_trace::ids::{NONE, Upid, Utid};
 use hangdog_trace::object::ObjectKind;
+use rayon::prelude::*;
 use std::ops::Range;
 
 use super::family::Family;
@@ -80,7 +81,7 @@ pub(super) fn merge(
 ) -> Vec<Problem> {
     let mut kept: Vec<Chained> = Vec::new();
     let mut all: Vec<Chained> = problems
-        .into_iter()
+        .into_par_iter()
         .take(MOST)
         .map(|problem| Chained::new(evidence, family, problem, named))
         .collect();
