@@ -202,7 +202,16 @@ pub(crate) fn of(facts: &Facts<'_, '_>) -> String {
                 within(facts)
             )
         }
-        (Class::Unknown | Class::LongWait, ..) if facts.now.is_none() && is_deadlocked(facts) => {
+        (Class::Unknown | Class::LongWait, ..)
+            if is_deadlocked(facts) && !owed::has_mates(facts.evidence, facts.culprit) =>
+        {
+            const LEFT: &str = "and no other thread of its process is left that could end that";
+            match facts.now.is_some() && alone {
+                true => format!("{victim} {what}, {LEFT}."),
+                false => format!("{head}: {who} {what}, {LEFT}."),
+            }
+        }
+        (Class::Unknown | Class::LongWait, ..) if is_deadlocked(facts) => {
             format!(
                 "{head}: each thread of {} waits for a lock, a condition or another of them, so that none \
              is left to wake one; the chain of waits ends at {who}{}.",
@@ -447,6 +456,14 @@ fn reason(facts: &Facts<'_, '_>) -> String {
             if (facts.wait).is_some_and(|wait| owed::awaits_user(facts.evidence, &wait)) =>
         {
             format!("waited for input from its user{within}")
+        }
+        BlameKind::Message
+            if facts.wait.is_some_and(|wait| {
+                let stack = wait.user_stack(facts.evidence);
+                facts.evidence.shows(stack, Mark::DatabaseLock)
+            }) =>
+        {
+            format!("waited for a lock of the database{within}")
         }
         BlameKind::Message if facts.is_asked => {
             format!("did not answer, waiting for a message itself{within}")

@@ -332,13 +332,15 @@ impl Joiner<'_, '_> {
             WaitKind::Kernel => before(),
             _ => None,
         });
-        let wakers = &self.evidence.wakes.waker;
+        // The idle task stands for whatever interrupts it: a timer says nothing of what the network brought.
+        let wakes = self.evidence.wakes;
+        let waker = |row: usize| (wakes.waker[row], wakes.context[row], wakes.vector[row]);
         let cried_wolf = match (wake, parts) {
             (None, _) | (_, 1) => 0,
             (Some(wake), _) => self.parts[..parts - 1]
                 .iter()
                 .filter_map(wake_after)
-                .filter(|&row| wakers[row] == wakers[wake])
+                .filter(|&row| waker(row) == waker(wake))
                 .count(),
         };
         let by_timer = |&row: &usize| {

@@ -74,6 +74,9 @@ pub fn beliefs(
     let process = |thread: Utid| evidence.threads.thread(thread).upid;
     let is_mate =
         |other: Utid| wait.kind == WaitKind::Idle && process(other) == process(wait.thread);
+    // Another process can only have interrupted it.
+    let is_stranger =
+        |other: Utid| wait.is_within_process(evidence) && process(other) != process(wait.thread);
     // Who was dead for most of it did not keep it up, unless it is the one who always came: then it is
     // missed.
     if let Some((other, ended)) = missing(evidence, wait, &history)
@@ -94,7 +97,12 @@ pub fn beliefs(
     for (&other, ended) in &history.by_thread {
         // The kernel hands on what others do.
         let is_kernels = awaits_program && evidence.threads.thread(other).is_kernel();
-        if is_kernels || was_dead(other) || !is_candidate(other) || is_mate(other) {
+        if is_kernels
+            || was_dead(other)
+            || !is_candidate(other)
+            || is_mate(other)
+            || is_stranger(other)
+        {
             continue;
         }
         let last = if history.last == Some(other) {

@@ -256,6 +256,13 @@ pub fn ended_by(evidence: &Evidence<'_>, wait: &Wait, wake: Option<usize>) -> Ed
         let reason = "the data it sent had not arrived at the other end for most of that time";
         return Edge::new(Kind::Network, Strong, Source::Network, reason);
     }
+    // What let time pass did so for its child to do its work, as `timeout` does.
+    if wait.kind == WaitKind::Signal
+        && wake.is_some_and(|row| by_timer(evidence, row))
+        && let Some(edge) = only_one(evidence, wait)
+    {
+        return edge;
+    }
     match wake.map(|row| (row, answer(evidence, wait, row))) {
         Some((row, Answer::Yes)) => {
             let mut edge = woken(evidence, wait, row);
@@ -267,6 +274,11 @@ pub fn ended_by(evidence: &Evidence<'_>, wait: &Wait, wake: Option<usize>) -> Ed
             .unwrap_or_else(|| Edge::new(Kind::Unknown, Weak, Source::Nobody, reason)),
         None => should_come(evidence, wait).unwrap_or_else(Edge::nobody),
     }
+}
+
+fn by_timer(evidence: &Evidence<'_>, wake: usize) -> bool {
+    let context = Context::from(evidence.wakes.context[wake]);
+    matches!(context, Context::Hrtimer | Context::Timer)
 }
 
 /// Whether a wake brought what was waited for.

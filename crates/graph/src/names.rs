@@ -113,6 +113,7 @@ pub const IDLE: &[&str] = &[
     "runtime.stoplockedm",
     "runtime.sysmon",
     "runtime.templateThread",
+    "os/signal.signal_recv",
     // Erlang's, of processes.
     "erts_schedule",
     "java.util.concurrent.ThreadPoolExecutor.getTask",

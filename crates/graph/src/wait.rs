@@ -275,10 +275,23 @@ impl Wait {
         }
     }
 
-    /// Whether it waits for room for what it writes.
+    /// Whether it waits for room for what it writes: its call writes, or polls a pipe of which its process has
+    /// the writing end alone.
     pub fn writes(&self, evidence: &Evidence<'_>) -> bool {
         let call = |row: usize| evidence.call(evidence.switches.call[row]);
-        self.row.is_some_and(|row| call(row) == Call::Write)
+        match self.row.map(call) {
+            Some(Call::Write) => true,
+            Some(Call::Poll) => !self.by_epoll(evidence) && self.has_only_writing_end(evidence),
+            _ => false,
+        }
+    }
+
+    fn has_only_writing_end(&self, evidence: &Evidence<'_>) -> bool {
+        let pipe = self.object(evidence);
+        let own = evidence.threads.thread(self.thread).upid;
+        let holders = evidence.sockets.holders(pipe).iter();
+        let mut own = holders.filter(|holder| holder.process == own).peekable();
+        pipe.is_pipe() && own.peek().is_some() && own.all(|holder| !holder.reads)
     }
 
     /// Whether its thread has nothing to do: the language's scheduler waits, or a pool of threads. One that

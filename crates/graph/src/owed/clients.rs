@@ -49,12 +49,12 @@ pub(super) fn other_client(evidence: &Evidence<'_>, wait: &Wait) -> Option<Edge>
             .served_by(process)
             .map(move |end| (process, end))
     };
-    let siblings = threads
-        .processes()
-        .filter(beside)
-        .filter(|other| !waits_by_title(other));
+    let siblings = || {
+        let all = threads.processes().filter(beside);
+        all.filter(|other| !waits_by_title(other))
+    };
     let ends: Vec<(Upid, Object)> = match is_postgres(own) {
-        true => siblings.flat_map(|other| served(other.upid)).collect(),
+        true => siblings().flat_map(|other| served(other.upid)).collect(),
         false => served(own.upid).collect(),
     };
     let candidates = ends.into_iter().filter_map(|(server, end)| {
@@ -89,7 +89,10 @@ pub(super) fn other_client(evidence: &Evidence<'_>, wait: &Wait) -> Option<Edge>
         let took = is_broker && used.is_some_and(|row| evidence.transfers.sent[row]);
         Some((is_stopped, in_transaction || took, used, thread))
     });
-    let (is_stopped, is_likely, _, thread) = candidates.max()?;
+    let Some((is_stopped, is_likely, _, thread)) = candidates.max() else {
+        let servers = siblings().filter(|other| served(other.upid).next().is_some());
+        return at_work(evidence, servers.map(|other| other.upid), wait);
+    };
     let name = evidence.name(thread);
     let reason = match is_likely {
         _ if is_stopped => format!("{name} is a client of its server, and stopped"),
@@ -103,6 +106,28 @@ pub(super) fn other_client(evidence: &Evidence<'_>, wait: &Wait) -> Option<Edge>
         Source::Thread(thread),
         reason,
     ))
+}
+
+/// The process of a database's that is at work for another client: it may have what one waits for.
+fn at_work(
+    evidence: &Evidence<'_>,
+    servers: impl Iterator<Item = Upid>,
+    wait: &Wait,
+) -> Option<Edge> {
+    let middle = wait.start + wait.duration() / 2;
+    let works = |&thread: &Utid| {
+        is_there(evidence, thread, middle)
+            && wait_at(evidence, thread, middle).is_none_or(|there| {
+                let stack = there.user_stack(evidence);
+                !is_home(evidence, &there) && !evidence.shows(stack, Mark::DatabaseLock)
+            })
+    };
+    let mut firsts = servers.filter_map(|server| first_thread(evidence, server));
+    let thread = firsts.find(works)?;
+    let name = evidence.name(thread);
+    let reason = format!("it waits for a lock, and {name} is at work for another client");
+    let source = Source::Thread(thread);
+    Some(Edge::new(EdgeKind::Holder, Strength::Weak, source, reason))
 }
 
 /// Whether a client of a broker at the other end of `object`, which waits for nothing but it, may do so for

@@ -56,7 +56,7 @@ use pipe::other_end;
 pub(crate) use pipe::relative;
 pub use pipe::{is_from_outside, is_job_pool, is_own_pipe, takes_orders_by_pipe};
 pub(crate) use who::stopped_thread;
-pub use who::{ancestors, awaits_completions, is_deadlocked, is_descendant, peer_of};
+pub use who::{ancestors, awaits_completions, has_mates, is_deadlocked, is_descendant, peer_of};
 use who::{is_home, is_machine, is_there, thread_of, wait_at};
 
 /// The one who owes a thread what it waits for, by what the wait itself is about: who has the other
@@ -93,6 +93,10 @@ fn named_debtor(evidence: &Evidence<'_>, wait: &Wait) -> Option<Edge> {
     }
     if let Some(edge) = awaited_child(evidence, wait).or_else(|| other_client(evidence, wait)) {
         return Some(edge);
+    }
+    // Of a lock of a database's it is not told who has it, and what else the server looks at brings it not.
+    if evidence.shows(wait.user_stack(evidence), Mark::DatabaseLock) {
+        return None;
     }
     let object = wait.object(evidence);
     match (wait.kind, object.kind()) {

@@ -41,6 +41,12 @@ pub(super) fn thread_of(
     let sleeps = |&thread: &Utid| {
         wait_at(evidence, thread, until).is_some_and(|there| there.kind == WaitKind::Sleep)
     };
+    // Its other threads do all the work.
+    let is_parked = |&thread: &Utid| {
+        wait_at(evidence, thread, until)
+            .and_then(|there| there.asked_ns(evidence))
+            .is_some_and(|asked| asked >= PARKED_NS)
+    };
     let is_main = |&thread: &Utid| evidence.threads.thread(thread).is_main();
     let asks = |&thread: &Utid| {
         let object = wait_at(evidence, thread, until).map(|there| there.object(evidence));
@@ -70,10 +76,16 @@ pub(super) fn thread_of(
                 && evidence.shows(there.user_stack(evidence), Mark::DatabaseLock)
         })
     };
+    // What came there was taken, if its thread waits for more: by one that works.
+    let has_passed_on = |reader: &Utid| {
+        let there = wait_at(evidence, *reader, until);
+        there.is_some_and(|there| there.by_epoll(evidence))
+            && alive().any(|other| is_busy(&other) && !sleeps(&other))
+    };
     alive()
-        .find(reads)
+        .find(|thread| reads(thread) && !has_passed_on(thread))
         .or_else(|| alive().find(is_kept))
-        .or_else(|| alive().find(|thread| is_main(thread) && is_busy(thread)))
+        .or_else(|| alive().find(|thread| is_main(thread) && is_busy(thread) && !is_parked(thread)))
         .or_else(|| alive().find(|thread| is_busy(thread) && !sleeps(thread)))
         .or_else(|| alive().find(asks))
         .or_else(|| alive().find(|&thread| is_busy(&thread) && !is_ticker(evidence, thread, until)))
@@ -82,6 +94,9 @@ pub(super) fn thread_of(
         .or_else(|| alive().find(is_main))
         .or_else(|| alive().next())
 }
+
+/// A main thread that sleeps so long does nothing at all, ns.
+const PARKED_NS: u64 = 60_000_000_000;
 
 /// The stack of a thread that only waits for work is less deep.
 const DEEP: usize = 12;
@@ -183,6 +198,14 @@ pub fn is_deadlocked(evidence: &Evidence<'_>, process: Upid) -> bool {
         })
     };
     alive.peek().is_some() && alive.all(waits)
+}
+
+/// Whether the process of a thread has another one at the end of the trace, a virtual machine's own aside.
+pub fn has_mates(evidence: &Evidence<'_>, thread: Utid) -> bool {
+    let end = evidence.timeline.end();
+    let threads = evidence.threads.process_of(thread).threads.iter().copied();
+    let mut others = threads.filter(|&other| other != thread);
+    others.any(|other| is_there(evidence, other, end) && !is_upkeep(evidence, other))
 }
 
 /// Of the threads of a process none of which can go on, the one other than the waiter that is most deep in
