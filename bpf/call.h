@@ -152,6 +152,7 @@ static __always_inline void read_call_of(struct task_struct *task, struct pt_reg
 	case CALL_CONNECT:
 	case CALL_ACCEPT:
 	case CALL_ACCEPT4:
+	case CALL_SENDFILE:
 	case CALL_SENDTO:
 	case CALL_RECVFROM:
 	case CALL_SENDMSG:

@@ -9,8 +9,8 @@ use hangdog_graph::evidence::signed;
 use hangdog_graph::fore::is_nearly_all;
 use hangdog_graph::owed::{
     asked_again, asked_own, awaits_completions, child_looked_after, is_deadlocked, is_descendant,
-    is_from_outside, is_job_pool, is_lost, is_open, is_own_pipe, may_be_open, may_wait_for_jobs,
-    only_partner, open_request, peer_of, takes_orders_by_pipe, waits_out_child,
+    is_from_outside, is_job_pool, is_lost, is_open, is_own_pipe, is_upkeep, may_be_open,
+    may_wait_for_jobs, only_partner, open_request, peer_of, takes_orders_by_pipe, waits_out_child,
 };
 use hangdog_graph::{EdgeKind, Evidence, Mark, Source, Strength, Wait, WaitKind};
 use hangdog_timeline::State;
@@ -30,6 +30,8 @@ pub(crate) fn owed(evidence: &Evidence<'_>, wait: &Wait, often: bool) -> f64 {
     let process = evidence.threads.thread(wait.thread).upid;
     match wait.kind {
         WaitKind::Lock | WaitKind::Disk | WaitKind::Paging | WaitKind::Flag => 1.0,
+        // A virtual machine's own thread waits for work.
+        WaitKind::Condition if is_upkeep(evidence, wait.thread) => IDLE,
         WaitKind::Condition if is_main && wait.is_for_own_lock(evidence) => 1.0,
         WaitKind::Poll | WaitKind::Message if wait.is_for_own_lock(evidence) => 1.0,
         WaitKind::Device if wait.writes(evidence) => 1.0,

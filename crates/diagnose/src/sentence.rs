@@ -5,6 +5,7 @@ use std::borrow::Cow;
 use hangdog_graph::edge::tracer;
 use hangdog_graph::owed::is_descendant;
 use hangdog_graph::{Evidence, Mark, Wait, WaitKind, owed};
+use hangdog_timeline::State;
 use hangdog_trace::calls::Call;
 use hangdog_trace::ids::Utid;
 
@@ -409,6 +410,33 @@ fn within(facts: &Facts<'_, '_>) -> String {
     }
 }
 
+/// The longest of the culprit's sleeps and what it had asked for, ns, where they take several times as long:
+/// its timer slack may be set so, or its control group be frozen in between.
+fn oversleeps(facts: &Facts<'_, '_>) -> Option<(u64, u64)> {
+    const TIMES: u64 = 5;
+    const LEAST_NS: u64 = 20_000_000;
+    const LOOKED_AT: usize = 4096;
+    if facts.kind != BlameKind::Timer || facts.now.is_some() {
+        return None;
+    }
+    let (evidence, window) = (facts.evidence, &facts.problem.window);
+    let all = evidence
+        .timeline
+        .between(facts.culprit, window.start, window.end);
+    let sleeps: Vec<(u64, u64)> = all
+        .take(LOOKED_AT)
+        .filter(|part| part.state == State::Blocked)
+        .filter_map(|part| {
+            let wait = Wait::new(evidence, facts.culprit, &part);
+            Some((wait.duration(), wait.asked_ns(evidence)?))
+        })
+        .collect();
+    let slept: u64 = sleeps.iter().map(|(slept, _)| slept).sum();
+    let asked: u64 = sleeps.iter().map(|(_, asked)| asked).sum();
+    let longest = sleeps.into_iter().max()?;
+    (slept >= asked.saturating_mul(TIMES) && longest.0 >= LEAST_NS).then_some(longest)
+}
+
 fn reason(facts: &Facts<'_, '_>) -> String {
     let within = within(facts);
     if let Some(started) = facts.started {
@@ -416,6 +444,10 @@ fn reason(facts: &Facts<'_, '_>) -> String {
             "started {} processes{within}, mostly {}, and waited for each",
             started.processes, started.name
         );
+    }
+    if let Some((longest, asked)) = oversleeps(facts) {
+        let (longest, asked) = (duration(longest), duration(asked));
+        return format!("slept{within} for up to {longest} at a time, and had asked for {asked}");
     }
     if facts.class == Class::RepeatedYield {
         return format!("polled{within}, yielding or sleeping briefly in between");
@@ -463,7 +495,7 @@ fn reason(facts: &Facts<'_, '_>) -> String {
                 facts.evidence.shows(stack, Mark::DatabaseLock)
             }) =>
         {
-            format!("waited for a lock of the database{within}")
+            format!("waited for another session of the database{within}")
         }
         BlameKind::Message if facts.is_asked => {
             format!("did not answer, waiting for a message itself{within}")

@@ -15,7 +15,7 @@ use hangdog_timeline::{Cause, Interval, State};
 use hangdog_trace::calls::Call;
 use hangdog_trace::ids::Utid;
 use hangdog_trace::object::{Object, ObjectKind};
-use hangdog_trace::words::Context;
+use hangdog_trace::words::{Context, Left};
 use std::ops::Range;
 
 /// A look at whether something has come takes no longer than this on a CPU.
@@ -235,12 +235,14 @@ impl Joiner<'_, '_> {
             // Of several descriptors the one that counts is known only from some time on.
             (a, b) => a == b || is_poll(before) && (a.is_none() || b.is_none()),
         };
+        let is_stopped = |row: usize| Left::from(self.evidence.switches.left[row]) == Left::Stopped;
         // In one page fault the kernel may wait for a limit to be raised, and then for the disk.
         let (evidence, thread) = (self.evidence, self.thread);
         let gate = |part: &Part| Wait::new(evidence, thread, &part.whole).gate(evidence);
         let kernel_stacks = &evidence.switches.kernel_stack;
         // The cheap questions first: most waits of a busy thread end here.
         same_object
+            && is_stopped(before) == is_stopped(now)
             && self.evidence.may_be_one_place(before, now)
             && (self.caused_nothing(last.whole.end, part.whole.start)
                 || self.is_one_request(last, before))

@@ -298,6 +298,12 @@ fn answer(evidence: &Evidence<'_>, wait: &Wait, wake: usize) -> Answer {
     if Context::from(wakes.context[wake]) != Context::Task {
         return Answer::Yes;
     }
+    // Whatever it looked at or closed, it brought nothing.
+    let process = |thread: Utid| evidence.threads.thread(thread).upid;
+    let waker = wakes.waker[wake];
+    if process(waker) != process(wait.thread) && evidence.is_recorders(process(waker)) {
+        return Answer::No("the recorder woke it, which brought nothing");
+    }
     let shows = |mark| evidence.shows(wakes.kernel_stack[wake], mark);
     const CONTINUED: &str = "it was stopped; whoever continued it is not the cause";
     if shows(Mark::Frozen) {

@@ -410,6 +410,12 @@ impl<'a> Evidence<'a> {
             && self.shows(self.wakes.kernel_stack[row], Mark::ServedFile)
     }
 
+    /// Whether a process is the recorder or one of its helpers, which are nobody's children.
+    pub(crate) fn is_recorders(&self, process: Upid) -> bool {
+        let known = self.threads.process(process);
+        Some(known.pid) == self.recorder || known.name == HELPER
+    }
+
     /// Rows of `wakes` that are `waker`'s own doing, in order.
     pub fn own_wakes(&self, waker: Utid) -> &[u32] {
         self.wakers.rows(waker)

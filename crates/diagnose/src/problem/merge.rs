@@ -460,13 +460,18 @@ fn takes_turns(evidence: &Evidence<'_>, problem: &Problem, links: &[Link]) -> bo
             .is_none_or(|waiting| goes_on(&waiting.wait))
 }
 
-/// Whether a program only waits for the end of one that it started and that sleeps.
+/// Whether a program only waits for the end of one that it started and that sleeps, or by whatever way for a
+/// `sleep` of a script's.
 fn only_awaits_sleep(evidence: &Evidence<'_>, links: &[Link]) -> bool {
     let sleeps = |link: &Link| {
         let waiting = main_wait(evidence, link.thread, link.window.clone());
         waiting.is_some_and(|waiting| waiting.wait.kind == WaitKind::Sleep)
     };
-    links.iter().all(|link| link.is_started) && links.last().is_some_and(sleeps)
+    let is_script_s = |link: &Link| evidence.threads.process_of(link.thread).name == "sleep";
+    let is_started = links.iter().all(|link| link.is_started);
+    links
+        .last()
+        .is_some_and(|last| sleeps(last) && (is_started || is_script_s(last)))
 }
 
 /// Whether a wait is for what nobody owes, and nobody else keeps the thread from going on.

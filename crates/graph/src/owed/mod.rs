@@ -56,7 +56,9 @@ use pipe::other_end;
 pub(crate) use pipe::relative;
 pub use pipe::{is_from_outside, is_job_pool, is_own_pipe, takes_orders_by_pipe};
 pub(crate) use who::stopped_thread;
-pub use who::{ancestors, awaits_completions, has_mates, is_deadlocked, is_descendant, peer_of};
+pub use who::{
+    ancestors, awaits_completions, has_mates, is_deadlocked, is_descendant, is_upkeep, peer_of,
+};
 use who::{is_home, is_machine, is_there, thread_of, wait_at};
 
 /// The one who owes a thread what it waits for, by what the wait itself is about: who has the other

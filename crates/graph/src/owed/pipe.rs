@@ -10,7 +10,7 @@ use super::who::{
     ancestors, is_descendant, is_there, main_life, stopped_thread, thread_of, wait_at,
 };
 use crate::edge::{Edge, Strength};
-use crate::evidence::{Evidence, HELPER};
+use crate::evidence::Evidence;
 use crate::wait::{Wait, WaitKind};
 
 /// Who has the other end of a pipe.
@@ -23,7 +23,7 @@ pub(super) fn other_end(evidence: &Evidence<'_>, wait: &Wait, pipe: Object) -> O
     let mut others: Vec<Upid> = Vec::new();
     for holder in evidence.sockets.holders(pipe) {
         // The recorder and its helpers only inherited it.
-        if is_recorders(evidence, holder.process) {
+        if evidence.is_recorders(holder.process) {
             continue;
         }
         let is_other_end = if writes { holder.reads } else { holder.writes };
@@ -74,12 +74,6 @@ pub(super) fn other_end(evidence: &Evidence<'_>, wait: &Wait, pipe: Object) -> O
         ),
     };
     Some(owes(thread, strength, reason))
-}
-
-/// Whether a process is the recorder or one of its helpers, which are nobody's children.
-fn is_recorders(evidence: &Evidence<'_>, process: Upid) -> bool {
-    let known = evidence.threads.process(process);
-    Some(known.pid) == evidence.recorder || known.name == HELPER
 }
 
 /// Whether the pipe that a thread reads holds tokens for jobs, as that of make's and cargo's job server: its

@@ -237,7 +237,7 @@ pub(super) fn is_machine(evidence: &Evidence<'_>, thread: Utid) -> bool {
 }
 
 /// The same, or one that waits for what such a thread, or the program, leaves to do.
-fn is_upkeep(evidence: &Evidence<'_>, thread: Utid) -> bool {
+pub fn is_upkeep(evidence: &Evidence<'_>, thread: Utid) -> bool {
     let name = evidence.threads.thread(thread).name();
     let is_one = names::JAVA_UPKEEP
         .iter()
