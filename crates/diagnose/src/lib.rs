@@ -23,6 +23,7 @@ mod owed;
 pub mod problem;
 mod profile;
 mod question;
+mod relay;
 mod replay;
 mod sentence;
 pub mod shape;

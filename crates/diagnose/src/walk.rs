@@ -32,6 +32,7 @@ use crate::circle;
 use crate::judge::Setting;
 use crate::owed::is_home;
 use crate::problem::Problem;
+use crate::relay::{self, Relay};
 use crate::shape::{NOBODY, Shape, source_of};
 use crate::starters;
 use crate::stretch::{Stretch, Waiting, each_stretch};
@@ -448,8 +449,16 @@ impl<'a, 'e> Walk<'a, 'e> {
             }
         }
         if !during.is_empty() {
+            let is_long = waiting.to - waiting.from >= self.weighty;
+            let relay = (is_long && edge.kind == EdgeKind::Message)
+                .then(|| relay::of(self.evidence, next, &during, waiting.to))
+                .flatten()
+                .filter(|relay| self.way.len() < DEEPEST && !self.way.contains(&relay.worker));
             let step = self.step_to(next, Some(reached));
-            self.look(step, next, &during);
+            match relay {
+                Some(relay) => self.pass_on(step, next, &during, relay),
+                None => self.look(step, next, &during),
+            }
         }
         if !behind.is_empty() && waiting.wait.kind == WaitKind::Sleep {
             let reason = format!("it kept sleeping although {name} had ended");
@@ -484,6 +493,24 @@ impl<'a, 'e> Walk<'a, 'e> {
             let reason = format!("{name} had ended, and nothing shows who took over");
             self.unexplained((step, waiting), behind, reason);
         }
+    }
+
+    /// Lays out the parts of a server's time in which another worked for the answer that it gave: that one's
+    /// time instead of its own.
+    fn pass_on(&mut self, step: usize, server: Utid, parts: &[Range<u64>], relay: Relay) {
+        let of = |window: Range<u64>| within(parts, window).collect::<Vec<_>>();
+        let window = relay.window;
+        self.look(step, server, &of(0..window.start));
+        self.way.push(server);
+        self.step = step;
+        let belief = Belief {
+            edge: relay.edge,
+            probability: 1.0,
+        };
+        let inside = of(window.clone());
+        self.follow(relay.worker, &inside, (step, relay.waiting, belief));
+        self.way.pop();
+        self.look(step, server, &of(window.end..u64::MAX));
     }
 
     /// What ended a wait: the most likely, or what a user said.

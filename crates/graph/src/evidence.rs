@@ -394,6 +394,21 @@ impl<'a> Evidence<'a> {
         used.any(|row| sends(row) && is_new(row))
     }
 
+    /// When a thread sent something last to a process within a time, as far as was recorded.
+    pub fn last_sent_to(&self, thread: Utid, process: Upid, within: Range<u64>) -> Option<u64> {
+        const MOST: usize = 4096;
+        let transfers = self.transfers;
+        let is_to = |&row: &usize| {
+            let object = Object(transfers.object[row]);
+            transfers.sent[row] && self.sockets.peer_process(object) == Some(process)
+        };
+        let mut used = self.used_within(thread, within.start, within.end);
+        used.by_ref()
+            .take(MOST)
+            .find(is_to)
+            .map(|row| transfers.ts[row])
+    }
+
     fn before<'s>(
         &'s self,
         rows: Option<&'s Vec<u32>>,

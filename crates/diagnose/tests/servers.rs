@@ -1,0 +1,332 @@
+//! Servers and the programs between them: who worked for an answer, and what only looks like an answer.
+
+mod support;
+
+use hangdog_diagnose::Class;
+use support::*;
+
+/// A server forks a program for one client's request, and serves another client every 10 ms meanwhile. Its
+/// answer comes from the program: that has the time, although the server never waits for long.
+#[test]
+fn work_for_an_answer_between_other_turns() {
+    const HOME: &str = "sleeping epoll_wait object=epoll:1 stack=epoll_wait;loop";
+    let mut text = format!(
+        "process client 100\nthread client client 100
+        process other 150\nthread other other 150
+        process server 200\nthread server server 200
+        process cgi 300
+        0 cpu0 switch idle -> client
+        0 cpu1 switch idle -> server
+        0 cpu2 switch idle -> other
+        1ms cpu1 switch server -> idle {HOME}
+        2ms cpu0 wake client -> server write object=unix:1
+        2ms cpu1 switch idle -> server
+        2.1ms fork server -> worker cgi 300
+        2.2ms cpu3 switch idle -> worker
+        2.3ms cpu1 switch server -> idle {HOME}
+        2.4ms cpu0 switch client -> idle sleeping poll object=unix:1 stack=poll;ask\n"
+    );
+    for at in (10..200).step_by(10) {
+        text += &format!(
+            "{at}ms cpu2 wake other -> server write object=unix:3
+            {at}ms cpu1 switch idle -> server
+            {at}.1ms cpu2 switch other -> idle sleeping poll object=unix:3 stack=poll;ask
+            {at}.3ms cpu1 wake server -> other write object=unix:4
+            {at}.3ms cpu2 switch idle -> other
+            {at}.4ms cpu1 switch server -> idle {HOME}\n"
+        );
+    }
+    text += &samples(3, "worker", 3..199, "build_index;main");
+    text += &format!(
+        "200ms cpu3 wake worker -> server write object=pipe:9
+        200ms cpu1 switch idle -> server
+        200.2ms cpu1 wake server -> client write object=unix:2
+        200.2ms cpu0 switch idle -> client
+        200.3ms cpu1 switch server -> idle {HOME}
+        201ms cpu3 switch worker -> idle dead
+        end 220ms"
+    );
+    let verdict = explain(&record(&text), "client", 2_400..200_200);
+    assert_eq!(
+        (verdict.root.who.tid, verdict.root.class),
+        (300, Class::LongRunning),
+        "{}",
+        verdict.sentence
+    );
+    assert_eq!(verdict.root.function.as_deref(), Some("build_index"));
+    assert_eq!(of_thread(&verdict, 300, "run"), 197_600);
+}
+
+/// A pooler looks around every 300 ms, and its timeouts come while its CPU is idle, as a packet does at last:
+/// that is no false alarm for the timeouts before it, and its sender counts more than who used to send.
+#[test]
+fn a_packet_after_timeouts_is_an_answer() {
+    const HOME: &str = "sleeping epoll_wait arg=300 object=epoll:1 stack=epoll_wait;loop";
+    let mut text = format!(
+        "process pooler 100\nthread pooler pooler 100
+        process script 200\nthread script script 200
+        process base 300\nthread base base 300
+        0 socket pooler object=inet:1 local=127.0.0.1:80 remote=127.0.0.1:5000
+        0 socket script object=inet:2 local=127.0.0.1:5000 remote=127.0.0.1:80
+        0 cpu0 switch idle -> pooler
+        0 cpu1 switch idle -> script
+        0 cpu2 switch idle -> base\n"
+    );
+    for at in (10..100).step_by(10) {
+        text += &format!(
+            "{at}ms cpu0 switch pooler -> idle {HOME}
+            {}ms cpu2 wake base -> pooler write object=unix:4
+            {}ms cpu0 switch idle -> pooler
+            {}ms cpu0 wake pooler -> base write object=unix:5\n",
+            at + 5,
+            at + 5,
+            at + 6
+        );
+    }
+    text += "100ms cpu2 switch base -> idle sleeping read object=unix:4 stack=read;serve\n";
+    for turn in 0..8 {
+        let at = 101 + 300 * turn;
+        text += &format!(
+            "{at}ms cpu0 switch pooler -> idle {HOME}
+            {}ms cpu0 wake idle -> pooler in=timer
+            {}.95ms cpu0 switch idle -> pooler\n",
+            at + 299,
+            at + 299
+        );
+    }
+    text += &samples(1, "script", 100..2590, "transform_rows;main");
+    text += &format!(
+        "2501ms cpu0 switch pooler -> idle {HOME}
+        2600.000ms transfer script sent 99 object=inet:2
+        2600.01ms cpu0 wake idle -> pooler in=softirq vector=3
+        2600.05ms cpu0 switch idle -> pooler
+        2600.1ms transfer pooler received 99 object=inet:1
+        2601ms cpu0 wake pooler -> base write object=unix:5
+        2700ms cpu0 switch pooler -> idle dead
+        end 3s"
+    );
+    let verdict = explain(&record(&text), "pooler", 101_000..2_600_010);
+    assert_eq!(verdict.root.who.tid, 200, "{}", verdict.sentence);
+}
+
+/// A backend that waits for a lock polls with a pipe that tells of its parent's end: that is not what it
+/// waits for. Another backend that works may have the lock.
+#[test]
+fn a_lock_of_a_database_is_not_its_parents() {
+    let verdict = |second: &str| {
+        let recording = record(&format!(
+            "process client 50\nthread client client 50
+            process postmaster 100\nthread postmaster postmaster 100 name=postgres
+            process first 101\nprocess second 102
+            0 cpu0 switch idle -> postmaster
+            0 cpu5 switch idle -> client
+            0.1ms fork postmaster -> first first 101
+            0.1ms fork postmaster -> second second 102
+            0.1ms rename first postgres\n0.1ms rename second postgres
+            0.2ms cpu1 switch idle -> first
+            0.2ms cpu2 switch idle -> second
+            0.2ms socket client object=inet:3 peer=inet:4 local=127.0.0.1:5001 remote=127.0.0.1:5432
+            0.2ms socket second object=inet:4 peer=inet:3 local=127.0.0.1:5432 remote=127.0.0.1:5001
+            0.2ms socket postmaster object=inet:5 local=127.0.0.1:5432
+            0.2ms open postmaster object=inet:5 kind=listener
+            0.2ms open postmaster object=pipe:7 access=write
+            0.2ms open first object=pipe:7 access=read
+            0.2ms open second object=pipe:7 access=read
+            1ms cpu5 switch client -> idle sleeping poll object=inet:3 stack=poll;PQgetResult
+            2ms cpu0 switch postmaster -> idle sleeping select stack=select;PostmasterMain
+            2ms cpu1 switch first -> idle sleeping epoll_wait object=pipe:7 stack=epoll_wait;WaitLatch;ProcSleep
+            {second}
+            end 5s"
+        ));
+        let verdict = explain(&recording, "first", 2_000..5_000_000);
+        (verdict.root.who.tid, verdict.sentence)
+    };
+    let works = samples(2, "second", 3..4999, "ExecNestLoop;PostgresMain");
+    let (root, sentence) = verdict(&works);
+    assert_eq!(root, 102, "{sentence}");
+    // Nobody is at work.
+    let waits = "3ms cpu2 switch second -> idle sleeping epoll_wait object=epoll:9 stack=epoll_wait;PostgresMain";
+    let (root, sentence) = verdict(waits);
+    assert_eq!(root, 101, "{sentence}");
+    assert!(
+        sentence.contains("waited for another session of the database in ProcSleep"),
+        "{sentence}"
+    );
+}
+
+/// `timeout` lets time pass for its command, which it ends at last: the command took the time.
+#[test]
+fn a_time_limit_is_for_the_command() {
+    let recording = record(&format!(
+        "process timeout 100\nthread timeout timeout 100
+        process xz 101
+        0 cpu0 switch idle -> timeout
+        1ms fork timeout -> xz xz 101
+        1ms cpu1 switch idle -> xz
+        2ms cpu0 switch timeout -> idle sleeping rt_sigsuspend stack=sigsuspend;main
+        {}
+        2s cpu0 wake idle -> timeout in=timer
+        2s cpu0 switch idle -> timeout
+        2001ms cpu0 wake timeout -> xz kill arg=15
+        2002ms exit xz 15
+        2002ms cpu1 wake xz -> timeout exit
+        2002ms cpu1 switch xz -> idle dead
+        2003ms cpu0 switch timeout -> idle dead
+        end 2100ms",
+        samples(1, "xz", 3..1999, "lzma_code;main")
+    ));
+    let verdict = explain(&recording, "timeout", 2_000..2_000_000);
+    assert_eq!(
+        (verdict.root.who.tid, verdict.root.class),
+        (101, Class::LongRunning),
+        "{}",
+        verdict.sentence
+    );
+}
+
+/// Of a server that has left a request unread, the thread that works answers for it: not its main thread, which
+/// sleeps for minutes, nor one that waits for more by the connection.
+#[test]
+fn who_answers_for_a_server() {
+    let root = |main: &str, reader: &str| {
+        let recording = record(&format!(
+            "process client 50\nthread client client 50
+            process server 100\nthread main server 100 name=server
+            thread reader server 101\nthread worker server 102
+            0 socket client object=unix:1 peer=unix:2 peer-process=server
+            0 socket server object=unix:2 peer=unix:1 peer-process=client
+            0 open client object=unix:1
+            0 open server object=unix:2 unread=1
+            0 cpu0 switch idle -> client
+            0 cpu1 switch idle -> main
+            0 cpu2 switch idle -> reader
+            0 cpu3 switch idle -> worker
+            1ms cpu1 switch main -> idle sleeping {main}
+            1ms cpu2 switch reader -> idle sleeping {reader}
+            2ms cpu0 switch client -> idle sleeping recvfrom object=unix:1 stack=recv;ask
+            {}
+            end 3s",
+            samples(3, "worker", 3..2999, "train;run")
+        ));
+        let verdict = explain(&recording, "client", 2_000..3_000_000);
+        (verdict.root.who.tid, verdict.sentence)
+    };
+    let parked = "clock_nanosleep arg=600s stack=nanosleep;main";
+    let condition = "futex arg=128 object=futex:0x10 stack=pthread_cond_wait;run";
+    let (tid, sentence) = root(parked, condition);
+    assert_eq!(tid, 102, "{sentence}");
+    let waits_for_more = "epoll_wait object=unix:2 stack=epoll_wait;io_thread";
+    let (tid, sentence) = root(condition, waits_for_more);
+    assert_eq!(tid, 102, "{sentence}");
+}
+
+/// The recorder may wake a thread by what it looks at and closes: that is no answer, and it never is the root.
+#[test]
+fn the_recorder_is_not_the_root() {
+    let mut recording = record(
+        "process reader 100\nthread reader reader 100
+        process hangdog 200\nthread hangdog hangdog 200
+        0 cpu0 switch idle -> reader
+        1ms cpu0 switch reader -> idle sleeping openat stack=open;load kstack=__break_lease
+        2ms cpu1 switch idle -> hangdog
+        3ms cpu1 switch hangdog -> idle sleeping clock_nanosleep arg=2s stack=nanosleep
+        2003ms cpu1 wake idle -> hangdog in=timer
+        2003ms cpu1 switch idle -> hangdog
+        2004ms cpu1 wake hangdog -> reader close
+        2004ms cpu0 switch idle -> reader
+        2100ms cpu0 switch reader -> idle dead
+        end 3s",
+    );
+    recording.recorder = Some(200);
+    let verdict = explain(&recording, "reader", 1_000..2_004_000);
+    assert_eq!(verdict.root.who.tid, 100, "{}", verdict.sentence);
+}
+
+/// A program has its own futex: another process that interrupted such waits by signals is not who should end
+/// the next. Nobody is: it is alone, and says so.
+#[test]
+fn a_signal_is_no_habit() {
+    const WAIT: &str = "sleeping futex arg=128 object=futex:0x10 stack=sem_wait;PyThread_acquire_lock_timed;reload";
+    let mut text = String::from(
+        "process daemon 100\nthread daemon daemon 100
+        process shell 200\nthread shell shell 200
+        0 cpu0 switch idle -> daemon
+        0 cpu1 switch idle -> shell\n",
+    );
+    for at in (10..60).step_by(10) {
+        text += &format!(
+            "{at}ms cpu0 switch daemon -> idle {WAIT}
+            {}ms cpu1 wake shell -> daemon kill arg=1
+            {}ms cpu0 switch idle -> daemon\n",
+            at + 5,
+            at + 5
+        );
+    }
+    text += &format!(
+        "60ms cpu0 switch daemon -> idle {WAIT}
+        70ms cpu1 switch shell -> idle sleeping nanosleep arg=3s stack=nanosleep
+        end 3s"
+    );
+    let verdict = explain(&record(&text), "daemon", 60_000..3_000_000);
+    assert_eq!(verdict.root.who.tid, 100, "{}", verdict.sentence);
+    let left = "no other thread of its process is left that could end that";
+    assert!(verdict.sentence.contains(left), "{}", verdict.sentence);
+}
+
+/// A program that is stopped while it polls, and polls on when it is continued, was stopped.
+#[test]
+fn a_stop_is_no_part_of_a_poll() {
+    let recording = record(
+        "process client 100\nthread client client 100
+        process server 200\nthread server server 200
+        process shell 300\nthread shell shell 300
+        0 cpu0 switch idle -> client
+        0 cpu1 switch idle -> server
+        0 cpu2 switch idle -> shell
+        1ms cpu1 switch server -> idle sleeping ppoll stack=ppoll;loop
+        2ms cpu0 switch client -> idle sleeping poll object=unix:1 stack=poll;ask
+        10ms cpu2 wake shell -> server kill arg=19
+        10ms cpu1 switch idle -> server
+        10.1ms cpu1 switch server -> idle stopped ppoll stack=ppoll;loop
+        2s cpu2 wake shell -> server kill arg=18
+        2s cpu1 switch idle -> server
+        2000.1ms cpu1 switch server -> idle sleeping ppoll stack=ppoll;loop
+        2100ms cpu2 wake shell -> server write object=pipe:5
+        2100ms cpu1 switch idle -> server
+        2101ms cpu1 wake server -> client write object=unix:2
+        2101ms cpu0 switch idle -> client
+        2102ms cpu0 switch client -> idle dead
+        end 3s",
+    );
+    let verdict = explain(&recording, "client", 2_000..2_101_000);
+    assert!(
+        of_kind(&verdict, "stopped") > 1_900_000,
+        "{:?}",
+        verdict.blame
+    );
+    assert!(verdict.sentence.contains("stopped"), "{}", verdict.sentence);
+}
+
+/// A thread whose sleeps take forty times as long as it asked for says so.
+#[test]
+fn sleeps_that_last_too_long() {
+    let mut text =
+        String::from("process servo 100\nthread servo servo 100\n0 cpu0 switch idle -> servo\n");
+    for turn in 0..8 {
+        let at = 10 + 410 * turn;
+        text += &format!(
+            "{at}ms cpu0 switch servo -> idle sleeping clock_nanosleep arg=10ms stack=nanosleep;wait_next
+            {}ms cpu0 wake idle -> servo in=timer
+            {}ms cpu0 switch idle -> servo\n",
+            at + 409,
+            at + 409
+        );
+    }
+    let verdict = explain(
+        &record(&format!("{text}end 4s")),
+        "servo",
+        10_000..3_280_000,
+    );
+    let told = "for up to 409 ms at a time, and had asked for 10.0 ms";
+    assert!(verdict.sentence.contains(told), "{}", verdict.sentence);
+}
