@@ -76,7 +76,7 @@ fn a_packet_after_timeouts_is_an_answer() {
         text += &format!(
             "{at}ms cpu0 switch pooler -> idle {HOME}
             {}ms cpu2 wake base -> pooler write object=unix:4
-            {}ms cpu0 switch idle -> pooler
+            {}.01ms cpu0 switch idle -> pooler
             {}ms cpu0 wake pooler -> base write object=unix:5\n",
             at + 5,
             at + 5,
@@ -285,20 +285,20 @@ fn a_stop_is_no_part_of_a_poll() {
         0 cpu2 switch idle -> shell
         1ms cpu1 switch server -> idle sleeping ppoll stack=ppoll;loop
         2ms cpu0 switch client -> idle sleeping poll object=unix:1 stack=poll;ask
-        10ms cpu2 wake shell -> server kill arg=19
-        10ms cpu1 switch idle -> server
-        10.1ms cpu1 switch server -> idle stopped ppoll stack=ppoll;loop
-        2s cpu2 wake shell -> server kill arg=18
-        2s cpu1 switch idle -> server
-        2000.1ms cpu1 switch server -> idle sleeping ppoll stack=ppoll;loop
-        2100ms cpu2 wake shell -> server write object=pipe:5
-        2100ms cpu1 switch idle -> server
-        2101ms cpu1 wake server -> client write object=unix:2
-        2101ms cpu0 switch idle -> client
-        2102ms cpu0 switch client -> idle dead
-        end 3s",
+        1s cpu2 wake shell -> server kill arg=19
+        1s cpu1 switch idle -> server
+        1000.1ms cpu1 switch server -> idle stopped ppoll stack=ppoll;loop
+        3s cpu2 wake shell -> server kill arg=18
+        3s cpu1 switch idle -> server
+        3000.1ms cpu1 switch server -> idle sleeping ppoll stack=ppoll;loop
+        3900ms cpu2 wake shell -> server write object=pipe:5
+        3900ms cpu1 switch idle -> server
+        3901ms cpu1 wake server -> client write object=unix:2
+        3901ms cpu0 switch idle -> client
+        3902ms cpu0 switch client -> idle dead
+        end 4s",
     );
-    let verdict = explain(&recording, "client", 2_000..2_101_000);
+    let verdict = explain(&recording, "client", 2_000..3_901_000);
     assert!(
         of_kind(&verdict, "stopped") > 1_900_000,
         "{:?}",
