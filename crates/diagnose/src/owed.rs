@@ -160,6 +160,8 @@ pub(crate) fn owed(evidence: &Evidence<'_>, wait: &Wait, often: bool) -> f64 {
             Some(Call::Read | Call::Receive | Call::Poll) => IDLE,
             _ => MAYBE,
         },
+        // It was at something. One that was stopped already may have been left so on purpose.
+        WaitKind::Stopped if is_main && wait.start > 0 => MAYBE,
         WaitKind::Signal
         | WaitKind::Sleep
         | WaitKind::Timer

@@ -402,6 +402,28 @@ fn stopped_in_turns() {
     assert_eq!(found[0], ("app".to_owned(), 1_000_000..2_990_000));
 }
 
+/// A program that is stopped amid its work is held up; one that was stopped before may have been left so.
+#[test]
+fn a_stop_is_a_problem() {
+    let problems = found(
+        "0 cpu0 switch idle -> main
+        0 cpu1 switch other -> idle stopped
+        1s cpu0 switch main -> idle stopped
+        1800ms cpu0 wake idle -> main kill arg=18
+        1800ms cpu0 switch idle -> main
+        2s cpu0 switch main -> other preempted
+        2013ms cpu0 switch other -> main
+        2100ms cpu0 switch main -> idle dead
+        end 2200ms",
+        None,
+    );
+    assert_eq!(
+        problems[0],
+        ("app".to_owned(), 1_000_000..1_800_000),
+        "{problems:?}"
+    );
+}
+
 /// Who is runnable and never gets one is kept from something; who computes all the time keeps
 /// nobody waiting that is known, though it took as long.
 #[test]

@@ -330,3 +330,59 @@ fn sleeps_that_last_too_long() {
     let told = "for up to 409 ms at a time, and had asked for 10.0 ms";
     assert!(verdict.sentence.contains(told), "{}", verdict.sentence);
 }
+
+/// Of an idle server that has a thread which looks after something now and then, the event loop answers.
+#[test]
+fn who_looks_after_things_does_not_answer() {
+    let mut text = String::from(
+        "process client 50\nthread client client 50
+        process server 100\nthread main server 100 name=server
+        thread upkeep server 101
+        thread spare server 102
+        0 socket client object=unix:1 peer=unix:2 peer-process=server
+        0 socket server object=unix:2 peer=unix:1 peer-process=client
+        0 open client object=unix:1
+        0 open server object=unix:2 unread=1
+        0 cpu0 switch idle -> client
+        0 cpu1 switch idle -> main
+        0 cpu2 switch idle -> upkeep
+        0 cpu3 switch idle -> spare
+        1ms cpu3 switch spare -> idle sleeping futex arg=128 object=futex:0x10 stack=pthread_cond_wait;work
+        1ms cpu1 switch main -> idle sleeping epoll_wait object=epoll:9 stack=epoll_wait;loop
+        2ms cpu0 switch client -> idle sleeping recvfrom object=unix:1 stack=recv;ask\n",
+    );
+    for turn in 0..6 {
+        let at = 10 + 500 * turn;
+        text += &format!(
+            "{at}ms cpu2 switch upkeep -> idle sleeping clock_nanosleep arg=499ms stack=usleep;upkeep
+            {}ms cpu2 wake idle -> upkeep in=timer
+            {}ms cpu2 switch idle -> upkeep\n",
+            at + 499,
+            at + 499
+        );
+    }
+    text += "3010ms cpu2 switch upkeep -> idle sleeping clock_nanosleep arg=499ms stack=usleep;upkeep\n";
+    let verdict = explain(
+        &record(&format!("{text}end 3200ms")),
+        "client",
+        2_000..3_200_000,
+    );
+    assert_eq!(verdict.root.who.tid, 100, "{}", verdict.sentence);
+}
+
+/// A thread that waits for the end of the very one that waits for good is not where that comes from.
+#[test]
+fn who_joins_the_waiter_is_not_its_root() {
+    let recording = record(
+        "process java 100\nthread launcher java 100 name=java
+        thread main java 101
+        0 cpu0 switch idle -> launcher
+        0 cpu1 switch idle -> main
+        1ms cpu0 switch launcher -> idle sleeping futex object=futex:0x20 stack=pthread_join;wait_for_main;start;launch;run;main;libc_start holder=main
+        2ms cpu1 switch main -> idle sleeping futex arg=128 object=futex:0x10 stack=pthread_cond_wait;publish
+        end 3s",
+    );
+    let verdict = explain(&recording, "main", 2_000..3_000_000);
+    assert_eq!(verdict.root.who.tid, 101, "{}", verdict.sentence);
+    assert!(verdict.sentence.contains("publish"), "{}", verdict.sentence);
+}

@@ -258,6 +258,8 @@ pub(super) fn other_thread(evidence: &Evidence<'_>, wait: &Wait, is_lock: bool) 
         };
         match there.kind {
             _ if there.is_idle(evidence) => 0,
+            // It waits for the waiter's own end.
+            _ if there.holder == Some(wait.thread) => 0,
             _ if there.is_for_own_lock(evidence) => 3 * usize::from(is_lock),
             _ if evidence.shows(there.user_stack(evidence), Mark::AwaitsChild) => 4,
             WaitKind::Sleep if lets_time_pass(evidence, &there, wait) => 0,

@@ -169,8 +169,9 @@ pub(super) fn only_one_at_condition(evidence: &Evidence<'_>, wait: &Wait) -> Opt
     let mut waiting = threads.filter(|&other| {
         other != wait.thread
             && is_there(evidence, other, wait.end)
-            && wait_at(evidence, other, wait.end)
-                .is_some_and(|there| there.kind == WaitKind::Condition)
+            && wait_at(evidence, other, wait.end).is_some_and(|there| {
+                there.kind == WaitKind::Condition && there.holder != Some(wait.thread)
+            })
     });
     waiting.next().filter(|_| waiting.next().is_none())
 }

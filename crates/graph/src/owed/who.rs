@@ -15,8 +15,8 @@ use crate::wait::{Wait, WaitKind};
 
 /// The thread of a process that should answer: one that is stopped; else one that waits for what
 /// lies at `object`; else one of a database that is kept from a lock; else one that is busy with
-/// something, which may be this; else one that itself asked somebody; else one that sleeps, rather not
-/// one that does so again and again; else the first.
+/// something, which may be this; else one that itself asked somebody; else one that sleeps, unless it does
+/// so again and again; else the first.
 pub(super) fn thread_of(
     evidence: &Evidence<'_>,
     process: Upid,
@@ -89,9 +89,9 @@ pub(super) fn thread_of(
         .or_else(|| alive().find(|thread| is_busy(thread) && !sleeps(thread)))
         .or_else(|| alive().find(asks))
         .or_else(|| alive().find(|&thread| is_busy(&thread) && !is_ticker(evidence, thread, until)))
-        .or_else(|| alive().find(is_busy))
         .or_else(deepest)
         .or_else(|| alive().find(is_main))
+        .or_else(|| alive().find(is_busy))
         .or_else(|| alive().next())
 }
 
@@ -225,7 +225,8 @@ pub(super) fn deepest_of_deadlocked(evidence: &Evidence<'_>, wait: &Wait) -> Opt
         other != wait.thread
             && is_there(evidence, other, wait.end)
             && !is_upkeep(evidence, other)
-            && !wait_at(evidence, other, wait.end).is_some_and(|there| there.is_idle(evidence))
+            && !wait_at(evidence, other, wait.end)
+                .is_some_and(|there| there.is_idle(evidence) || there.holder == Some(wait.thread))
     });
     others.max_by_key(|&other| (depth(other), std::cmp::Reverse(other)))
 }
