@@ -62,7 +62,7 @@ fn work_for_an_answer_between_other_turns() {
 #[test]
 fn a_packet_after_timeouts_is_an_answer() {
     const HOME: &str = "sleeping epoll_wait arg=300 object=epoll:1 stack=epoll_wait;loop";
-    let mut text = format!(
+    let mut text = String::from(
         "process pooler 100\nthread pooler pooler 100
         process script 200\nthread script script 200
         process base 300\nthread base base 300
@@ -70,7 +70,7 @@ fn a_packet_after_timeouts_is_an_answer() {
         0 socket script object=inet:2 local=127.0.0.1:5000 remote=127.0.0.1:80
         0 cpu0 switch idle -> pooler
         0 cpu1 switch idle -> script
-        0 cpu2 switch idle -> base\n"
+        0 cpu2 switch idle -> base\n",
     );
     for at in (10..100).step_by(10) {
         text += &format!(
