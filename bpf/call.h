@@ -11,6 +11,8 @@
 #define FUTEX_LOCK_PI 6
 #define FUTEX_LOCK_PI2 13
 #define FUTEX_TID 0x3fffffff
+#define CLOCK_MONOTONIC 1
+#define TIMER_ABSTIME 1
 
 struct user_timespec {
 	s64 seconds;
@@ -38,6 +40,14 @@ static __always_inline u64 requested_sleep(struct task_struct *task, const bool 
 
 	read_memory(task, another, &time, sizeof(time), address);
 	return (u64)time.seconds * 1000000000ULL + (u64)time.nanoseconds;
+}
+
+// How long it is until a time by CLOCK_MONOTONIC, ns.
+static __always_inline u64 time_until(u64 time)
+{
+	u64 now = bpf_ktime_get_ns();
+
+	return time > now ? time - now : 0;
 }
 
 // The thread that a futex's surroundings name: the owner field that a pthread mutex has 8 bytes
@@ -109,8 +119,10 @@ static __always_inline void read_call_of(struct task_struct *task, struct pt_reg
 		call->arg = requested_sleep(task, another, first);
 		break;
 	case CALL_CLOCK_NANOSLEEP:
-		// An absolute time is of no use without the clock: 0.
-		call->arg = second ? 0 : requested_sleep(task, another, REGS_ARG2(regs));
+		call->arg = requested_sleep(task, another, REGS_ARG2(regs));
+		// Until a time by the clock that we have; of another clock, or thread, it is not known how long.
+		if (second & TIMER_ABSTIME)
+			call->arg = first == CLOCK_MONOTONIC && !another ? time_until(call->arg) : 0;
 		break;
 	case CALL_POLL:
 		descriptor = polled_descriptor(task, another, first, second);

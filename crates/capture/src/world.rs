@@ -15,6 +15,7 @@ use hangdog_trace::tables::{
     Count, Descriptor, Flag, FlagAccess, FoundWaiting, Frames, Interrupt, Io, LifecycleEvent,
     Limit, Mark, Sample, Socket, Switch, SystemCall, Transfer, Wake,
 };
+use hangdog_trace::threads::NAMELESS;
 use hangdog_trace::words::{IoOperation, Left, LifecycleKind};
 use std::collections::HashMap;
 
@@ -338,7 +339,7 @@ impl World {
             return thread;
         }
         let process = self.process(tid, false);
-        let thread = self.add_thread(tid, process, "?");
+        let thread = self.add_thread(tid, process, NAMELESS);
         self.note(ts, LifecycleKind::Seen, thread, NONE, String::new());
         thread
     }

@@ -11,6 +11,7 @@
 //! threads is one problem ([`merge`]), and one that a program computes is its starter's
 //! ([`starter`]).
 
+mod busy;
 mod family;
 mod finder;
 mod input;
@@ -27,6 +28,7 @@ use hangdog_graph::owed::{ancestors, is_descendant};
 use hangdog_graph::{Evidence, Mark, Wait, WaitKind};
 use hangdog_trace::Meta;
 use hangdog_trace::ids::{Upid, Utid};
+use hangdog_trace::threads::NAMELESS;
 use rayon::prelude::*;
 use std::collections::HashSet;
 use std::ops::Range;
@@ -244,10 +246,9 @@ fn find_among(
         .timeline
         .threads()
         .filter(|&thread| {
-            evidence
-                .threads
-                .known(thread)
-                .is_some_and(|known| !known.is_kernel() && Some(known.tid) != clock)
+            evidence.threads.known(thread).is_some_and(|known| {
+                !known.is_kernel() && Some(known.tid) != clock && known.name() != NAMELESS
+            })
         })
         .collect();
     let recorder = (evidence.threads.iter())

@@ -185,7 +185,7 @@ pub(crate) fn of(facts: &Facts<'_, '_>) -> String {
             format!(
                 "{head}: each worker of {}'s pool waits for a task that only they could run; the chain \
                  of waits ends at {who}{}.",
-                process_of(facts),
+                program_of(facts),
                 within(facts)
             )
         }
@@ -216,7 +216,7 @@ pub(crate) fn of(facts: &Facts<'_, '_>) -> String {
             format!(
                 "{head}: each thread of {} waits for a lock, a condition or another of them, so that none \
              is left to wake one; the chain of waits ends at {who}{}.",
-                process_of(facts),
+                program_of(facts),
                 within(facts)
             )
         }
@@ -372,10 +372,10 @@ fn surely_waited(facts: &Facts<'_, '_>) -> bool {
                 ))
 }
 
-/// The name of the culprit's process.
-fn process_of<'f>(facts: &'f Facts<'_, '_>) -> &'f str {
-    let threads = facts.evidence.threads;
-    &threads.process_of(facts.culprit).name
+/// The culprit's program.
+fn program_of(facts: &Facts<'_, '_>) -> String {
+    let process = facts.evidence.threads.thread(facts.culprit).upid;
+    facts.evidence.program(process)
 }
 
 /// Whether the problem lasts to the end, and no thread of the culprit's process is left then that could
@@ -411,7 +411,7 @@ fn within(facts: &Facts<'_, '_>) -> String {
 }
 
 /// The longest of the culprit's sleeps and what it had asked for, ns, where they take several times as long:
-/// its timer slack may be set so, or its control group be frozen in between.
+/// its timer slack is large, or its control group was frozen in between.
 fn oversleeps(facts: &Facts<'_, '_>) -> Option<(u64, u64)> {
     const TIMES: u64 = 5;
     const LEAST_NS: u64 = 20_000_000;

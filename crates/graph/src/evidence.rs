@@ -238,6 +238,8 @@ impl<'a> Evidence<'a> {
     pub fn name(&self, thread: Utid) -> String {
         let known = self.threads.thread(thread);
         let (process, name) = self.names_of(thread);
+        // Java cuts the names of its threads at a blank.
+        let name = name.trim_end();
         let script = match self.threads.process(known.upid).script() {
             Some(script) => format!(" {script}"),
             None => String::new(),
@@ -249,6 +251,15 @@ impl<'a> Evidence<'a> {
         match self.has_namesake(thread) {
             true => format!("{label} ({})", known.tid),
             false => label,
+        }
+    }
+
+    /// A process as reports name it: with the script that it runs.
+    pub fn program(&self, process: Upid) -> String {
+        let known = self.threads.process(process);
+        match known.script() {
+            Some(script) => format!("{} {script}", known.name),
+            None => known.name.clone(),
         }
     }
 

@@ -220,7 +220,7 @@ impl Wait {
             WaitKind::Child => "waited for a child process to end".to_owned(),
             WaitKind::Signal => format!("waited for a signal in {call}"),
             WaitKind::Sleep => match self.asked_ns(evidence) {
-                Some(asked) => format!("slept in {call}, as asked for {}", milliseconds(asked)),
+                Some(asked) => format!("slept in {call}, as asked for {}", short_time(asked)),
                 None => format!("slept in {call}"),
             },
             WaitKind::Timer => "waited for a timer to fire".to_owned(),
@@ -347,9 +347,12 @@ fn locks_files(call: &str) -> bool {
     matches!(call, "fcntl" | "flock")
 }
 
-/// A duration in milliseconds, for phrases.
-fn milliseconds(ns: u64) -> String {
-    format!("{} ms", (ns as f64 / 1e6 * 10.0).round() / 10.0)
+/// A short duration, for phrases.
+fn short_time(ns: u64) -> String {
+    match ns < 100_000 {
+        true => format!("{} µs", (ns as f64 / 1e3).round()),
+        false => format!("{} ms", (ns as f64 / 1e6 * 10.0).round() / 10.0),
+    }
 }
 
 fn kind(evidence: &Evidence<'_>, row: usize, holder: Option<Utid>) -> WaitKind {

@@ -16,6 +16,9 @@ const IDLE_NAME: &str = "swapper/idle";
 const KERNEL_NAME: &str = "kernel";
 const UNKNOWN: &str = "unknown";
 
+/// The name of a thread, and of its process, that ended before anything could be learnt of it.
+pub const NAMELESS: &str = "?";
+
 /// What is known of a thread.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Thread {

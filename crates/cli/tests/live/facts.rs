@@ -45,6 +45,28 @@ fn a_sleep_is_as_long_as_it_was() {
     );
 }
 
+/// A sleep until a time by the monotonic clock, as Python's, tells how long that was when it began.
+#[test]
+fn a_sleep_until_a_time_tells_how_long() {
+    let Some(machine) = machine() else { return };
+    let program = "import time; time.sleep(0.3)";
+    let recorded = machine.record(&[], &["python3", "-c", program]);
+    assert_eq!(recorded.code(), Some(0));
+    let live = Live::open(&recorded.path, Vec::new());
+    let story = json(&["story", "--thread", &live.command()], &recorded.path);
+    let intervals = story["intervals"].as_array().expect("intervals");
+    let slept: Vec<u64> = (intervals.iter())
+        .filter(|interval| interval["call"]["name"] == "clock_nanosleep")
+        .filter(|interval| interval["state"] == "blocked")
+        .map(|interval| number(&interval["call"]["argument"]))
+        .collect();
+    let [asked] = slept[..] else {
+        panic!("one sleep: {slept:?}");
+    };
+    // However late it came to it, it had asked for no more.
+    assert!((1..=300_000_000).contains(&asked), "{asked}");
+}
+
 /// Each thread's states add up to its life, to the nanosecond: from its first step to the switch
 /// that is its last, or to the recording's end.
 #[test]

@@ -9,6 +9,7 @@ use hangdog_trace::words::Context;
 use std::collections::HashMap;
 use std::ops::Range;
 
+use super::busy::{Busy, Piece};
 use super::many::{Many, ManyWaits};
 use super::{Doing, NOTED_NS, SHORTEST_NS};
 use crate::stretch::Waiting;
@@ -108,124 +109,6 @@ impl Series {
             _ => self.count >= Series::FEWEST && longest.saturating_mul(2) < length,
         };
         is_of_many && self.waited >= self.other && !is_rhythm
-    }
-}
-
-/// A computation, over waits so short that they do not interrupt it.
-struct Busy {
-    /// The part since the last of these waits.
-    last: Piece,
-    /// The longest part, if it is not the last.
-    longest: Option<Longest>,
-    /// The length of the longest but one, ns.
-    second: u64,
-    /// All but the last part.
-    before: Option<Piece>,
-    /// The waits in between, ns.
-    paused: u64,
-}
-
-/// A part of a computation.
-#[derive(Clone)]
-struct Piece {
-    window: Range<u64>,
-    busy: u64,
-    /// Of that, the time without a CPU.
-    starved: u64,
-}
-
-/// The longest part of a computation, and what was before and after it.
-struct Longest {
-    before: Option<Piece>,
-    piece: Piece,
-    after: Option<Piece>,
-}
-
-impl Piece {
-    /// Takes in what follows.
-    fn append(&mut self, next: &Piece) {
-        self.window.end = next.window.end;
-        self.busy += next.busy;
-        self.starved = self.starved.saturating_add(next.starved);
-    }
-
-    /// With what follows, if this is there.
-    fn joined(this: Option<Piece>, next: Piece) -> Piece {
-        match this {
-            Some(mut this) => {
-                this.append(&next);
-                this
-            }
-            None => next,
-        }
-    }
-}
-
-impl Busy {
-    /// One part of a computation is a turn of its own if it takes so many times as long as any other.
-    const STANDS_OUT: u64 = 5;
-    /// And this part of all of them.
-    const LARGE: u64 = 4;
-
-    fn new(first: Piece) -> Busy {
-        Busy {
-            last: first,
-            longest: None,
-            second: 0,
-            before: None,
-            paused: 0,
-        }
-    }
-
-    fn busy(&self) -> u64 {
-        self.last.busy + self.before.as_ref().map_or(0, |before| before.busy)
-    }
-
-    fn starved(&self) -> u64 {
-        let before = self.before.as_ref().map_or(0, |before| before.starved);
-        self.last.starved.saturating_add(before)
-    }
-
-    /// Goes on with `next` after a wait.
-    fn go_on(&mut self, next: Piece) {
-        let last = std::mem::replace(&mut self.last, next);
-        match &mut self.longest {
-            Some(longest) if longest.piece.busy >= last.busy => {
-                self.second = self.second.max(last.busy);
-                longest.after = Some(Piece::joined(longest.after.take(), last.clone()));
-            }
-            longest => {
-                let shorter = longest.as_ref().map_or(0, |longest| longest.piece.busy);
-                self.second = self.second.max(shorter);
-                *longest = Some(Longest {
-                    before: self.before.clone(),
-                    piece: last.clone(),
-                    after: None,
-                });
-            }
-        }
-        self.before = Some(Piece::joined(self.before.take(), last));
-    }
-
-    /// The parts that are computations of their own: all together, unless one stands out.
-    fn parts(mut self) -> impl Iterator<Item = Piece> {
-        let whole = Piece::joined(self.before.clone(), self.last.clone());
-        // Behind the last part comes none: it is counted like the others.
-        self.go_on(Piece {
-            window: whole.window.end..whole.window.end,
-            busy: 0,
-            starved: 0,
-        });
-        let parts = match self.longest {
-            Some(longest)
-                if longest.piece.busy >= whole.busy / Busy::LARGE
-                    && longest.piece.busy >= self.second.saturating_mul(Busy::STANDS_OUT) =>
-            {
-                [longest.before, Some(longest.piece), longest.after]
-            }
-            _ => [Some(whole), None, None],
-        };
-        parts.into_iter().flatten()
     }
 }
 
@@ -420,8 +303,7 @@ impl Finder {
             starved,
         };
         match &mut self.busy {
-            Some(busy) if busy.last.window.end == piece.window.start => busy.last.append(&piece),
-            Some(busy) => busy.go_on(piece),
+            Some(busy) => busy.append(piece),
             None => self.busy = Some(Busy::new(piece)),
         }
     }
