@@ -120,9 +120,11 @@ static __always_inline void read_call_of(struct task_struct *task, struct pt_reg
 		break;
 	case CALL_CLOCK_NANOSLEEP:
 		call->arg = requested_sleep(task, another, REGS_ARG2(regs));
-		// Until a time by the clock that we have; of another clock, or thread, it is not known how long.
+		// Until a time by the clock that we have; of another clock, or thread, it is not
+		// known how long.
 		if (second & TIMER_ABSTIME)
-			call->arg = first == CLOCK_MONOTONIC && !another ? time_until(call->arg) : 0;
+			call->arg =
+				first == CLOCK_MONOTONIC && !another ? time_until(call->arg) : 0;
 		break;
 	case CALL_POLL:
 		descriptor = polled_descriptor(task, another, first, second);

@@ -24,7 +24,7 @@ mod starter;
 
 use hangdog_graph::belief::{gave_up, is_missed};
 use hangdog_graph::evidence::HELPER;
-use hangdog_graph::owed::{ancestors, is_descendant};
+use hangdog_graph::owed::{ancestors, is_descendant, is_upkeep};
 use hangdog_graph::{Evidence, Mark, Wait, WaitKind};
 use hangdog_trace::Meta;
 use hangdog_trace::ids::{Upid, Utid};
@@ -413,6 +413,7 @@ fn of_thread(
                     // As long as it had asked for, and nobody may have been expected.
                     let is_own_choice = wait.kind == WaitKind::Condition && candidate.timed_out;
                     let owed = match wait.kind {
+                        _ if is_upkeep(evidence, thread) => owed,
                         _ if is_own_choice && gave_up(evidence, &wait) => owed.max(owed::HOPED),
                         _ if is_own_choice => owed.min(owed::MAYBE),
                         _ if holds_up_turns => owed.max(owed::HOPED),

@@ -386,3 +386,43 @@ fn who_joins_the_waiter_is_not_its_root() {
     assert_eq!(verdict.root.who.tid, 101, "{}", verdict.sentence);
     assert!(verdict.sentence.contains("publish"), "{}", verdict.sentence);
 }
+
+/// A virtual machine's own thread waits for work, however long nobody who used to give it some has any.
+#[test]
+fn a_virtual_machine_s_thread_is_no_victim() {
+    const WAIT: &str =
+        "sleeping futex arg=128 object=futex:0x10 stack=pthread_cond_timedwait;next_task";
+    let found = |name: &str| {
+        let mut text = format!(
+            "process java 100\nthread main java 100 name=java
+            thread helper java 101 name={name}
+            0 cpu0 switch idle -> main
+            0 cpu1 switch idle -> helper\n"
+        );
+        for at in (10..100).step_by(10) {
+            text += &format!(
+                "{at}ms cpu1 switch helper -> idle {WAIT}
+                {}ms cpu0 wake main -> helper futex op=wake object=futex:0x10 stack=pthread_cond_signal
+                {}.01ms cpu1 switch idle -> helper
+                {}ms cpu1 wake helper -> main futex op=wake object=futex:0x20\n",
+                at + 2,
+                at + 2,
+                at + 5
+            );
+        }
+        text += &format!(
+            "100ms cpu1 switch helper -> idle {WAIT}
+            200ms exit main 0
+            200ms cpu0 switch main -> idle dead
+            5s cpu1 wake idle -> helper in=timer
+            5s cpu1 switch idle -> helper
+            5100ms cpu1 switch helper -> idle dead
+            end 6s"
+        );
+        let all = problems(&record(&text), None);
+        all.iter()
+            .any(|(thread, window)| thread.contains(name) && window.end - window.start > 1_000_000)
+    };
+    assert!(found("worker"));
+    assert!(!found("Finalizer"));
+}
