@@ -95,7 +95,7 @@ fn after_wait(evidence: &Evidence<'_>, thread: Utid, at: usize) -> Option<(Begun
     let until_then = format!("; until then it {}", wait.phrase(evidence));
     let by_timer = wake.is_some_and(|row| {
         let context = Context::from(evidence.wakes.context[row]);
-        matches!(context, Context::Hrtimer | Context::Timer)
+        context.is_timer()
     });
     let (kind, what, source) = match (wait.kind, wake) {
         (WaitKind::Sleep, _) => (EdgeKind::Timer, "its sleep ended".to_owned(), Source::Timer),

@@ -345,10 +345,7 @@ impl Joiner<'_, '_> {
                 .filter(|&row| waker(row) == waker(wake))
                 .count(),
         };
-        let by_timer = |&row: &usize| {
-            let context = Context::from(self.evidence.wakes.context[row]);
-            matches!(context, Context::Hrtimer | Context::Timer)
-        };
+        let by_timer = |&row: &usize| Context::from(self.evidence.wakes.context[row]).is_timer();
         let timed_out = match parts {
             1 => 0,
             _ => {

@@ -277,8 +277,7 @@ pub fn ended_by(evidence: &Evidence<'_>, wait: &Wait, wake: Option<usize>) -> Ed
 }
 
 fn by_timer(evidence: &Evidence<'_>, wake: usize) -> bool {
-    let context = Context::from(evidence.wakes.context[wake]);
-    matches!(context, Context::Hrtimer | Context::Timer)
+    Context::from(evidence.wakes.context[wake]).is_timer()
 }
 
 /// Whether a wake brought what was waited for.
@@ -411,7 +410,7 @@ fn was_death(evidence: &Evidence<'_>, wait: &Wait, wake: usize) -> bool {
 fn woken(evidence: &Evidence<'_>, wait: &Wait, row: usize) -> Edge {
     let context = Context::from(evidence.wakes.context[row]);
     // A timeout ended the wait: what it waited for did not come.
-    if matches!(context, Context::Hrtimer | Context::Timer)
+    if context.is_timer()
         && wait.kind != WaitKind::Timer
         && let Some(edge) = expected(evidence, wait).or_else(|| owed::likely_holder(evidence, wait))
     {

@@ -67,6 +67,7 @@ pub struct Evidence<'a> {
     tables: Tables<'a>,
     marks: Marks,
     wakers: Wakers,
+    upkeep: Upkeep,
     sampling: Sampling,
     file_locks: FileLocks,
     flag_waits: FlagWaits,
@@ -138,6 +139,7 @@ impl<'a> Evidence<'a> {
             tables,
             marks,
             wakers,
+            upkeep,
             joined: HashMap::new(),
             stopped: Vec::new(),
             killed: Vec::new(),
@@ -238,15 +240,12 @@ impl<'a> Evidence<'a> {
     pub fn name(&self, thread: Utid) -> String {
         let known = self.threads.thread(thread);
         let (process, name) = self.names_of(thread);
-        // Java cuts the names of its threads at a blank.
+        // The kernel cuts names, also right behind a blank.
         let name = name.trim_end();
-        let script = match self.threads.process(known.upid).script() {
-            Some(script) => format!(" {script}"),
-            None => String::new(),
-        };
-        let label = match known.is_kernel() || process == name {
-            true => format!("{name}{script}"),
-            false => format!("{process}{script}/{name}"),
+        let label = match () {
+            () if known.is_kernel() => name.to_owned(),
+            () if process == name => self.program(known.upid),
+            () => format!("{}/{name}", self.program(known.upid)),
         };
         match self.has_namesake(thread) {
             true => format!("{label} ({})", known.tid),
@@ -440,6 +439,11 @@ impl<'a> Evidence<'a> {
     pub(crate) fn is_recorders(&self, process: Upid) -> bool {
         let known = self.threads.process(process);
         Some(known.pid) == self.recorder || known.name == HELPER
+    }
+
+    /// Whether a row of `wakes` is the kernel's upkeep, which is nobody's doing.
+    pub(crate) fn is_upkeep(&self, row: usize) -> bool {
+        self.upkeep.is_wake(&self.tables, row)
     }
 
     /// Rows of `wakes` that are `waker`'s own doing, in order.

@@ -22,7 +22,6 @@ use crate::edge::{EdgeKind, Source, Strength};
 use crate::evidence::Evidence;
 use crate::handover::{Handover, Handovers};
 use crate::message::Messages;
-use crate::upkeep::Upkeep;
 use crate::vertex::{Begin, NOWHERE, VertexId, Vertices};
 use crate::wait::Wait;
 
@@ -254,7 +253,6 @@ impl Graph {
             messages: &messages,
             handovers: &handovers,
             vertices: &vertices,
-            upkeep: Upkeep::new(evidence),
             wakers,
             senders,
         };
@@ -289,7 +287,6 @@ struct Builder<'a> {
     messages: &'a Messages,
     handovers: &'a Handovers,
     vertices: &'a Vertices,
-    upkeep: Upkeep,
     /// By row of `wakes`, the vertex in which the waker was.
     wakers: Vec<VertexId>,
     /// By row of `transfers`, likewise.
@@ -315,7 +312,7 @@ impl Builder<'_> {
                 Begin::Handover | Begin::Batch | Begin::Peers => None,
             };
             let first = match (wake, self.vertices.begin(vertex)) {
-                (Some(row), _) if self.upkeep.is_wake(self.evidence, row) => {
+                (Some(row), _) if self.evidence.is_upkeep(row) => {
                     counts.upkeep += 1;
                     None
                 }

@@ -188,7 +188,7 @@ impl History {
                 self.last.get_or_insert(waker);
             } else if looked {
                 continue;
-            } else if matches!(context, Context::Hrtimer | Context::Timer) {
+            } else if context.is_timer() {
                 self.by_timer += 1;
             } else {
                 self.by_others += 1;

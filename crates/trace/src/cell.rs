@@ -72,7 +72,7 @@ fn for_chunks<P: DataType, T>(
 }
 
 macro_rules! integer {
-    ($kind:ty, $physical:ident, $parquet:ident, $wide:ty, $bits:literal, $signed:literal, $narrow:expr) => {
+    ($kind:ty, $physical:ident, $parquet:ident, $wide:ty, $bits:literal, $signed:literal, $value:ident => $narrow:expr) => {
         impl Cell for $kind {
             const PHYSICAL: Physical = Physical::$physical;
 
@@ -92,7 +92,7 @@ macro_rules! integer {
             }
 
             fn read(column: ColumnReader, out: &mut [Self], _: &Budget) -> Result<usize, String> {
-                let narrow = $narrow;
+                let narrow = |$value: $wide| -> Option<$kind> { $narrow };
                 for_chunks::<$parquet, _>(column, out, |&value| {
                     narrow(value).ok_or_else(|| format!("{value} is out of range"))
                 })
@@ -101,22 +101,12 @@ macro_rules! integer {
     };
 }
 
-integer!(u8, INT32, Int32Type, i32, 8, false, |v: i32| v
-    .try_into()
-    .ok());
-integer!(u16, INT32, Int32Type, i32, 16, false, |v: i32| v
-    .try_into()
-    .ok());
-integer!(i16, INT32, Int32Type, i32, 16, true, |v: i32| v
-    .try_into()
-    .ok());
-integer!(u32, INT32, Int32Type, i32, 32, false, |v: i32| Some(
-    v as u32
-));
-integer!(u64, INT64, Int64Type, i64, 64, false, |v: i64| Some(
-    v as u64
-));
-integer!(i64, INT64, Int64Type, i64, 64, true, Some);
+integer!(u8, INT32, Int32Type, i32, 8, false, v => v.try_into().ok());
+integer!(u16, INT32, Int32Type, i32, 16, false, v => v.try_into().ok());
+integer!(i16, INT32, Int32Type, i32, 16, true, v => v.try_into().ok());
+integer!(u32, INT32, Int32Type, i32, 32, false, v => Some(v as u32));
+integer!(u64, INT64, Int64Type, i64, 64, false, v => Some(v as u64));
+integer!(i64, INT64, Int64Type, i64, 64, true, v => Some(v));
 
 impl Cell for bool {
     const PHYSICAL: Physical = Physical::BOOLEAN;

@@ -392,6 +392,13 @@ pub fn softirq(vector: u16) -> &'static str {
     NAMES.get(vector as usize).copied().unwrap_or("unknown")
 }
 
+impl Context {
+    /// Whether a timer ran in it: a timeout.
+    pub fn is_timer(self) -> bool {
+        matches!(self, Context::Hrtimer | Context::Timer)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -431,8 +431,7 @@ pub(super) fn is_between_naps(evidence: &Evidence<'_>, thread: Utid, window: &Ra
 
 /// Whether a timeout made a thread go on.
 pub(super) fn is_timer(evidence: &Evidence<'_>, wake: usize) -> bool {
-    let context = Context::from(evidence.wakes.context[wake]);
-    matches!(context, Context::Hrtimer | Context::Timer)
+    Context::from(evidence.wakes.context[wake]).is_timer()
 }
 
 /// What a wait is for. One for several descriptors that names a single one is for what comes by
