@@ -4,7 +4,8 @@ time, and with itself.
 
   sum         the blame is the problem's length, to the nanosecond
   state       no thread is blamed for more time in a state than it spent in that state then
-  life        no thread is blamed for time before its birth or after its end
+  life        no thread is blamed for time before its birth or after its end, unless it is that it had
+              exited
   cycle       there is an instant at which every thread of a wait cycle is blocked. That each waits
               for the next one cannot be told from outside; this much must hold
   what-if     a root with more than 80 % of the blame: without it at least 20 % less
@@ -73,8 +74,9 @@ def blame_contradictions(verdict, threads):
         # A thread id that was used again: the times of all that had it.
         here = by_tid[tid]
         life = sum(thread["time_ns"] for thread in here)
-        if sum(kinds.values()) > life:
-            yield "life", f"{names[tid]} is blamed for {sum(kinds.values())} ns and lived {life} ns"
+        alive = sum(ns for kind, ns in kinds.items() if kind != "exited")
+        if alive > life:
+            yield "life", f"{names[tid]} is blamed for {alive} ns and lived {life} ns"
         by_states = collections.Counter()
         for kind, ns in kinds.items():
             if kind in STATES_OF:

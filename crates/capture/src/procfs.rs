@@ -158,15 +158,27 @@ fn stat(pid: u32) -> Option<Vec<String>> {
 
 /// The arguments of the system call that a thread is in; the first number is the call's.
 pub(crate) fn system_call(tid: u32) -> Option<Vec<u64>> {
-    let line = std::fs::read_to_string(format!("/proc/{tid}/syscall")).ok()?;
+    let line = fs::read_to_string(format!("/proc/{tid}/syscall")).ok()?;
     let (call, rest) = line.split_once(' ')?;
-    let arguments = rest.split_whitespace().map(|word| {
-        let digits = word.strip_prefix("0x")?;
-        u64::from_str_radix(digits, 16).ok()
-    });
-    std::iter::once(call.parse().ok())
-        .chain(arguments)
-        .collect()
+    let call = call.parse().ok()?;
+    Some(std::iter::once(call).chain(hexadecimal(rest)?).collect())
+}
+
+/// The user stack pointer of a thread that is off its CPU, in a system call or not: in a page fault, say.
+pub(crate) fn stack_pointer(tid: u32) -> Option<u64> {
+    stack_pointer_of(&fs::read_to_string(format!("/proc/{tid}/syscall")).ok()?)
+}
+
+/// Of a line as `/proc/TID/syscall` has it: the number of the call, six arguments, and the stack pointer and
+/// instruction pointer; outside of a call -1 and the two pointers; on a CPU the word `running`.
+fn stack_pointer_of(line: &str) -> Option<u64> {
+    let (_, rest) = line.split_once(' ')?;
+    hexadecimal(rest)?.iter().rev().nth(1).copied()
+}
+
+fn hexadecimal(words: &str) -> Option<Vec<u64>> {
+    let number = |word: &str| u64::from_str_radix(word.strip_prefix("0x")?, 16).ok();
+    words.split_whitespace().map(number).collect()
 }
 
 /// The process that traces a thread; 0 for none.
@@ -210,5 +222,17 @@ mod tests {
                 .iter()
                 .any(|m| (m.start..m.end).contains(&here))
         );
+    }
+
+    /// The stack pointer comes last but one, whether the thread is in a call or not.
+    #[test]
+    fn the_stack_pointer_is_told_outside_of_calls_too() {
+        let call = "0 0x3 0x7f8dbeb3c000 0x20000 0x7f8dbebc8b60 0xffffffff 0x0 0x7ffd0ec14348 0x7f8dbecb12ad\n";
+        assert_eq!(stack_pointer_of(call), Some(0x7ffd_0ec1_4348));
+        let fault = "-1 0x7ffd0ec14348 0x7f8dbecb12ad\n";
+        assert_eq!(stack_pointer_of(fault), Some(0x7ffd_0ec1_4348));
+        assert_eq!(stack_pointer_of("running\n"), None);
+        assert_eq!(stack_pointer_of("-1 0x7ffd0ec14348\n"), None);
+        assert_eq!(stack_pointer_of(""), None);
     }
 }

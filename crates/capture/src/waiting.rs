@@ -452,9 +452,7 @@ fn functions_of(
 
 /// Whether a thread is off its CPU with its stack pointer at `sp`.
 fn stands_still(tid: u32, sp: u64) -> bool {
-    // The call and its six arguments come before.
-    const STACK_POINTER: usize = 7;
-    procfs::system_call(tid).is_some_and(|words| words.get(STACK_POINTER) == Some(&sp))
+    procfs::stack_pointer(tid) == Some(sp)
 }
 
 /// The unix socket by which a thread waits to be connected, with the address that it gave: the kernel

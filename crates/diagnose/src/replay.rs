@@ -7,6 +7,9 @@
 //! long as it was. This is the idea of causal profiling (Curtsinger and Berger, "Coz", 2015),
 //! applied to a recorded run instead of a running one.
 //!
+//! A server takes what comes in the order in which it comes: where its event loop waited for the next
+//! request, it goes on when that comes now, whatever came to it before.
+//!
 //! It ends: a wake lies in the past of the wait that it ends, so each question goes to an earlier
 //! moment; a thread's answers are kept.
 
@@ -16,6 +19,7 @@ use std::collections::HashMap;
 use std::ops::Range;
 
 use crate::blame::{Blame, BlameKind};
+use crate::owed::is_home;
 use crate::problem::Problem;
 use crate::stretch::{Stretch, Waiting, each_stretch};
 use crate::suspect::Suspect;
@@ -84,6 +88,7 @@ pub(crate) fn without(
         believed: believed(blame),
         played: HashMap::new(),
         depth: 0,
+        asked: problem.window.start,
     };
     let end = replay.moment(problem.thread, problem.window.end);
     end.saturating_sub(problem.window.start)
@@ -127,6 +132,8 @@ struct Replay<'a, 'e> {
     believed: HashMap<Utid, Vec<Believed>>,
     played: HashMap<Utid, Played>,
     depth: usize,
+    /// When the thread that waits for the one that is played now begins to wait.
+    asked: u64,
 }
 
 impl Replay<'_, '_> {
@@ -173,23 +180,33 @@ impl Replay<'_, '_> {
                 Stretch::Waiting(waiting) => (waiting.from, waiting.to),
             };
             let takes = (to - from) - self.removed_of(thread, from, to);
+            let as_long = now.saturating_add(takes);
             now = match stretch {
-                Stretch::Waiting(waiting) if to - from >= self.finest => {
+                Stretch::Waiting(waiting) if to - from >= self.finest && takes > 0 => {
+                    // Who is asked by nobody that the trace shows is asked by the one who waits for it.
+                    let next = self.depth > 1 && is_home(evidence, &waiting.wait);
                     match self.ended(&waiting) {
-                        Some((waker, wake)) if takes == to - from => {
+                        Some((waker, wake)) => {
                             // Nobody ended it in time: then when all was done that it waited for.
                             let woken = wake.map_or(to, |wake| evidence.wakes.ts[wake].min(to));
-                            let end = now.max(self.moment(waker, woken));
-                            // A lock may be had in another order.
-                            match waiting.wait.kind {
-                                WaitKind::Lock => end.min(now.saturating_add(takes)),
-                                _ => end,
+                            let asked = std::mem::replace(&mut self.asked, now);
+                            let end = self.moment(waker, woken);
+                            self.asked = asked;
+                            // A lock may be had in another order; of what is the root's a part takes no time.
+                            let at_most_as_long =
+                                waiting.wait.kind == WaitKind::Lock || takes < to - from;
+                            let end = if next { end } else { end.max(now) };
+                            if at_most_as_long {
+                                end.min(as_long)
+                            } else {
+                                end
                             }
                         }
-                        _ => now.saturating_add(takes),
+                        None if next => self.asked.min(as_long),
+                        None => as_long,
                     }
                 }
-                _ => now.saturating_add(takes),
+                _ => as_long,
             };
             was = to;
             if let Some(played) = self.played.get_mut(&thread)

@@ -480,3 +480,45 @@ fn limits_of_control_groups_are_named() {
         }
     }
 }
+
+/// A helper has ended most of such waits, as it had something to tell each time. In the one that is asked
+/// about it has nothing to do from before the wait until after it, and a worker wakes the waiter, three times
+/// in vain before it is done: it is whom it waits for.
+#[test]
+fn who_has_nothing_to_do_all_the_while_is_not_whom_it_waits_for() {
+    const WAIT: &str =
+        "sleeping futex op=wait object=futex:0x10 stack=pthread_cond_wait;drain;main";
+    const WAKE: &str = "futex op=wake object=futex:0x10 stack=pthread_cond_signal;push";
+    let mut text = String::from(
+        "process build 100
+        thread main build 100 name=build
+        thread helper build 101
+        thread worker build 102
+        0 cpu0 switch idle -> main
+        0 cpu1 switch idle -> helper
+        0 cpu2 switch idle -> worker\n",
+    );
+    for turn in 0..30 {
+        let at = 10 + 10 * turn;
+        text += &format!(
+            "{at}ms cpu0 switch main -> idle {WAIT}
+            {}ms cpu1 wake helper -> main {WAKE}
+            {}us cpu0 switch idle -> main\n",
+            at + 5,
+            (at + 5) * 1000 + 10
+        );
+    }
+    text += "400ms cpu1 switch helper -> idle sleeping epoll_wait stack=epoll_wait;listen\n";
+    for (from, to) in [(410, 500), (500, 600), (600, 700), (700, 800)] {
+        text += &format!(
+            "{}us cpu0 switch main -> idle {WAIT}
+            {to}ms cpu2 wake worker -> main {WAKE}
+            {}us cpu0 switch idle -> main\n",
+            from * 1000 + 20,
+            to * 1000 + 10
+        );
+    }
+    let recording = record(&format!("{text}end 2s"));
+    let verdict = explain(&recording, "main", 410_000..800_000);
+    assert_eq!(verdict.root.who.tid, 102, "{}", verdict.sentence);
+}

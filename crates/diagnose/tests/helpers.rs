@@ -290,3 +290,37 @@ fn who_gives_up_on_a_pool_that_waits_for_itself_is_no_part_of_it() {
         );
     }
 }
+
+/// A program has two workers, forked and named after what they do. Each of the three has both ends of every
+/// queue, which is a pipe. One worker has the semaphore that they share and asks a server; the other wants it,
+/// and the program waits for what that one is to put into a queue.
+#[test]
+fn workers_that_share_a_semaphore_are_told_apart_by_what_they_do() {
+    let recording = record(
+        "process office 100
+        process refunds 101
+        process sales 102
+        process bank 200
+        thread office office 100
+        thread bank bank 200
+        0 cpu0 switch idle -> office
+        0 cpu1 switch idle -> bank
+        1us fork office -> refunds refunds 101
+        2us fork office -> sales sales 102
+        0 socket refunds object=inet:1 local=127.0.0.1:5000 remote=127.0.0.1:80
+        0 socket bank object=inet:2 local=127.0.0.1:80 remote=127.0.0.1:5000
+        3us open office object=pipe:7
+        3us open refunds object=pipe:7
+        3us open sales object=pipe:7
+        10us cpu2 switch idle -> refunds
+        20us cpu2 switch refunds -> sales sleeping recvfrom object=inet:1 stack=recv;refund;main
+        30us cpu2 switch sales -> idle sleeping futex op=wait object=futex:0x70 stack=do_futex_wait;sem_wait;sell;main
+        40us cpu0 switch office -> idle sleeping read object=pipe:7 stack=read;get;main
+        50us cpu1 switch bank -> idle sleeping nanosleep arg=9s stack=nanosleep;limit_rate;serve;main
+        end 3s",
+    );
+    for waiter in ["sales", "office"] {
+        let verdict = explain(&recording, waiter, 1_000..3_000_000);
+        assert_eq!(verdict.root.who.tid, 200, "{}", verdict.sentence);
+    }
+}

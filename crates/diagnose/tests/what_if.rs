@@ -127,3 +127,69 @@ fn its_own_work() {
     // Without it main comes to wait at once, but worker gives the result at 60 ms all the same.
     assert_eq!(verdict.without_root_ns, 60 * MS);
 }
+
+/// An event loop takes what comes in the order in which it comes. main computes 70 ms, asks the server, and
+/// has its answer 10 ms later; shortly before, the server served another who only then came to ask. Without
+/// what main computes, its own answer comes earlier too.
+#[test]
+fn a_server_answers_who_asks_earlier() {
+    let recording = record(
+        "process app 100
+        thread main app 100 name=app
+        process server 200
+        thread server server 200
+        process other 300
+        thread other other 300
+        0 cpu0 switch idle -> main
+        1ms cpu1 switch server -> idle sleeping epoll_wait stack=epoll_wait;serve
+        69ms cpu2 wake other -> server sendto stack=send
+        69ms cpu1 switch idle -> server
+        69.5ms cpu1 switch server -> idle sleeping epoll_wait stack=epoll_wait;serve
+        70ms cpu0 wake main -> server sendto stack=send
+        70ms cpu1 switch idle -> server
+        70.1ms cpu0 switch main -> idle sleeping recvfrom object=inet:1 stack=recv;ask
+        80ms cpu1 wake server -> main sendto stack=send
+        80ms cpu0 switch idle -> main
+        end 90ms",
+    );
+    let verdict = explain(&recording, "main", 0..80_000);
+    assert_eq!(verdict.root.who.tid, 100);
+    assert!(
+        verdict.without_root_ns < 12 * MS,
+        "{} ms",
+        verdict.without_root_ns / MS
+    );
+}
+
+/// A program waits in the kernel for a kernel thread, which waits for the disk, and looks in between once
+/// itself. Both the disk and its look are its own; without them it need not wait for the kernel thread.
+#[test]
+fn a_disk_behind_a_kernel_thread_takes_no_time() {
+    let recording = record(
+        "process umount 100
+        thread umount umount 100
+        kthread xfsaild 9
+        0 cpu0 switch idle -> umount
+        0 cpu1 switch idle -> xfsaild
+        10ms cpu0 switch umount -> idle uninterruptible umount2 kstack=xfs_ail_push_all_sync stack=umount2;main
+        11ms cpu1 switch xfsaild -> idle uninterruptible kstack=io_schedule;xfs_buf_submit
+        30ms cpu1 wake idle -> xfsaild in=softirq vector=4
+        30ms cpu1 switch idle -> xfsaild
+        30.1ms cpu1 wake xfsaild -> umount
+        30.1ms cpu0 switch idle -> umount
+        30.2ms cpu1 switch xfsaild -> idle uninterruptible kstack=io_schedule;xfs_buf_submit
+        30.2ms cpu0 switch umount -> idle uninterruptible umount2 kstack=xfs_ail_push_all_sync stack=umount2;main
+        69ms cpu1 wake idle -> xfsaild in=softirq vector=4
+        69ms cpu1 switch idle -> xfsaild
+        70ms cpu1 wake xfsaild -> umount
+        70ms cpu0 switch idle -> umount
+        end 90ms",
+    );
+    let verdict = explain(&recording, "umount", 10_000..70_000);
+    assert!(of_kind(&verdict, "disk") > 50_000, "{}", verdict.sentence);
+    assert!(
+        verdict.without_root_ns <= 3 * MS,
+        "{}",
+        verdict.without_root_ns
+    );
+}

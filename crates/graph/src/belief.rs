@@ -90,6 +90,9 @@ pub fn beliefs(
     {
         all.push(((history.total() + SEEN) as f64, killed));
     }
+    // Whoever woke it, one who had nothing to do all the while brought it nothing.
+    let had_nothing_to_do =
+        |other: Utid| woken_by.is_some() && owed::idles_throughout(evidence, other, wait);
     let awaits_program = matches!(
         wait.kind,
         WaitKind::Poll | WaitKind::Condition | WaitKind::Message | WaitKind::Device
@@ -102,6 +105,7 @@ pub fn beliefs(
             || !is_candidate(other)
             || is_mate(other)
             || is_stranger(other)
+            || had_nothing_to_do(other)
         {
             continue;
         }

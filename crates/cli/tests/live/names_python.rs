@@ -2,13 +2,14 @@
 //! runs which.
 
 use crate::flight::{Flight, snapped};
-use crate::support::{Live, Machine, machine, text};
+use crate::support::{Background, Live, Machine, machine, text};
 use hangdog_trace::Calls;
 use hangdog_trace::ids::Utid;
 use hangdog_trace::stacks::StackTable;
 use hangdog_trace::tables::{Frames, Modules, Samples, Switches};
 use hangdog_trace::words::ModuleKind;
-use std::process::Command;
+use std::io::Read;
+use std::process::{Command, Stdio};
 
 const PROGRAM: &str = include_str!("programs/orchard.py");
 const FILE: &str = "orchard.py";
@@ -213,6 +214,34 @@ fn python_functions_are_named_in_samples() {
     // 400 ms at 1 kHz; it begins and ends elsewhere.
     assert!(own.len() >= 200, "{}", own.len());
     assert!(right * 20 >= own.len() * 19, "{right} of {}", own.len());
+}
+
+/// A program that was stopped while it computed, in no system call, before the recording began: its stack
+/// has the function that it was in.
+#[test]
+fn python_functions_are_named_where_a_program_is_stopped_already() {
+    let Some(machine) = machine() else { return };
+    let Some(python) = python() else { return };
+    let text =
+        "def dig():\n    print('digs', flush=True)\n    while True:\n        pass\n\n\ndig()\n";
+    let mut command = Command::new(python);
+    command
+        .arg(program(&machine, FILE, text))
+        .stdout(Stdio::piped());
+    let mut digger = Background(command.spawn().expect("a program"));
+    let mut digs = [0; 5];
+    let mut output = digger.0.stdout.take().expect("its output");
+    output.read_exact(&mut digs).expect("its word");
+    let pid = i32::try_from(digger.0.id()).expect("a pid");
+    // SAFETY: kill(2) of a child that was not waited for.
+    assert_eq!(unsafe { libc::kill(pid, libc::SIGSTOP) }, 0);
+    let live = machine.recorded(&[], &["sleep", "0.5"]);
+    let stacks = StackTable::load(&live.trace).expect("stacks");
+    let thread = live.utid(&pid.into());
+    let switches: Switches = live.table();
+    let mut own = (0..switches.len()).filter(|&i| switches.prev[i] == thread);
+    let stopped = own.next().expect("its wait");
+    assert_eq!(functions(&stacks, switches.user_stack[stopped]), ["dig 1"]);
 }
 
 /// In 400 random chains of calls, between Python and C to and fro, the Python frames of the thread's

@@ -118,7 +118,8 @@ fn amid_sibling(evidence: &Evidence<'_>, wait: &Wait) -> Option<Utid> {
     let siblings =
         siblings.filter(|it| it.upid != own.upid && it.parent == own.parent && own.parent != NONE);
     let amid: Vec<Utid> = siblings
-        .filter(|it| it.name == own.name)
+        // It may have named itself after what it does.
+        .filter(|it| it.name == own.name || !own.command.is_empty() && it.command == own.command)
         .filter_map(|it| thread_of(evidence, it.upid, Object::NONE, wait.end))
         .filter(is_amid)
         .collect();

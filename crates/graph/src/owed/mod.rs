@@ -262,6 +262,13 @@ pub(crate) fn awaits_anything(evidence: &Evidence<'_>, thread: Utid, wait: &Wait
         .is_some_and(|there| there.kind == WaitKind::Device || is_home(evidence, &there))
 }
 
+/// Whether a thread waited for something to do, or for whatever comes, for as long as another waited.
+pub(crate) fn idles_throughout(evidence: &Evidence<'_>, thread: Utid, wait: &Wait) -> bool {
+    wait_at(evidence, thread, wait.start + wait.duration() / 2).is_some_and(|there| {
+        there.start <= wait.start && there.end >= wait.end && is_home(evidence, &there)
+    })
+}
+
 /// A request that was made longer than this before a wait is not the one that the wait is for, ns.
 const ASKED_WITHIN_NS: u64 = 5_000_000;
 

@@ -7,7 +7,7 @@ use hangdog_trace::sockets::Holder;
 
 use super::owes;
 use super::who::{
-    ancestors, is_descendant, is_there, main_life, stopped_thread, thread_of, wait_at,
+    ancestors, is_descendant, is_home, is_there, main_life, stopped_thread, thread_of, wait_at,
 };
 use crate::edge::{Edge, Strength};
 use crate::evidence::Evidence;
@@ -17,8 +17,9 @@ use crate::wait::{Wait, WaitKind};
 pub(super) fn other_end(evidence: &Evidence<'_>, wait: &Wait, pipe: Object) -> Option<Edge> {
     let writes = wait.writes(evidence);
     let own = evidence.threads.thread(wait.thread).upid;
-    if !writes && is_job_pool(evidence, wait) {
-        return at_work(evidence, wait, pipe);
+    let is_pool = !writes && is_job_pool(evidence, wait);
+    if is_pool && let Some(edge) = at_work(evidence, wait, pipe) {
+        return Some(edge);
     }
     let mut others: Vec<Upid> = Vec::new();
     for holder in evidence.sockets.holders(pipe) {
@@ -45,7 +46,10 @@ pub(super) fn other_end(evidence: &Evidence<'_>, wait: &Wait, pipe: Object) -> O
                 alive().all(|other| other == head || is_descendant(evidence, other, head))
             };
             let head = alive().find(started_all);
-            alive().find(stopped).or(head).or(alive().last())?
+            let is_amid = |&other: &Upid| is_amid(evidence, other, pipe, wait.end);
+            (alive().find(stopped).or(head))
+                .or(alive().filter(is_amid).last())
+                .or(alive().last().filter(|_| !is_pool))?
         }
     };
     let thread = thread_of(evidence, chosen, pipe, wait.end)?;
@@ -74,6 +78,13 @@ pub(super) fn other_end(evidence: &Evidence<'_>, wait: &Wait, pipe: Object) -> O
         ),
     };
     Some(owes(thread, strength, reason))
+}
+
+/// Whether the thread that would bring what comes by a pipe is in the middle of work.
+fn is_amid(evidence: &Evidence<'_>, process: Upid, pipe: Object, at: u64) -> bool {
+    thread_of(evidence, process, pipe, at).is_some_and(|thread| {
+        wait_at(evidence, thread, at).is_none_or(|there| !is_home(evidence, &there))
+    })
 }
 
 /// Whether the pipe that a thread reads holds tokens for jobs, as that of make's and cargo's job server: its
