@@ -254,3 +254,47 @@ fn who_polls_is_told_what_is_at_work_beside_it() {
     assert!(sentence(10).contains(told), "{}", sentence(10));
     assert!(!sentence(1_500).contains(told), "{}", sentence(1_500));
 }
+
+/// A display server served one client, which has exited since, more than any other. It waits for whatever comes
+/// next, and misses nobody; a program whose partner has exited, which is no client of it, does.
+#[test]
+fn a_server_does_not_miss_a_client_that_exited() {
+    let owed = |client: &str| {
+        let mut text = format!(
+            "process Xvfb 100
+            thread Xvfb Xvfb 100
+            process xdotool 200
+            thread xdotool xdotool 200
+            0 socket xdotool object=unix:1 {client}
+            0 cpu0 switch idle -> Xvfb
+            0 cpu1 switch idle -> xdotool\n"
+        );
+        for turn in 1..9 {
+            text += &format!(
+                "{turn}ms cpu0 switch Xvfb -> idle sleeping epoll_wait object=epoll:9 stack=epoll_wait;WaitForSomething
+                {turn}500us cpu1 wake xdotool -> Xvfb writev object=unix:1
+                {turn}510us cpu0 switch idle -> Xvfb\n"
+            );
+        }
+        text += "9ms cpu0 switch Xvfb -> idle sleeping epoll_wait object=epoll:9 stack=epoll_wait;WaitForSomething
+            10ms exit xdotool 0
+            10ms cpu1 switch xdotool -> idle dead
+            900ms cpu1 wake idle -> Xvfb in=softirq vector=3
+            900ms cpu0 switch idle -> Xvfb
+            end 1s";
+        let recording = record(&text);
+        let found = hangdog_diagnose::problem::find(
+            &recording.evidence(),
+            hangdog_diagnose::problem::Scope::default(),
+        );
+        let own = found.iter().find(|it| it.window.start == 9 * MS);
+        own.map_or(0.0, |problem| problem.owed)
+    };
+    let to_display = "peer=unix:2 peer-process=Xvfb remote=@/tmp/.X11-unix/X0";
+    assert!(
+        owed("") > 5.0 * owed(to_display),
+        "{} {}",
+        owed(""),
+        owed(to_display)
+    );
+}

@@ -266,6 +266,16 @@ fn missing(evidence: &Evidence<'_>, wait: &Wait, history: &History) -> Option<(U
     let middle = wait.start + wait.duration() / 2;
     let (&other, &ended) = (history.by_thread.iter()).max_by_key(|(_, ended)| ended.brought_on)?;
     let always_came = ended.brought_on >= OFTEN && ended.brought_on * 4 >= history.total() * 3;
+    // Clients come and go.
+    let process = |thread: Utid| evidence.threads.thread(thread).upid;
+    let sockets = evidence.sockets;
+    let is_client = || {
+        let mut asks = sockets.asks(process(other));
+        asks.any(|object| sockets.peer_process(object) == Some(process(wait.thread)))
+    };
+    if wait.kind == WaitKind::Poll && is_client() {
+        return None;
+    }
     (always_came && evidence.timeline.life(other).end <= middle).then_some((other, ended))
 }
 

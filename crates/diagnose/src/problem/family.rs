@@ -114,7 +114,7 @@ impl Family {
                 // Those that it serves ask its other threads.
                 WaitKind::Condition if only_lets_others_serve(evidence, wait) => owed.max(0.1),
                 WaitKind::Condition => owed.max(0.8),
-                WaitKind::Sleep | WaitKind::Child => owed.max(0.3),
+                WaitKind::Sleep | WaitKind::Child | WaitKind::Signal => owed.max(0.3),
                 _ => owed.max(0.1),
             },
             (_, true) if evidence.stands_for_program(wait.thread) => owed * 0.5,
