@@ -70,6 +70,7 @@ pub(crate) fn owed(evidence: &Evidence<'_>, wait: &Wait, often: bool) -> f64 {
             // Whoever has it do something waits for that, and is found waiting.
             true if is_helper(evidence, process) => ALL_IT_DOES,
             true => HOPED,
+            false if is_main && is_helper(evidence, process) => ALL_IT_DOES,
             false if is_main && asked_own(evidence, wait) => MAYBE,
             // A worker that has a task waits for more than work.
             false
@@ -128,6 +129,8 @@ pub(crate) fn owed(evidence: &Evidence<'_>, wait: &Wait, often: bool) -> f64 {
                     _ if evidence.sockets.listens(object) => IDLE,
                     _ if evidence.sockets.listeners(object).next().is_some() => 1.0,
                     _ if takes_orders(evidence, wait, object) => IDLE,
+                    // A helper that has never done anything else is there to be asked.
+                    _ if !is_main && is_all_it_does(evidence, wait) => IDLE,
                     _ => STREAM,
                 },
                 _ if object.is_pipe() => by_pipe(evidence, wait),
