@@ -204,6 +204,14 @@ pub(crate) fn of(facts: &Facts<'_, '_>) -> String {
             )
         }
         (Class::Unknown | Class::LongWait, ..)
+            if facts.kind == BlameKind::Gone && is_deadlocked(facts) =>
+        {
+            format!(
+                "{head}{}: {who} {what}, and no thread is left in its process that could do so.",
+                within(facts)
+            )
+        }
+        (Class::Unknown | Class::LongWait, ..)
             if is_deadlocked(facts) && !owed::has_mates(facts.evidence, facts.culprit) =>
         {
             const LEFT: &str = "and no other thread of its process is left that could end that";

@@ -59,6 +59,36 @@ fn a_partner_that_exited_is_missed() {
     );
 }
 
+/// Two threads wait at a barrier for a third, which returned early: nobody is left that could end that. Threads
+/// that exited long before are not missed.
+#[test]
+fn a_thread_that_returned_early_is_missed_at_the_barrier() {
+    const WAIT: &str = "sleeping futex arg=128 object=futex:0x10 stack=pthread_cond_wait;step;main";
+    let verdict = |exit: &str| {
+        let recording = record(&format!(
+            "process simulate 100
+            thread first simulate 100
+            thread second simulate 101
+            thread third simulate 102
+            0 cpu0 switch idle -> first
+            0 cpu1 switch idle -> second
+            0 cpu2 switch idle -> third
+            {exit} exit third 0
+            {exit} cpu2 switch third -> idle dead
+            2500ms cpu0 switch first -> idle {WAIT}
+            2501ms cpu1 switch second -> idle {WAIT}
+            end 9s"
+        ));
+        explain(&recording, "first", 2_501_000..9_000_000)
+    };
+    let missed = verdict("2450ms");
+    assert_eq!(missed.root.who.tid, 102, "{}", missed.sentence);
+    let says = "in step: first/third exited without waking it, and no thread is left";
+    assert!(missed.sentence.contains(says), "{}", missed.sentence);
+    let long_gone = verdict("100ms");
+    assert_ne!(long_gone.root.who.tid, 102, "{}", long_gone.sentence);
+}
+
 /// Two programs talk by pipes, each in turn, until both wait for the other. A harness then ends one of
 /// them by a signal, which brings it nothing: its killer is not the cause, even where the thread lives on
 /// for a while.

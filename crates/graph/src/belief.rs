@@ -84,11 +84,12 @@ pub fn beliefs(
     {
         all.push((ended.brought_on as f64, gone(evidence, other, ended.times)));
     }
-    // A child that was killed just then says more than all who used to come.
+    // A child that was killed just then, or a thread that exited, says more than all who used to come.
     if woken_by.is_none()
-        && let Some(killed) = owed::killed(evidence, wait)
+        && let Some(gone) =
+            owed::killed(evidence, wait).or_else(|| owed::exited_mate(evidence, wait))
     {
-        all.push(((history.total() + SEEN) as f64, killed));
+        all.push(((history.total() + SEEN) as f64, gone));
     }
     // Whoever woke it, one who had nothing to do all the while brought it nothing.
     let had_nothing_to_do =

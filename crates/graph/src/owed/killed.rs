@@ -1,4 +1,5 @@
-//! A child that a signal killed while its parent waited for what it was to do.
+//! A child that a signal killed while its parent waited for what it was to do; a thread that exited, after
+//! which none is left in its process that could end a wait.
 //!
 //! The parent may have other threads or processes in between that would have passed the result on:
 //! they have nothing to pass on, and are idle. A pool of workers often makes a new one in its place,
@@ -6,9 +7,10 @@
 
 use hangdog_trace::ids::Utid;
 
+use super::is_deadlocked;
 use crate::edge::{Edge, EdgeKind, Source, Strength};
 use crate::evidence::Evidence;
-use crate::wait::Wait;
+use crate::wait::{Wait, WaitKind};
 
 /// Shorter waits need no such explanation, ns.
 const LONG_NS: u64 = 500_000_000;
@@ -16,6 +18,9 @@ const LONG_NS: u64 = 500_000_000;
 const BEFORE_NS: u64 = 100_000_000;
 /// The death lies within the first part of the wait.
 const FIRST_PART: u64 = 10;
+
+/// A thread may have exited so long before: the others go on for as long as what it left to them lasts.
+const MATE_BEFORE_NS: u64 = 1_000_000_000;
 
 /// The first threads of the processes that died by a signal of a fault, or were killed outright.
 pub(crate) fn all_killed(evidence: &Evidence<'_>) -> Vec<Utid> {
@@ -42,4 +47,31 @@ pub(crate) fn killed(evidence: &Evidence<'_>, wait: &Wait) -> Option<Edge> {
     let reason = format!("{signal} killed its child {name} at {at:.3} s");
     let source = Source::Thread(child);
     Some(Edge::new(EdgeKind::Killed, Strength::Weak, source, reason))
+}
+
+/// The thread of the process that exited last, about when the wait for a condition began, where each of those
+/// left waits for another of them: an exception ended it, or it returned early.
+pub(crate) fn exited_mate(evidence: &Evidence<'_>, wait: &Wait) -> Option<Edge> {
+    let trace_end = evidence.timeline.end();
+    let own = evidence.threads.thread(wait.thread).upid;
+    if wait.kind != WaitKind::Condition
+        || wait.holder.is_some()
+        || wait.is_for_own_lock(evidence)
+        || wait.end < trace_end
+        || wait.duration() < LONG_NS
+        || !is_deadlocked(evidence, own)
+    {
+        return None;
+    }
+    let when = wait.start.saturating_sub(MATE_BEFORE_NS)..wait.start + wait.duration() / FIRST_PART;
+    let threads = evidence.threads.process(own).threads.iter().copied();
+    let exits = threads.filter_map(|thread| Some((evidence.threads.thread(thread).end?, thread)));
+    let (end, mate) = exits.max().filter(|(end, _)| when.contains(end))?;
+    let name = evidence.name(mate);
+    let at = end as f64 / 1e9;
+    let reason = format!(
+        "{name} exited at {at:.3} s, and no thread is left in its process that could end the wait"
+    );
+    let source = Source::Thread(mate);
+    Some(Edge::new(EdgeKind::Habit, Strength::Weak, source, reason))
 }

@@ -12,7 +12,8 @@
 //! - What came may have come by way of another: a thread that has the connection, a queue of connections that
 //!   are not accepted ([`came`]). A program that polls its only child waits for that ([`partner`]).
 //! - Who has a lock the stacks may tell ([`own`]); otherwise one that is in the middle of work may ([`amid`]).
-//! - A child that a signal killed as the wait began may have been at work for it ([`killed`]).
+//! - A child that a signal killed as the wait began may have been at work for it, or a thread that exited then
+//!   and left none that could end it ([`killed`]).
 //! - A thread that woke another before it waited may have asked it for what it waits for.
 
 mod again;
@@ -47,7 +48,7 @@ use clients::other_client;
 pub(crate) use connection::is_undelivered;
 use connection::{asked_process, only_client, only_server, peer};
 pub use connection::{is_lost, is_open, may_be_open, open_request};
-pub(crate) use killed::{all_killed, killed};
+pub(crate) use killed::{all_killed, exited_mate, killed};
 pub(crate) use own::told_by_stacks;
 use partner::child_at_terminal;
 pub use partner::only_partner;
