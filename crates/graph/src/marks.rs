@@ -88,6 +88,8 @@ pub enum Mark {
     TakesWork = 1 << 35,
     /// An event is being handled, and no event loop runs within that.
     AmidEvent = 1 << 36,
+    /// The kernel waits for a signal that is to be read from a descriptor.
+    ReadsSignal = 1 << 37,
 }
 
 /// Marks that one of the innermost few frames shows, by a part of its function's name.
@@ -103,7 +105,7 @@ const INNERMOST: [(Mark, &[&str]); 6] = [
 const FEW: usize = 6;
 
 /// Marks that any frame shows, by its function's name, or by the start of it.
-const ANYWHERE: [(Mark, &[&str]); 30] = [
+const ANYWHERE: [(Mark, &[&str]); 31] = [
     (Mark::Idle, names::IDLE),
     (Mark::DiskWait, names::DISK_WAIT),
     (Mark::DiskWake, names::DISK_WAKE),
@@ -132,6 +134,7 @@ const ANYWHERE: [(Mark, &[&str]); 30] = [
     (Mark::ChangesFiles, names::CHANGES_FILES),
     (Mark::MemoryLimit, names::MEMORY_LIMIT),
     (Mark::Freezable, names::FREEZABLE),
+    (Mark::ReadsSignal, names::READS_SIGNAL),
     (Mark::AwaitsResult, names::AWAITS_RESULT),
     (Mark::EventLoop, names::EVENT_LOOP),
 ];

@@ -296,6 +296,9 @@ pub(crate) const FREEZABLE: &[&str] = &[
     "do_sigtimedwait",
 ];
 
+/// Functions of the kernel that wait for a signal to be read from a signalfd.
+pub(crate) const READS_SIGNAL: &[&str] = &["signalfd_read*", "signalfd_dequeue"];
+
 /// Functions of the kernel that handle a page fault, on x86-64 and arm64.
 pub(crate) const PAGE_FAULT: &[&str] = &["exc_page_fault", "do_user_addr_fault", "do_page_fault"];
 

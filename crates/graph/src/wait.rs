@@ -402,6 +402,7 @@ fn kind(evidence: &Evidence<'_>, row: usize, holder: Option<Utid>) -> WaitKind {
         Call::Poll => WaitKind::Poll,
         Call::WaitChild => WaitKind::Child,
         Call::WaitSignal => WaitKind::Signal,
+        Call::Read if evidence.shows(kernel, Mark::ReadsSignal) => WaitKind::Signal,
         Call::Read | Call::Write | Call::Send | Call::Receive | Call::Accept | Call::Connect => {
             match object.kind() {
                 ObjectKind::Timerfd => WaitKind::Timer,

@@ -455,3 +455,25 @@ fn a_lock_is_had_by_whoever_waits_for_room() {
     let wait = "2ms cpu0 switch main -> idle sleeping futex arg=128 object=futex:0x9 stack=PyThread_acquire_lock_timed;emit";
     assert_eq!(owed(people, wait), by("writer", EdgeKind::Amid));
 }
+
+/// A process that reads its signals from a descriptor waits for its child, as one in sigwait does; one that
+/// reads events of files does not.
+#[test]
+fn a_signalfd_is_read_for_the_child() {
+    let read = |kernel: &str| {
+        owed(
+            "process gzip 200",
+            &format!(
+                "1ms fork main -> gzip gzip 200
+                1ms cpu1 switch idle -> gzip
+                2ms cpu0 switch main -> idle sleeping clock_nanosleep
+                30ms cpu0 wake idle -> main in=timer
+                30100us cpu0 switch idle -> main
+                31ms cpu0 switch main -> idle sleeping read object=anonymous:9 stack=read;run;main kstack={kernel};vfs_read"
+            ),
+        )
+    };
+    let expected = Some("gzip".to_owned());
+    assert_eq!(read("signalfd_read_iter").map(|(name, _)| name), expected);
+    assert_eq!(read("inotify_read"), None);
+}
