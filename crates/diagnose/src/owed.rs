@@ -129,8 +129,15 @@ pub(crate) fn owed(evidence: &Evidence<'_>, wait: &Wait, often: bool) -> f64 {
                     _ if evidence.sockets.listens(object) => IDLE,
                     _ if evidence.sockets.listeners(object).next().is_some() => 1.0,
                     _ if takes_orders(evidence, wait, object) => IDLE,
-                    // A helper that has never done anything else is there to be asked.
-                    _ if !is_main && is_all_it_does(evidence, wait) => IDLE,
+                    // A helper that has never done anything else is there for what its children ask.
+                    _ if !is_main
+                        && peer_of(evidence, object).is_some_and(|peer| {
+                            peer != process && is_descendant(evidence, peer, process)
+                        })
+                        && is_all_it_does(evidence, wait) =>
+                    {
+                        IDLE
+                    }
                     _ => STREAM,
                 },
                 _ if object.is_pipe() => by_pipe(evidence, wait),
