@@ -20,6 +20,7 @@ mod many;
 mod merge;
 mod request;
 mod sequel;
+mod series;
 mod starter;
 
 use hangdog_graph::belief::{gave_up, is_missed};

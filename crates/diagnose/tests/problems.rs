@@ -247,6 +247,53 @@ fn a_computation_that_stands_out() {
     assert_eq!(found[0], ("app".to_owned(), 17_900..97_900), "{found:?}");
 }
 
+/// A turn with many more page-ins than those before and after it is a problem of its own, whether the next
+/// request comes from a parent or by a connection that the server made itself.
+#[test]
+fn a_turn_of_page_ins_that_stands_out() {
+    for (connection, request) in [
+        ("", "read object=pipe:5"),
+        (
+            "0 socket app object=inet:1 local=127.0.0.1:5000 remote=127.0.0.1:80\n",
+            "recvfrom object=inet:1",
+        ),
+    ] {
+        let mut events = format!("{connection}1ms cpu0 switch idle -> main\n");
+        let mut at = 1_000;
+        let mut long = 0..0;
+        for pages in [10, 12, 10, 300, 10, 11, 12] {
+            let begin = at;
+            for _ in 0..pages {
+                events += &format!(
+                    "{}us cpu0 switch main -> idle uninterruptible fault arg=0x7000 stack=touch;work
+                    {}us cpu0 wake idle -> main in=softirq vector=4
+                    {}us cpu0 switch idle -> main\n",
+                    at + 50,
+                    at + 950,
+                    at + 960
+                );
+                at += 1_000;
+            }
+            if pages == 300 {
+                long = begin + 50..at - 50;
+            }
+            events += &format!(
+                "{at}us cpu0 switch main -> idle sleeping {request} stack=read;next
+                {}us cpu1 wake other -> main write
+                {}us cpu0 switch idle -> main\n",
+                at + 300,
+                at + 300
+            );
+            at += 300;
+        }
+        let found = found(
+            &format!("{events}{at}us cpu0 switch main -> idle dead"),
+            None,
+        );
+        assert_eq!(found[0], ("app".to_owned(), long), "{request}: {found:?}");
+    }
+}
+
 /// Requests of usual length, with naps in between, are no part of one that takes much longer.
 #[test]
 fn a_request_that_stands_out() {

@@ -7,6 +7,7 @@
 //! had just woken spuriously.
 
 use hangdog_trace::ids::Utid;
+use hangdog_trace::object::ObjectKind;
 
 use crate::edge::{Edge, EdgeKind, Source, Strength, ended_by};
 use crate::evidence::Evidence;
@@ -74,9 +75,10 @@ pub fn beliefs(
     let process = |thread: Utid| evidence.threads.thread(thread).upid;
     let is_mate =
         |other: Utid| wait.kind == WaitKind::Idle && process(other) == process(wait.thread);
-    // Another process can only have interrupted it.
-    let is_stranger =
-        |other: Utid| wait.is_within_process(evidence) && process(other) != process(wait.thread);
+    // Another process can only have interrupted it, unless both have the same eventfd.
+    let is_own =
+        wait.is_within_process(evidence) && wait.object(evidence).kind() != ObjectKind::Eventfd;
+    let is_stranger = |other: Utid| is_own && process(other) != process(wait.thread);
     // Who was dead for most of it did not keep it up, unless it is the one who always came: then it is
     // missed.
     if let Some((other, ended)) = missing(evidence, wait, &history)

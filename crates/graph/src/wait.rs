@@ -301,7 +301,7 @@ impl Wait {
     }
 
     /// Whether it is for any of what was put into an epoll before.
-    pub(crate) fn by_epoll(&self, evidence: &Evidence<'_>) -> bool {
+    pub fn by_epoll(&self, evidence: &Evidence<'_>) -> bool {
         let name = |row: usize| evidence.calls.name(evidence.switches.call[row]);
         self.row.is_some_and(|row| name(row).starts_with("epoll"))
     }

@@ -477,3 +477,42 @@ fn a_signalfd_is_read_for_the_child() {
     assert_eq!(read("signalfd_read_iter").map(|(name, _)| name), expected);
     assert_eq!(read("inotify_read"), None);
 }
+
+/// Processes may share an eventfd: one that has written to it each time is missed once it does not. A private
+/// futex has no such partner, and a stranger's wake was an interruption.
+#[test]
+fn a_partner_by_a_shared_eventfd_is_expected() {
+    let waits = |wait: &str| {
+        let mut events = String::from("0 cpu1 switch idle -> partner\n");
+        for turn in 0..12 {
+            let at = 10 + 10 * turn;
+            events += &format!(
+                "{at}ms cpu0 switch main -> idle sleeping {wait}
+                {}ms cpu1 wake partner -> main write stack=write;give
+                {}us cpu0 switch idle -> main
+                {}us cpu0 wake main -> helper write\n",
+                at + 6,
+                at * 1000 + 6010,
+                at * 1000 + 6020
+            );
+        }
+        events += &format!(
+            "200ms cpu0 switch main -> idle sleeping {wait}
+            900ms cpu0 wake idle -> main in=timer
+            900ms cpu0 switch idle -> main
+            901ms cpu0 switch main -> idle dead"
+        );
+        let people = "process partner 200
+            thread partner partner 200
+            process helper 300
+            thread helper helper 300";
+        owed(people, &events)
+    };
+    let by_eventfd = "ppoll object=eventfd:7 stack=ppoll;take_from";
+    assert_eq!(
+        waits(by_eventfd).map(|(name, _)| name).as_deref(),
+        Some("partner")
+    );
+    let by_futex = "futex arg=128 object=futex:0x10 stack=pthread_cond_wait;take_from";
+    assert_eq!(waits(by_futex), None);
+}

@@ -110,11 +110,12 @@ impl Family {
             // Whoever recorded a command asks where its time went, also where that was as it wished;
             // an event loop that waits for its user is not known from one that does not.
             (true, _) => match wait.kind {
+                WaitKind::Poll if is_for_one(evidence, wait) => owed.max(0.1),
                 WaitKind::Poll | WaitKind::Device | WaitKind::Idle => owed.max(0.05),
                 // Those that it serves ask its other threads.
                 WaitKind::Condition if only_lets_others_serve(evidence, wait) => owed.max(0.1),
                 WaitKind::Condition => owed.max(0.8),
-                WaitKind::Sleep | WaitKind::Child | WaitKind::Signal => owed.max(0.3),
+                WaitKind::Child | WaitKind::Signal => owed.max(0.3),
                 _ => owed.max(0.1),
             },
             (_, true) if evidence.stands_for_program(wait.thread) => owed * 0.5,
@@ -200,6 +201,11 @@ fn has_display(evidence: &Evidence<'_>, process: Upid) -> bool {
     let mut peers =
         (evidence.sockets.asks(process)).filter_map(|object| evidence.sockets.peer_process(object));
     peers.any(|peer| evidence.serves_display(peer))
+}
+
+/// Whether a poll is for what comes by one pipe, socket or eventfd, as a read of it would be.
+fn is_for_one(evidence: &Evidence<'_>, wait: &Wait) -> bool {
+    !wait.by_epoll(evidence) && !wait.object(evidence).is_none()
 }
 
 /// Whether a thread of a server does nothing but wait for all of its life.

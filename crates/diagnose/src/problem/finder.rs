@@ -11,6 +11,7 @@ use std::ops::Range;
 
 use super::busy::{Busy, Piece};
 use super::many::{Many, ManyWaits};
+use super::series::{Run, Series};
 use super::{Doing, NOTED_NS, SHORTEST_NS};
 use crate::stretch::Waiting;
 
@@ -50,66 +51,8 @@ pub(super) struct Finder {
     /// The sites that were counted last: a loop has few.
     recent: [Option<(Site, usize)>; 2],
     busy: Option<Busy>,
-    series: Option<Series>,
+    series: Series,
     many: Many,
-}
-
-/// Small waits of one kind, close upon each other.
-struct Series {
-    kind: WaitKind,
-    window: Range<u64>,
-    waited: u64,
-    longest: Wait,
-    count: usize,
-    /// What the thread did otherwise, up to the last wait and since; the want of a CPU is not its
-    /// doing and does not count.
-    other: u64,
-    gap: u64,
-}
-
-impl Series {
-    /// Kinds of waits that add up. A loop of messages or conditions is how threads work together:
-    /// the sum of its waits says nothing.
-    const KINDS: [WaitKind; 4] = [
-        WaitKind::Disk,
-        WaitKind::Lock,
-        WaitKind::Sleep,
-        WaitKind::Stopped,
-    ];
-    /// A loop that sleeps longer each time keeps a rhythm; one that sleeps for less polls.
-    const MOMENT_NS: u64 = 2_000_000;
-    /// What is computed between two of them is shorter than this.
-    const GAP_NS: u64 = 8_000_000;
-    /// One that is stopped in turns runs in between, as much as whoever stops it allows.
-    const STOPPED_GAP_NS: u64 = 100_000_000;
-    /// A wait of another kind that is longer than this ends the series.
-    const BREAK_NS: u64 = 1_000_000;
-    /// From so many on it is a series.
-    const FEWEST: usize = 3;
-
-    /// What may lie between two of its waits, ns: of what comes from a disk, some of what each took may
-    /// be worked on.
-    fn most_gap(&self) -> u64 {
-        match self.kind {
-            WaitKind::Stopped => Series::STOPPED_GAP_NS,
-            WaitKind::Disk => Series::GAP_NS.max(self.longest.duration() / 8),
-            _ => Series::GAP_NS,
-        }
-    }
-
-    /// Whether it is the sum that took long, not what was done in between or one wait of many.
-    fn adds_up(&self) -> bool {
-        let length = self.window.end - self.window.start;
-        let longest = self.longest.duration();
-        let is_rhythm =
-            self.kind == WaitKind::Sleep && self.waited / self.count as u64 > Series::MOMENT_NS;
-        // Of waits for a device the longest need not be the one that counts.
-        let is_of_many = match self.kind {
-            WaitKind::Disk => longest.saturating_mul(6) < length.saturating_mul(5),
-            _ => self.count >= Series::FEWEST && longest.saturating_mul(2) < length,
-        };
-        is_of_many && self.waited >= self.other && !is_rhythm
-    }
 }
 
 /// A wait up to this long, and up to this share of what was done before, does not end a
@@ -195,68 +138,35 @@ impl Finder {
     }
 
     fn add_up(&mut self, waiting: &Waiting) {
-        let kind = match waiting.wait.kind {
-            // Memory comes in from a disk too.
-            WaitKind::Paging => WaitKind::Disk,
-            kind => kind,
-        };
-        let length = waiting.to - waiting.from;
-        if !Series::KINDS.contains(&kind) {
-            if length > Series::BREAK_NS {
-                self.end_series();
-            } else if let Some(series) = &mut self.series {
-                series.gap += length;
-            }
-            return;
-        }
-        match &mut self.series {
-            Some(series) if series.kind == kind && series.gap <= series.most_gap() => {
-                series.window.end = waiting.to;
-                series.other += std::mem::take(&mut series.gap);
-                series.waited += length;
-                if length > series.longest.duration() {
-                    series.longest = waiting.wait;
-                }
-                series.count += 1;
-            }
-            _ => {
-                self.end_series();
-                let window = waiting.from..waiting.to;
-                self.series = Some(Series {
-                    kind,
-                    window,
-                    waited: length,
-                    longest: waiting.wait,
-                    count: 1,
-                    other: 0,
-                    gap: 0,
-                });
-            }
-        }
+        let ended = self.series.wait(waiting);
+        self.add_series(ended);
     }
 
     pub(super) fn end_series(&mut self) {
-        let Some(series) = self.series.take().filter(Series::adds_up) else {
-            return;
-        };
-        let length = series.window.end - series.window.start;
-        // No call has such a number: all series of a kind are one site.
-        let site = (i16::MIN + series.kind as i16, 0);
-        self.count_length(site, length);
-        // What is owed to one of them alone is owed to all.
-        let is_noted = series.longest.duration() >= NOTED_NS;
-        if length >= SHORTEST_NS {
-            self.candidates.push(Candidate {
-                window: series.window,
-                doing: Doing::Waiting(series.kind),
-                site: Some(site),
-                wait: (series.kind == WaitKind::Disk && is_noted).then_some(series.longest),
-                many: None,
-                looks: false,
-                timed_out: false,
-                starved: 0,
-            });
-            self.shrink();
+        let ended = self.series.end();
+        self.add_series(ended);
+    }
+
+    fn add_series(&mut self, ended: Vec<Run>) {
+        for run in ended {
+            // No call has such a number: all series of a kind are one site.
+            let site = (i16::MIN + run.kind as i16, 0);
+            self.count_length(site, run.length());
+            // What is owed to one of them alone is owed to all.
+            let is_noted = run.longest.duration() >= NOTED_NS;
+            if run.length() >= SHORTEST_NS {
+                self.candidates.push(Candidate {
+                    doing: Doing::Waiting(run.kind),
+                    site: Some(site),
+                    wait: (run.kind == WaitKind::Disk && is_noted).then_some(run.longest),
+                    window: run.window,
+                    many: None,
+                    looks: false,
+                    timed_out: false,
+                    starved: 0,
+                });
+                self.shrink();
+            }
         }
     }
 
@@ -289,8 +199,8 @@ impl Finder {
         self.many.busy(interval);
         let window = interval.start..interval.end;
         let length = interval.duration();
-        if let (Some(series), true) = (&mut self.series, interval.state.is_on_cpu()) {
-            series.gap += length;
+        if interval.state.is_on_cpu() {
+            self.series.busy(length);
         }
         let starved = if interval.state.wants_cpu() {
             length

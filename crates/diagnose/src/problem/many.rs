@@ -70,6 +70,38 @@ pub(super) struct Many {
     last: Option<(Object, bool)>,
     /// What was waited for last.
     seen: Option<Object>,
+    turns: Turns,
+}
+
+/// The turns of the work: from one message to the next.
+#[derive(Default)]
+struct Turns {
+    begun: Option<u64>,
+    /// The longest and the second longest, ns.
+    longest: u64,
+    second: u64,
+}
+
+impl Turns {
+    /// One turn is work of its own if it takes so many times as long as any other.
+    const STANDS_OUT: u64 = 5;
+    /// And this part of all of them.
+    const LARGE: u64 = 4;
+
+    /// Counts the turn that ends at `from`, with a wait until `to`.
+    fn end(&mut self, from: u64, to: u64) {
+        if let Some(begun) = self.begun.replace(to) {
+            let turn = from.saturating_sub(begun);
+            self.second = self.second.max(turn.min(self.longest));
+            self.longest = self.longest.max(turn);
+        }
+    }
+
+    /// Whether one of them took much longer than the others, in work that took `length`, ns.
+    fn has_one(&self, length: u64) -> bool {
+        self.longest >= length / Turns::LARGE
+            && self.longest >= self.second.saturating_mul(Turns::STANDS_OUT)
+    }
 }
 
 impl Many {
@@ -94,6 +126,9 @@ impl Many {
         let sum = &mut self.sum;
         if sum.waits == 0 {
             (sum.window.start, self.busy) = (waiting.from, 0);
+        }
+        if matches!(waiting.wait.kind, WaitKind::Message | WaitKind::Poll) {
+            self.turns.end(waiting.from, waiting.to);
         }
         sum.window.end = waiting.to;
         if sum.waits < MOST_EXPLAINED {
@@ -131,12 +166,14 @@ impl Many {
                 ..Many::default()
             },
         );
-        let sum = done.sum;
+        let (sum, mut turns) = (done.sum, done.turns);
+        turns.end(sum.window.end, sum.window.end);
         let length = sum.window.end - sum.window.start;
         let most = sum.longest_ns.max(done.longest_busy);
         let is_many = sum.waits >= FEWEST
             && length >= NOTED_NS
             && most < length / 2
+            && !turns.has_one(length)
             && sum.waited_ns >= length / LEAST_PART;
         is_many.then_some(sum)
     }

@@ -43,7 +43,17 @@ pub(super) fn peer(evidence: &Evidence<'_>, wait: &Wait, object: Object) -> Opti
         ));
     }
     let end = sockets.peer(object);
-    let holder = |object: Object| sockets.holders(object).last().map(|holder| holder.process);
+    // Of several that have it, as a family of processes does, the one that reads there.
+    let holder = |object: Object| {
+        let processes = || sockets.holders(object).iter().map(|holder| holder.process);
+        let reads = |thread: &Utid| {
+            wait_at(evidence, *thread, wait.end)
+                .is_some_and(|there| there.object(evidence) == object)
+        };
+        let is_reader =
+            |&process: &Upid| evidence.threads.process(process).threads.iter().any(reads);
+        processes().find(is_reader).or_else(|| processes().last())
+    };
     // Who used the other end last is more surely the one than whoever made it.
     let user = end.and_then(|end| last_user(evidence, end, wait.end));
     let process = user
