@@ -52,7 +52,9 @@ pub(super) fn peer(evidence: &Evidence<'_>, wait: &Wait, object: Object) -> Opti
         };
         let is_reader =
             |&process: &Upid| evidence.threads.process(process).threads.iter().any(reads);
-        processes().find(is_reader).or_else(|| processes().last())
+        processes()
+            .find(is_reader)
+            .or_else(|| processes().next_back())
     };
     // Who used the other end last is more surely the one than whoever made it.
     let user = end.and_then(|end| last_user(evidence, end, wait.end));
