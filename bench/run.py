@@ -23,6 +23,7 @@ import graph
 import numbers_compare
 import recorders
 import servers
+import steady
 import suites
 import workloads
 
@@ -153,9 +154,9 @@ def parse_arguments():
     parser.add_argument("--peers", action="store_true", help="perf record beside hangdog")
     parser.add_argument(
         "--only",
-        choices=("cost", "servers", "suites", "why", "graph", "save", "numbers"),
-        help="only what recording costs (`servers`: those under load; `suites`:"
-        " disks and a browser), the answer, the graph, the"
+        choices=("cost", "servers", "steady", "suites", "why", "graph", "save", "numbers"),
+        help="only what recording costs (`servers`: those under load; `steady`: one long run of"
+        " PostgreSQL; `suites`: disks and a browser), the answer, the graph, the"
         " saving of a desktop's trace, or `hangdog numbers` beside other tools",
     )
     parser.add_argument("--workload", default="", metavar="TEXT", help="only those named so")
@@ -195,6 +196,11 @@ def main():
                 )
                 servers.show(result["servers"])
                 result["failures"] += result["servers"]["failures"]
+            if args.only in (None, "steady"):
+                directory.chmod(0o755)
+                result["steady"] = steady.measure(hangdog, directory, args.rounds, args.recorder)
+                steady.show(result["steady"])
+                result["failures"] += result["steady"]["failures"]
             if args.only in (None, "suites"):
                 result["suites"] = suites.measure(hangdog, directory, args.rounds, args.workload)
                 suites.show(result["suites"])

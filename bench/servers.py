@@ -77,6 +77,8 @@ class Load:
 
     name: str
     run: typing.Callable[[], typing.Tuple[float, typing.Optional[float]]]
+    # A command that goes on until it is interrupted and tells its rate each second, where there is one.
+    endless: typing.Optional[typing.List[str]] = None
 
 
 def percentile(values, share):
@@ -114,7 +116,9 @@ def postgres(directory):
     with serving(words, port, **as_user):
         time.sleep(1)
         output_of([*client, "-i", "-s", "10", "-q", "postgres"])
-        yield [Load("pgbench -S -c 4 -j 2", run)]
+        loads = ["-S", "-c", "4", "-j", "2"]
+        endless = [*client, *loads, "-T", "86400", "--progress=1", "postgres"]
+        yield [Load("pgbench -S -c 4 -j 2", run, list(map(str, endless)))]
 
 
 @contextlib.contextmanager

@@ -9,6 +9,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
 import recorders
 import servers
 import soak
+import steady
 
 
 class Servers(unittest.TestCase):
@@ -27,6 +28,17 @@ class Servers(unittest.TestCase):
         self.assertEqual(servers.percentile(range(1000), 0.99), 990)
         self.assertEqual(servers.percentile([7], 0.99), 7)
         self.assertIsNone(servers.percentile([], 0.99))
+
+
+class Steady(unittest.TestCase):
+    def test_a_rate_counts_where_its_second_lies_within(self):
+        clock = iter([1.0, 2.0, 3.0, 4.0, 5.0])
+        lines = [f"progress: {n}.0 s, {n}00.5 tps, lat 0.1 ms\n" for n in range(1, 5)]
+        rates = steady.Rates(["pgbench (15.1)\n", *lines], lambda: next(clock))
+        rates.reader.join()
+        self.assertEqual(rates.within(1.0, 3.5), (200.5 + 300.5) / 2)
+        with self.assertRaises(recorders.Failure):
+            rates.within(1.5, 2.0)
 
 
 class Soak(unittest.TestCase):

@@ -100,6 +100,8 @@ impl Severity {
 
 /// Where less was owed, it is not told unless it is asked for: an idle thread.
 const LEAST_FELT: f64 = 0.02;
+/// One turn is a problem of its own if it takes so many times as long as any other.
+const STANDS_OUT: u64 = 5;
 /// From here on a person calls it a freeze.
 const SEVERE_NS: u64 = 1_000_000_000;
 /// From here on a person notices it.
@@ -342,6 +344,13 @@ enum Doing {
 fn awaits_child(evidence: &Evidence<'_>, wait: &Wait) -> bool {
     let stack = wait.user_stack(evidence);
     wait.kind == WaitKind::Child || evidence.shows(stack, Mark::AwaitsChild)
+}
+
+/// Whether the longest turn of a thread's work stands out: it took much longer than the `second` longest, and a
+/// good part of `all` of them, ns.
+fn stands_out(longest: u64, second: u64, all: u64) -> bool {
+    const LARGE: u64 = 4;
+    longest >= all / LARGE && longest >= second.saturating_mul(STANDS_OUT)
 }
 
 /// The problems of a thread; `makers` started the recorder.

@@ -180,33 +180,11 @@ impl Replay<'_, '_> {
                 Stretch::Waiting(waiting) => (waiting.from, waiting.to),
             };
             let takes = (to - from) - self.removed_of(thread, from, to);
-            let as_long = now.saturating_add(takes);
             now = match stretch {
                 Stretch::Waiting(waiting) if to - from >= self.finest && takes > 0 => {
-                    // Who is asked by nobody that the trace shows is asked by the one who waits for it.
-                    let next = self.depth > 1 && is_home(evidence, &waiting.wait);
-                    match self.ended(&waiting) {
-                        Some((waker, wake)) => {
-                            // Nobody ended it in time: then when all was done that it waited for.
-                            let woken = wake.map_or(to, |wake| evidence.wakes.ts[wake].min(to));
-                            let asked = std::mem::replace(&mut self.asked, now);
-                            let end = self.moment(waker, woken);
-                            self.asked = asked;
-                            // A lock may be had in another order; of what is the root's a part takes no time.
-                            let at_most_as_long =
-                                waiting.wait.kind == WaitKind::Lock || takes < to - from;
-                            let end = if next { end } else { end.max(now) };
-                            if at_most_as_long {
-                                end.min(as_long)
-                            } else {
-                                end
-                            }
-                        }
-                        None if next => self.asked.min(as_long),
-                        None => as_long,
-                    }
+                    self.waited(&waiting, now, takes)
                 }
-                _ => as_long,
+                _ => now.saturating_add(takes),
             };
             was = to;
             if let Some(played) = self.played.get_mut(&thread)
@@ -217,6 +195,33 @@ impl Replay<'_, '_> {
         }
         self.depth -= 1;
         now.saturating_add(at.saturating_sub(was))
+    }
+
+    /// When a wait that now begins at `now` ends, of which `takes` ns are not the root's.
+    fn waited(&mut self, waiting: &Waiting, now: u64, takes: u64) -> u64 {
+        let (evidence, to) = (self.evidence, waiting.to);
+        let as_long = now.saturating_add(takes);
+        // Of an event loop that others wait for it is the next request.
+        let is_next = self.depth > 1 && is_home(evidence, &waiting.wait);
+        let Some((waker, wake)) = self.ended(waiting) else {
+            // Who is asked by nobody that the trace shows is asked by the one who waits for it.
+            return match is_next {
+                true => self.asked.min(as_long),
+                false => as_long,
+            };
+        };
+        // Nobody ended it in time: then when all was done that it waited for.
+        let woken = wake.map_or(to, |wake| evidence.wakes.ts[wake].min(to));
+        let asked = std::mem::replace(&mut self.asked, now);
+        let brought = self.moment(waker, woken);
+        self.asked = asked;
+        let end = if is_next { brought } else { brought.max(now) };
+        // A lock may be had in another order; of what is the root's a part takes no time.
+        let is_root = takes < to - waiting.from;
+        match waiting.wait.kind == WaitKind::Lock || is_root {
+            true => end.min(as_long),
+            false => end,
+        }
     }
 
     /// When what a thread did begins, and when it begins now: with the problem, or when its maker

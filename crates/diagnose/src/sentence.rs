@@ -8,6 +8,7 @@ use hangdog_graph::{Evidence, Mark, Wait, WaitKind, owed};
 use hangdog_timeline::State;
 use hangdog_trace::calls::Call;
 use hangdog_trace::ids::Utid;
+use hangdog_trace::object::ObjectKind;
 
 use crate::beside;
 use crate::blame::{BlameKind, Knot};
@@ -487,7 +488,7 @@ fn reason(facts: &Facts<'_, '_>) -> String {
             format!("waited for a condition{within}")
         }
         BlameKind::Lock => format!("waited for a lock{within}"),
-        BlameKind::Message if facts.wait.is_some_and(|wait| wait.kind == WaitKind::Device) => {
+        BlameKind::Message if facts.wait.is_some_and(|wait| reads_device(facts, &wait)) => {
             format!("waited for input from a terminal or device{within}")
         }
         BlameKind::Message if facts.wait.is_some_and(|wait| opens_fifo(facts, &wait)) => {
@@ -590,6 +591,13 @@ fn is_condition(facts: &Facts<'_, '_>, wait: &Wait) -> bool {
 fn opens_fifo(facts: &Facts<'_, '_>, wait: &Wait) -> bool {
     let stack = wait.kernel_stack(facts.evidence);
     facts.evidence.shows(stack, Mark::OpensFifo)
+}
+
+/// Whether a wait is for what comes from a terminal or another device, by a read or a poll of it alone.
+fn reads_device(facts: &Facts<'_, '_>, wait: &Wait) -> bool {
+    let polls =
+        wait.kind == WaitKind::Poll && wait.object(facts.evidence).kind() == ObjectKind::CharDevice;
+    wait.kind == WaitKind::Device || polls
 }
 
 /// Whether a wait is for several things, of which the trace names none.

@@ -298,3 +298,57 @@ fn a_server_does_not_miss_a_client_that_exited() {
         owed(to_display)
     );
 }
+
+/// Node keeps a thread that waits for its debugger to be started: it has nothing to do with what node's event
+/// loop is asked for. A dialog in a terminal polls that for its user.
+#[test]
+fn a_pipe_leads_to_nodes_loop_and_not_to_its_debugger() {
+    let recording = record(
+        "process tool 100
+        thread tool tool 100
+        process node 200
+        thread node node 200
+        thread signals node 201
+        0 open tool object=pipe:5 access=read
+        0 open node object=pipe:5 access=write
+        0 cpu0 switch idle -> tool
+        0 cpu1 switch idle -> node
+        1ms cpu2 switch signals -> idle sleeping futex arg=128 object=futex:0x9 stack=uv_sem_wait;node::inspector::(anonymous_namespace)::StartIoThreadMain(void*);start_thread
+        2ms cpu1 switch node -> idle sleeping poll object=char:3 stack=poll;wgetch;main
+        3ms cpu0 switch tool -> idle sleeping read object=pipe:5 stack=read;communicate
+        end 2s",
+    );
+    let verdict = explain(&recording, "tool", 3_000..2_000_000);
+    assert_eq!(verdict.root.who.tid, 200, "{}", verdict.sentence);
+    let says = "waited for input from a terminal or device";
+    assert!(verdict.sentence.contains(says), "{}", verdict.sentence);
+}
+
+/// A program polls the pipes of its child, which ends: the last of the child's threads to die closes them, in
+/// whatever call that was. Its first thread stands for the child.
+#[test]
+fn the_end_of_a_child_is_its_first_threads() {
+    let recording = record(
+        "process tool 100
+        thread tool tool 100
+        process node 200
+        thread node node 200
+        thread pool node 201
+        0 cpu0 switch idle -> tool
+        0 cpu1 switch idle -> node
+        1ms cpu2 switch pool -> idle sleeping futex arg=128 object=futex:0x9 stack=uv_sem_wait;node::inspector::(anonymous_namespace)::StartIoThreadMain(void*)
+        2ms cpu1 switch node -> idle sleeping epoll_wait object=epoll:3 stack=epoll_wait;uv_run;main
+        3ms cpu0 switch tool -> idle sleeping poll stack=poll;communicate
+        900ms exit node 0
+        900ms cpu1 wake node -> pool exit_group
+        900ms cpu2 switch idle -> pool
+        900.1ms cpu2 wake pool -> tool futex object=futex:0x9
+        900.2ms cpu0 switch idle -> tool
+        900.2ms exit pool 0
+        900.3ms cpu2 switch pool -> idle dead
+        end 1s",
+    );
+    let verdict = explain(&recording, "tool", 3_000..900_100);
+    let way: Vec<u32> = verdict.path.iter().map(|step| step.who.tid).collect();
+    assert_eq!(way[..2], [100, 200], "{}", verdict.sentence);
+}

@@ -139,8 +139,10 @@ fn ended_with_it(evidence: &Evidence<'_>, wait: &Wait, row: usize) -> Option<Uti
     let dies =
         life.end < evidence.timeline.end() && life.end.saturating_sub(wakes.ts[row]) < DEATH_NS;
     let process = |thread| evidence.threads.thread(thread).upid;
-    let by_end = wait.object(evidence).is_pipe()
-        && matches!(call, Call::Futex | Call::Poll | Call::Sleep)
+    // One of several that are polled may be the pipe.
+    let object = wait.object(evidence);
+    let may_be_pipe = object.is_pipe() || wait.kind == WaitKind::Poll && object.is_none();
+    let by_end = may_be_pipe && matches!(call, Call::Futex | Call::Poll | Call::Sleep)
         || wait.kind == WaitKind::Child
             && call != Call::Exit
             && process(waker) != process(wait.thread);

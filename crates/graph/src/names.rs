@@ -116,6 +116,8 @@ pub const IDLE: &[&str] = &[
     "os/signal.signal_recv",
     // Erlang's, of processes.
     "erts_schedule",
+    // Node's thread that waits for a signal to start its debugger.
+    "node::inspector::(anonymous*",
     "java.util.concurrent.ThreadPoolExecutor.getTask",
     "java.util.concurrent.ForkJoinPool.awaitWork",
     "java.lang.ref.Reference.waitForReferencePendingList",

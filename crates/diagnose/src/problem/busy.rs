@@ -5,6 +5,8 @@
 
 use std::ops::Range;
 
+use super::stands_out;
+
 /// A computation, over waits so short that they do not interrupt it.
 pub(super) struct Busy {
     /// The part since the last of these waits.
@@ -58,11 +60,6 @@ impl Piece {
 }
 
 impl Busy {
-    /// One part of a computation is a turn of its own if it takes so many times as long as any other.
-    const STANDS_OUT: u64 = 5;
-    /// And this part of all of them.
-    const LARGE: u64 = 4;
-
     pub(super) fn new(first: Piece) -> Busy {
         Busy {
             last: first,
@@ -122,10 +119,7 @@ impl Busy {
             starved: 0,
         });
         let parts = match self.longest {
-            Some(longest)
-                if longest.piece.busy >= whole.busy / Busy::LARGE
-                    && longest.piece.busy >= self.second.saturating_mul(Busy::STANDS_OUT) =>
-            {
+            Some(longest) if stands_out(longest.piece.busy, self.second, whole.busy) => {
                 [longest.before, Some(longest.piece), longest.after]
             }
             _ => [Some(whole), None, None],

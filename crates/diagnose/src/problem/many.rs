@@ -13,7 +13,7 @@ use hangdog_trace::object::{Object, ObjectKind};
 use hangdog_trace::sockets::Role;
 use std::ops::Range;
 
-use super::{NOTED_NS, awaits_child};
+use super::{NOTED_NS, awaits_child, stands_out};
 use crate::stretch::Waiting;
 
 /// From so many waits on they are many.
@@ -83,11 +83,6 @@ struct Turns {
 }
 
 impl Turns {
-    /// One turn is work of its own if it takes so many times as long as any other.
-    const STANDS_OUT: u64 = 5;
-    /// And this part of all of them.
-    const LARGE: u64 = 4;
-
     /// Counts the turn that ends at `from`, with a wait until `to`.
     fn end(&mut self, from: u64, to: u64) {
         if let Some(begun) = self.begun.replace(to) {
@@ -95,12 +90,6 @@ impl Turns {
             self.second = self.second.max(turn.min(self.longest));
             self.longest = self.longest.max(turn);
         }
-    }
-
-    /// Whether one of them took much longer than the others, in work that took `length`, ns.
-    fn has_one(&self, length: u64) -> bool {
-        self.longest >= length / Turns::LARGE
-            && self.longest >= self.second.saturating_mul(Turns::STANDS_OUT)
     }
 }
 
@@ -173,7 +162,8 @@ impl Many {
         let is_many = sum.waits >= FEWEST
             && length >= NOTED_NS
             && most < length / 2
-            && !turns.has_one(length)
+            // A turn that stands out is a problem of its own.
+            && !stands_out(turns.longest, turns.second, length)
             && sum.waited_ns >= length / LEAST_PART;
         is_many.then_some(sum)
     }

@@ -10,7 +10,7 @@ use std::ops::Range;
 use super::family::Family;
 use super::finder::is_between_naps;
 use super::merge::{Chained, main_wait};
-use super::{Problem, ProblemKind, ns_worth, worth};
+use super::{Problem, ProblemKind, STANDS_OUT, ns_worth, worth};
 
 /// Joins what is one interval but for a moment in which a thread took up again what it was kept from: it
 /// asked once more, or had what little had come.
@@ -75,7 +75,6 @@ impl Chained {
     fn goes_on_in(&self, evidence: &Evidence<'_>, next: &Chained, longest: u64) -> bool {
         const SHORTEST_NS: u64 = 5_000_000;
         const GAP_PART: u64 = 20;
-        const STANDS_OUT: u64 = 5;
         let (own, other) = (&self.problem, &next.problem);
         let Some(gap) = other.window.start.checked_sub(own.window.end) else {
             return false;

@@ -6,6 +6,7 @@
 use hangdog_graph::{Wait, WaitKind};
 use std::ops::Range;
 
+use super::stands_out;
 use crate::stretch::Waiting;
 
 /// Waits of one kind.
@@ -114,10 +115,6 @@ impl Series {
     ];
     /// A wait of another kind that is longer than this ends the series.
     const BREAK_NS: u64 = 1_000_000;
-    /// One turn is a series of its own if it takes so many times as long as any other.
-    const STANDS_OUT: u64 = 5;
-    /// And this part of all of them.
-    const LARGE: u64 = 4;
     /// Of more turns than this none is told apart, so that they need little memory.
     const MOST_TURNS: usize = 4096;
 
@@ -177,14 +174,12 @@ impl Series {
         self.is_turn_over = false;
         let lengths = || turns.iter().map(Run::length);
         let longest = (0..turns.len()).max_by_key(|&at| turns[at].length());
-        let stands_out = longest.filter(|&at| {
-            let length = turns[at].length();
+        let one = longest.filter(|&at| {
             let others = lengths().enumerate().filter(|&(other, _)| other != at);
             let second = others.map(|(_, length)| length).max().unwrap_or(0);
-            length >= second.saturating_mul(Series::STANDS_OUT)
-                && length >= lengths().sum::<u64>() / Series::LARGE
+            stands_out(turns[at].length(), second, lengths().sum())
         });
-        let parts = match stands_out {
+        let parts = match one {
             Some(at) => [&turns[..at], &turns[at..=at], &turns[at + 1..]],
             None => [&turns[..], &[], &[]],
         };
