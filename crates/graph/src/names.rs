@@ -589,6 +589,8 @@ pub const JAVA_MACHINE: &[&str] = &[
     "C2 CompilerThre",
     "Signal Dispatch",
     "Service Thread",
+    // It answers jstack and jcmd.
+    "Attach Listener",
     "Monitor Deflati",
     "Notification Th",
     "G1 Refine#",
