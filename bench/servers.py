@@ -53,6 +53,16 @@ def output_of(words, **options):
     return done.stdout
 
 
+def end(process):
+    """Interrupts a program, and kills it if it does not end."""
+    process.send_signal(signal.SIGINT)
+    try:
+        process.wait(PATIENCE_S)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
+
+
 @contextlib.contextmanager
 def serving(words, port, **options):
     """A server for as long as it is needed."""
@@ -63,12 +73,7 @@ def serving(words, port, **options):
         wait_for_port(port, words[0])
         yield
     finally:
-        server.send_signal(signal.SIGINT)
-        try:
-            server.wait(PATIENCE_S)
-        except subprocess.TimeoutExpired:
-            server.kill()
-            server.wait()
+        end(server)
 
 
 @dataclasses.dataclass(frozen=True)

@@ -1,13 +1,12 @@
 """What recording costs one long run of pgbench, in which the recorder comes and goes.
 
 From one run to the next the scheduler shares the CPUs among clients and servers in another way, which moves
-the throughput by up to 40 %. Within one run that stays. So the load goes on all the while, and each time with
+the throughput by up to 40 %. Within one run it moves less. So the load goes on all the while, and each time with
 a recorder is compared with the mean of the times without one right before and after it.
 """
 
 import contextlib
 import re
-import signal
 import statistics
 import subprocess
 import threading
@@ -43,7 +42,7 @@ class Rates:
 
     def over(self, seconds):
         begin = self.now()
-        # A rate is told at the end of its second.
+        # pgbench prints a rate at the end of each second.
         time.sleep(seconds + 1)
         return self.within(begin, self.now())
 
@@ -57,8 +56,7 @@ def going(words):
     try:
         yield Rates(load.stderr)
     finally:
-        load.send_signal(signal.SIGINT)
-        load.wait(servers.PATIENCE_S)
+        servers.end(load)
 
 
 def measure(hangdog, directory, rounds, only):

@@ -204,7 +204,7 @@ impl Replay<'_, '_> {
         // Of an event loop that others wait for it is the next request.
         let is_next = self.depth > 1 && is_home(evidence, &waiting.wait);
         let Some((waker, wake)) = self.ended(waiting) else {
-            // Who is asked by nobody that the trace shows is asked by the one who waits for it.
+            // If the trace does not show whose request it was, the thread that waits for it made it.
             return match is_next {
                 true => self.asked.min(as_long),
                 false => as_long,

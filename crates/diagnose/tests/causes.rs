@@ -482,8 +482,8 @@ fn limits_of_control_groups_are_named() {
 }
 
 /// A helper has ended most of such waits, as it had something to tell each time. In the one that is asked
-/// about it has nothing to do from before the wait until after it, and a worker wakes the waiter, three times
-/// in vain before it is done: it is whom it waits for.
+/// about it is idle from before the wait until after it. A worker wakes the waiter three times
+/// spuriously, and then because it is done: the wait is for the worker.
 #[test]
 fn who_has_nothing_to_do_all_the_while_is_not_whom_it_waits_for() {
     const WAIT: &str =

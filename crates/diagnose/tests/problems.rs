@@ -737,3 +737,25 @@ fn a_nap_with_a_locked_file_open_is_felt() {
     assert!(has_main(&sleeps("7")));
     assert!(!has_main(&sleeps("8")));
 }
+
+/// The first thread of the recorded command sleeps for 150 ms. What it waits for much longer comes before that: a
+/// signal, or what comes by one pipe that it polls.
+#[test]
+fn a_short_sleep_of_the_command_is_not_the_worst() {
+    let first = |wait: &str| {
+        let events = format!(
+            "0 cpu0 switch idle -> main
+            1ms cpu0 switch main -> idle sleeping {wait} stack=wait;main
+            700ms cpu1 wake other -> main write
+            700ms cpu0 switch idle -> main
+            701ms cpu0 switch main -> idle sleeping clock_nanosleep arg=150ms stack=nanosleep;main
+            851ms cpu0 wake idle -> main in=timer
+            851ms cpu0 switch idle -> main
+            852ms cpu0 switch main -> idle dead
+            end 900ms"
+        );
+        found(&events, Some(100)).remove(0).1.start
+    };
+    assert_eq!(first("rt_sigtimedwait"), 1_000);
+    assert_eq!(first("ppoll object=pipe:5"), 1_000);
+}

@@ -93,7 +93,7 @@ pub fn beliefs(
     {
         all.push(((history.total() + SEEN) as f64, gone));
     }
-    // Whoever woke it, one who had nothing to do all the while brought it nothing.
+    // A thread that was idle during the whole wait did not end it.
     let had_nothing_to_do =
         |other: Utid| woken_by.is_some() && owed::idles_throughout(evidence, other, wait);
     let awaits_program = matches!(
@@ -269,17 +269,15 @@ fn missing(evidence: &Evidence<'_>, wait: &Wait, history: &History) -> Option<(U
     let middle = wait.start + wait.duration() / 2;
     let (&other, &ended) = (history.by_thread.iter()).max_by_key(|(_, ended)| ended.brought_on)?;
     let always_came = ended.brought_on >= OFTEN && ended.brought_on * 4 >= history.total() * 3;
-    // Clients come and go.
-    let process = |thread: Utid| evidence.threads.thread(thread).upid;
-    let sockets = evidence.sockets;
+    let is_missing = always_came && evidence.timeline.life(other).end <= middle;
+    // A server does not wait for a client that has disconnected.
     let is_client = || {
+        let process = |thread: Utid| evidence.threads.thread(thread).upid;
+        let sockets = evidence.sockets;
         let mut asks = sockets.asks(process(other));
         asks.any(|object| sockets.peer_process(object) == Some(process(wait.thread)))
     };
-    if wait.kind == WaitKind::Poll && is_client() {
-        return None;
-    }
-    (always_came && evidence.timeline.life(other).end <= middle).then_some((other, ended))
+    (is_missing && !(wait.kind == WaitKind::Poll && is_client())).then_some((other, ended))
 }
 
 /// Whether the one who used to end such waits had exited.

@@ -10,6 +10,7 @@ use hangdog_timeline::{Cause, State};
 use hangdog_trace::Thread;
 use hangdog_trace::calls::Call;
 use hangdog_trace::ids::{NONE, Upid, Utid};
+use hangdog_trace::object::ObjectKind;
 use std::collections::HashSet;
 
 use super::{Doing, input};
@@ -205,7 +206,11 @@ fn has_display(evidence: &Evidence<'_>, process: Upid) -> bool {
 
 /// Whether a poll is for what comes by one pipe, socket or eventfd, as a read of it would be.
 fn is_for_one(evidence: &Evidence<'_>, wait: &Wait) -> bool {
-    !wait.by_epoll(evidence) && !wait.object(evidence).is_none()
+    let is_one = matches!(
+        wait.object(evidence).kind(),
+        ObjectKind::Pipe | ObjectKind::Unix | ObjectKind::Inet | ObjectKind::Eventfd
+    );
+    is_one && !wait.by_epoll(evidence)
 }
 
 /// Whether a thread of a server does nothing but wait for all of its life.

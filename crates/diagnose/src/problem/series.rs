@@ -115,7 +115,7 @@ impl Series {
     ];
     /// A wait of another kind that is longer than this ends the series.
     const BREAK_NS: u64 = 1_000_000;
-    /// Of more turns than this none is told apart, so that they need little memory.
+    /// Beyond so many turns they are joined and no longer compared, which bounds the memory.
     const MOST_TURNS: usize = 4096;
 
     /// Takes in a wait; gives what has ended by it.

@@ -7,7 +7,7 @@ use hangdog_trace::sockets::Role;
 
 use super::connection::{is_open, may_be_open, only_one_at_condition};
 use super::who::{
-    deepest_of_deadlocked, is_home, is_machine, is_there, peer_of, thread_of, wait_at,
+    deepest_of_deadlocked, is_amid, is_home, is_machine, is_there, peer_of, thread_of, wait_at,
 };
 use super::{owes, starved_worker};
 use crate::edge::{Edge, EdgeKind, Source, Strength};
@@ -111,17 +111,14 @@ fn amid_sibling(evidence: &Evidence<'_>, wait: &Wait) -> Option<Utid> {
     }
     let moment = wait.start + wait.duration() / 2;
     let own = evidence.threads.process_of(wait.thread);
-    let is_amid = |&thread: &Utid| {
-        wait_at(evidence, thread, moment).is_none_or(|there| !is_home(evidence, &there))
-    };
     let siblings = evidence.threads.processes();
     let siblings =
         siblings.filter(|it| it.upid != own.upid && it.parent == own.parent && own.parent != NONE);
     let amid: Vec<Utid> = siblings
-        // It may have named itself after what it does.
+        // A worker may have renamed itself after its task.
         .filter(|it| it.name == own.name || !own.command.is_empty() && it.command == own.command)
         .filter_map(|it| thread_of(evidence, it.upid, Object::NONE, wait.end))
-        .filter(is_amid)
+        .filter(|&thread| is_amid(evidence, thread, moment))
         .collect();
     // Who sleeps is less likely than who does not.
     let sleeps = |thread: Utid| {
@@ -340,11 +337,9 @@ pub(super) fn helper(evidence: &Evidence<'_>, wait: &Wait) -> Option<Edge> {
     });
     let alive =
         children.filter_map(|child| thread_of(evidence, child.upid, Object::NONE, wait.end));
-    let is_amid = |&thread: &Utid| {
-        let there = wait_at(evidence, thread, wait.end);
-        !there.is_some_and(|there| is_home(evidence, &there))
-    };
-    let thread = alive.filter(is_amid).last()?;
+    let thread = alive
+        .filter(|&thread| is_amid(evidence, thread, wait.end))
+        .last()?;
     let reason = format!(
         "it started {}, which is in the middle of work",
         evidence.name(thread)

@@ -60,7 +60,7 @@ pub(crate) use who::stopped_thread;
 pub use who::{
     ancestors, awaits_completions, has_mates, is_deadlocked, is_descendant, is_upkeep, peer_of,
 };
-use who::{is_home, is_machine, is_there, thread_of, wait_at};
+use who::{is_amid, is_home, is_machine, is_there, thread_of, wait_at};
 
 /// The one who owes a thread what it waits for, by what the wait itself is about: who has the other
 /// end of its pipe or connection, who serves its file system, and of a process that waits for
@@ -352,9 +352,6 @@ fn terminal(evidence: &Evidence<'_>, wait: &Wait) -> Option<Edge> {
         let there = wait_at(evidence, thread, wait.end);
         there.is_some_and(|there| matches!(there.kind, WaitKind::Child | WaitKind::Signal))
     };
-    let is_amid = |&thread: &Utid| {
-        wait_at(evidence, thread, wait.end).is_none_or(|there| !is_home(evidence, &there))
-    };
     let stopped = |process: Upid| stopped_thread(evidence, process, wait.end);
     // A thread of its own reads what is shown.
     let reads = |thread: &Utid| {
@@ -378,7 +375,7 @@ fn terminal(evidence: &Evidence<'_>, wait: &Wait) -> Option<Edge> {
             all()
                 .filter_map(|process| thread_of(evidence, process, Object::NONE, wait.end))
                 .find(|thread| !awaits_child(thread))
-                .filter(|thread| is_amid(thread) && !reads(thread))
+                .filter(|thread| is_amid(evidence, *thread, wait.end) && !reads(thread))
         })?;
     let reason = format!("{} may be using its terminal", evidence.name(thread));
     Some(owes(thread, Strength::Weak, reason))

@@ -7,7 +7,7 @@ use hangdog_trace::sockets::Holder;
 
 use super::owes;
 use super::who::{
-    ancestors, is_descendant, is_home, is_there, main_life, stopped_thread, thread_of, wait_at,
+    ancestors, is_amid, is_descendant, is_there, main_life, stopped_thread, thread_of, wait_at,
 };
 use crate::edge::{Edge, Strength};
 use crate::evidence::Evidence;
@@ -46,9 +46,12 @@ pub(super) fn other_end(evidence: &Evidence<'_>, wait: &Wait, pipe: Object) -> O
                 alive().all(|other| other == head || is_descendant(evidence, other, head))
             };
             let head = alive().find(started_all);
-            let is_amid = |&other: &Upid| is_amid(evidence, other, pipe, wait.end);
+            let works = |&other: &Upid| {
+                thread_of(evidence, other, pipe, wait.end)
+                    .is_some_and(|thread| is_amid(evidence, thread, wait.end))
+            };
             (alive().find(stopped).or(head))
-                .or(alive().filter(is_amid).last())
+                .or(alive().filter(works).last())
                 .or(alive().last().filter(|_| !is_pool))?
         }
     };
@@ -78,13 +81,6 @@ pub(super) fn other_end(evidence: &Evidence<'_>, wait: &Wait, pipe: Object) -> O
         ),
     };
     Some(owes(thread, strength, reason))
-}
-
-/// Whether the thread that would bring what comes by a pipe is in the middle of work.
-fn is_amid(evidence: &Evidence<'_>, process: Upid, pipe: Object, at: u64) -> bool {
-    thread_of(evidence, process, pipe, at).is_some_and(|thread| {
-        wait_at(evidence, thread, at).is_none_or(|there| !is_home(evidence, &there))
-    })
 }
 
 /// Whether the pipe that a thread reads holds tokens for jobs, as that of make's and cargo's job server: its

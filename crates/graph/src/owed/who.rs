@@ -168,6 +168,11 @@ pub(super) fn is_home(evidence: &Evidence<'_>, wait: &Wait) -> bool {
     }
 }
 
+/// Whether a thread is in the middle of work at a moment: it runs, or waits for more than the next request.
+pub(super) fn is_amid(evidence: &Evidence<'_>, thread: Utid, at: u64) -> bool {
+    wait_at(evidence, thread, at).is_none_or(|there| !is_home(evidence, &there))
+}
+
 /// Whether a thread waits until any of what it submitted to the kernel is done, as it would poll.
 pub fn awaits_completions(evidence: &Evidence<'_>, wait: &Wait) -> bool {
     const CALLS: [&str; 3] = ["io_uring_enter", "io_getevents", "io_pgetevents"];
