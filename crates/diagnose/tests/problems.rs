@@ -261,7 +261,7 @@ fn a_turn_of_page_ins_that_stands_out() {
         let mut events = format!("{connection}1ms cpu0 switch idle -> main\n");
         let mut at = 1_000;
         let mut long = 0..0;
-        for pages in [10, 12, 10, 300, 10, 11, 12] {
+        for pages in [50, 52, 50, 300, 50, 51, 52] {
             let begin = at;
             for _ in 0..pages {
                 events += &format!(
@@ -746,13 +746,13 @@ fn a_short_sleep_of_the_command_is_not_the_worst() {
         let events = format!(
             "0 cpu0 switch idle -> main
             1ms cpu0 switch main -> idle sleeping {wait} stack=wait;main
-            700ms cpu1 wake other -> main write
-            700ms cpu0 switch idle -> main
-            701ms cpu0 switch main -> idle sleeping clock_nanosleep arg=150ms stack=nanosleep;main
-            851ms cpu0 wake idle -> main in=timer
-            851ms cpu0 switch idle -> main
-            852ms cpu0 switch main -> idle dead
-            end 900ms"
+            400ms cpu1 wake other -> main write
+            400ms cpu0 switch idle -> main
+            401ms cpu0 switch main -> idle sleeping clock_nanosleep arg=150ms stack=nanosleep;main
+            551ms cpu0 wake idle -> main in=timer
+            551ms cpu0 switch idle -> main
+            552ms cpu0 switch main -> idle dead
+            end 600ms"
         );
         found(&events, Some(100)).remove(0).1.start
     };
