@@ -82,7 +82,12 @@ pub(crate) fn owed(evidence: &Evidence<'_>, wait: &Wait, often: bool) -> f64 {
             }
             false => IDLE,
         },
-        WaitKind::Poll | WaitKind::Idle if waits_out_child(evidence, wait) => MAYBE,
+        // A browser's zygote starts its children when it is told to.
+        WaitKind::Poll | WaitKind::Idle
+            if waits_out_child(evidence, wait) && !takes_orders(evidence, wait, object) =>
+        {
+            MAYBE
+        }
         WaitKind::Message | WaitKind::Poll if wait.is_idle(evidence) => IDLE,
         // By pipes, or by looking again and again.
         WaitKind::Message | WaitKind::Poll

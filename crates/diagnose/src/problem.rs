@@ -21,14 +21,15 @@ mod merge;
 mod request;
 mod sequel;
 mod series;
+mod start_up;
 mod starter;
 
 use hangdog_graph::belief::{gave_up, is_missed};
 use hangdog_graph::evidence::HELPER;
 use hangdog_graph::owed::{ancestors, is_descendant, is_upkeep};
 use hangdog_graph::{Evidence, Mark, Wait, WaitKind};
-use hangdog_trace::Meta;
 use hangdog_trace::ids::{Upid, Utid};
+use hangdog_trace::meta::{Meta, Mode};
 use hangdog_trace::threads::NAMELESS;
 use rayon::prelude::*;
 use std::collections::HashSet;
@@ -208,6 +209,9 @@ pub struct Scope {
     pub command_tid: Option<u32>,
     /// The pid of the recorder, whose own time is nobody's problem.
     pub recorder_pid: Option<u32>,
+    /// Whether it was saved out of a recording that went on all the time: whoever asks for that has just
+    /// felt something.
+    pub is_snapshot: bool,
 }
 
 impl Scope {
@@ -216,6 +220,7 @@ impl Scope {
         Scope {
             command_tid: meta.command_tid,
             recorder_pid: meta.recorder_pid,
+            is_snapshot: meta.mode == Mode::Flight,
         }
     }
 }
@@ -288,6 +293,10 @@ fn find_among(
             problem.felt *= MAKER;
             problem.score *= MAKER;
         }
+        if scope.is_snapshot {
+            let age = evidence.timeline.end().saturating_sub(problem.window.end);
+            problem.score *= RECENT_NS / (RECENT_NS + age as f64);
+        }
     }
     problems.sort_by(|a, b| {
         b.score
@@ -299,6 +308,9 @@ fn find_among(
     chosen.truncate(MOST);
     chosen
 }
+
+/// A snapshot is asked for within moments of what it is for: what ended so long before counts half.
+const RECENT_NS: f64 = 10e9;
 
 /// Of the programs that started the recorder little is felt: they wait for the recording to end.
 const MAKER: f64 = 0.1;

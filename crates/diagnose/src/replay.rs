@@ -56,7 +56,7 @@ pub(crate) fn without(
     let mut removed: HashMap<Utid, Vec<Range<u64>>> = HashMap::new();
     let mut stopped = Vec::new();
     for piece in &blame.pieces {
-        if piece.thread == suspect.thread {
+        if blame.answerable(piece) == suspect.thread {
             // What is attributed to a thread on behalf of another was taken where the step was.
             let wait = piece.wait.as_ref();
             let of = wait.map_or(piece.thread, |(waiting, _)| waiting.wait.thread);

@@ -174,6 +174,7 @@ fn problems_are_found_in_what_is_left() {
         let scope = Scope {
             command_tid: Some(100),
             recorder_pid: None,
+            is_snapshot: false,
         };
         let problems = problem::find(&evidence, scope);
         assert!(!problems.is_empty(), "seed {seed}");

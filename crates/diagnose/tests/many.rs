@@ -129,6 +129,54 @@ fn a_loop_that_asks_a_server() {
     );
 }
 
+/// A turn that took far longer than the others is what was slow, and not the asking before and after it: in
+/// one of its turns a program reads from the disk forty times.
+#[test]
+fn a_turn_that_stands_out() {
+    let ask = |at: u64| {
+        format!(
+            "{at}ms transfer app sent 20 object=inet:2 peer=inet:1
+            {at}ms cpu0 wake app -> db sendto stack=send;load_orders
+            {at}.1ms cpu0 switch app -> idle sleeping recvfrom object=inet:2 stack=read;load_orders
+            {at}.1ms cpu1 switch idle -> db
+            {at}.2ms transfer db received 20 object=inet:1 peer=inet:2
+            {}ms transfer db sent 9 object=inet:1 peer=inet:2
+            {}ms cpu1 wake db -> app sendto stack=send;run_query
+            {}.1ms cpu0 switch idle -> app
+            {}.2ms cpu1 switch db -> idle sleeping recvfrom object=inet:1 stack=read;next_query
+            {}.2ms transfer app received 9 object=inet:2 peer=inet:1\n",
+            at + 4,
+            at + 4,
+            at + 4,
+            at + 4,
+            at + 4
+        )
+    };
+    let mut text = CONNECTION.to_owned();
+    text.extend((0..20).map(|turn| ask(2 + 5 * turn)));
+    for read in 0..40 {
+        let at = 102 + 5 * read;
+        text += &format!(
+            "{at}ms cpu0 switch app -> idle uninterruptible read object=file:42 stack=read;rebuild \
+             kstack=io_schedule;wait
+            {}ms cpu0 wake idle -> app in=interrupt
+            {}.1ms cpu0 switch idle -> app\n",
+            at + 4,
+            at + 4
+        );
+    }
+    text.extend((0..20).map(|turn| ask(302 + 5 * turn)));
+    text += "403ms cpu0 switch app -> idle sleeping nanosleep arg=400ms stack=nanosleep\nend 800ms";
+    let recording = record(&text);
+    let scope = Scope {
+        command_tid: Some(100),
+        ..Scope::default()
+    };
+    let first = &problem::find(&recording.evidence(), scope)[0];
+    assert_eq!(first.kind, ProblemKind::Wait);
+    assert_eq!(first.window, 102_000_000..301_000_000);
+}
+
 /// A server waits for the next request in between, however short: none of it is its problem.
 #[test]
 fn a_server_that_is_asked_again_and_again_is_not_held_up() {

@@ -178,3 +178,31 @@ fn a_child_takes_orders_by_a_pair_of_sockets() {
     };
     assert!(!of_zygote(ProblemKind::Request), "{found:?}");
 }
+
+/// A browser's zygote that has just started a child, and waits for the next order by its pair of sockets, does
+/// not wait for that child to end.
+#[test]
+fn a_zygote_does_not_wait_for_what_it_started() {
+    let recording = record(
+        "process browser 100
+        thread browser browser 100
+        process zygote 200
+        process page 300
+        0 socket browser object=unix:1 peer=unix:2 peer-process=browser
+        0 cpu0 switch idle -> browser
+        1us fork browser -> zygote zygote 200
+        2us cpu0 wake browser -> zygote fork new
+        2us socket zygote object=unix:2 peer=unix:1 peer-process=browser
+        3us cpu1 switch idle -> zygote
+        1ms fork zygote -> page page 300
+        2ms cpu1 wake zygote -> page fork new
+        3ms cpu1 switch zygote -> page sleeping ppoll object=unix:2 stack=ppoll;next_order
+        4ms cpu1 switch page -> idle sleeping epoll_wait object=epoll:9 stack=epoll_wait;run
+        5ms cpu0 switch browser -> idle sleeping nanosleep arg=140ms stack=nanosleep
+        145ms cpu0 wake idle -> browser in=timer
+        145.1ms cpu0 switch idle -> browser
+        150ms cpu0 switch browser -> idle sleeping epoll_wait object=epoll:7 stack=epoll_wait;run
+        end 3s",
+    );
+    assert_eq!(problems(&recording, None), []);
+}

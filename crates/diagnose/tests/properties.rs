@@ -196,6 +196,7 @@ fn check_all(recording: &Recording, windows: &[(u32, u64, u64)]) -> Result<(), T
         Scope {
             command_tid: Some(101),
             recorder_pid: None,
+            is_snapshot: false,
         },
     );
     for (at, problem) in found.iter().enumerate() {
@@ -497,6 +498,7 @@ fn random_traces_have_it_all() {
             Scope {
                 command_tid: None,
                 recorder_pid: None,
+                is_snapshot: false,
             },
         ) {
             let verdict = diagnose(&evidence, &problem, setting(false, &Answers::default()));

@@ -193,3 +193,44 @@ fn a_disk_behind_a_kernel_thread_takes_no_time() {
         verdict.without_root_ns
     );
 }
+
+/// A build that starts fifty programs one after the other, for 10 ms each: without those, it would have been
+/// done at once.
+#[test]
+fn what_was_started_goes_with_its_starter() {
+    let mut text = "
+        process user 100
+        thread user user 100
+        process make 101
+        0 cpu0 switch idle -> user
+        1ms fork user -> make make 101
+        1ms cpu0 switch user -> make sleeping wait4 stack=wait4;run\n"
+        .to_owned();
+    for turn in 0..50 {
+        let (at, pid) = (2 + 10 * turn, 200 + turn);
+        text += &format!(
+            "process cc{turn} {pid}
+            {at}ms fork make -> c{turn} cc{turn} {pid}
+            {at}ms rename c{turn} cc
+            {at}.1ms cpu0 switch make -> c{turn} sleeping wait4 stack=wait4;reap_children
+            {}ms exit c{turn} 0
+            {}ms cpu0 wake c{turn} -> make exit
+            {}.1ms cpu0 switch c{turn} -> make dead\n",
+            at + 9,
+            at + 9,
+            at + 9
+        );
+    }
+    text += "503ms exit make 0
+        503ms cpu0 wake make -> user exit
+        503.1ms cpu0 switch make -> user dead
+        end 600ms";
+    let verdict = explain(&record(&text), "user", 1_000..503_000);
+    assert_eq!(verdict.root.who.thread, "make");
+    assert!(verdict.root.share > 0.8, "{}", verdict.root.share);
+    assert!(
+        verdict.without_root_ns < 100 * MS,
+        "{} ns",
+        verdict.without_root_ns
+    );
+}

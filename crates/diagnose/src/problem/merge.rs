@@ -20,7 +20,7 @@ use super::family::Family;
 use super::finder::is_timer;
 use super::sequel::{join_sequels, sum_repeats};
 use super::starter::{is_shell, of_starter};
-use super::{Problem, ProblemKind};
+use super::{Problem, ProblemKind, start_up};
 use crate::owed::{IDLE, owed};
 use crate::stretch::{Stretch, Waiting, each_stretch};
 
@@ -86,6 +86,11 @@ pub(super) fn merge(
         .map(|problem| Chained::new(evidence, family, problem, named))
         .collect();
     all = join_sequels(evidence, family, all);
+    for Chained { problem, .. } in &mut all {
+        let left = start_up::felt(evidence, family, problem);
+        problem.felt *= left;
+        problem.score *= left;
+    }
     all.sort_by(|a, b| b.problem.score.total_cmp(&a.problem.score));
     for new in all {
         if kept
@@ -108,6 +113,7 @@ pub(super) fn merge(
         if let Some(old) = kept.iter_mut().find(|old| new.waits_for(old)) {
             let is_head = (new.is_felt_like(old)
                 || new.is_felt && new.only_asked(old)
+                || old.is_stopped(evidence)
                 || new.is_program_of(evidence, old))
                 && !old.is_loop_of_reader(evidence, &new);
             let is_long = new.problem.duration() as f64 >= AS_MUCH * old.problem.duration() as f64;
@@ -182,10 +188,13 @@ impl Chained {
 
     /// Puts another in the place of this one.
     fn replace(&mut self, other: Chained) {
-        let (score, felt) = (self.problem.score, self.problem.felt);
+        let Problem {
+            score, felt, owed, ..
+        } = self.problem;
         *self = other;
         self.problem.score = score;
         self.problem.felt = self.problem.felt.max(felt);
+        self.problem.owed = self.problem.owed.max(owed);
     }
 
     /// Whether it is a program's own wait for most of the time of another problem, that of whoever only
@@ -235,6 +244,14 @@ impl Chained {
             && process(reader.problem.thread) == own
             && reader.links.iter().any(|link| process(link.thread) != own)
             && is_as_long(&self.problem.window, &reader.problem.window)
+    }
+
+    /// Whether its thread was stopped most of the time: it did not feel that, but whoever asked it for
+    /// something did.
+    fn is_stopped(&self, evidence: &Evidence<'_>) -> bool {
+        let problem = &self.problem;
+        main_wait(evidence, problem.thread, problem.window.clone())
+            .is_some_and(|waiting| waiting.wait.kind == WaitKind::Stopped)
     }
 
     /// Whether what this one suffers is worth as much as what the other does.

@@ -164,6 +164,7 @@ pub fn problems(recording: &Recording, command_tid: Option<u32>) -> Vec<(String,
         Scope {
             command_tid,
             recorder_pid: recording.recorder,
+            is_snapshot: false,
         },
     )
     .iter()

@@ -1,0 +1,131 @@
+//! Which of several problems is the worst, where each is one by itself.
+
+mod support;
+
+use hangdog_diagnose::problem::{self, Scope};
+use support::*;
+
+/// Two programs that have run for a while, on a trace's first moment.
+const PEOPLE: &str = "
+    process app 100
+    thread main app 100 name=app
+    thread worker app 101
+    process tool 200
+    process sh 300
+    thread sh sh 300
+    0 cpu0 switch idle -> main
+    0 cpu1 switch idle -> sh\n";
+/// A program waits for a computation of its own, for 3 s.
+const COMPUTES: &str = "
+    1s cpu0 switch main -> worker sleeping futex op=wait object=futex:0x10 stack=pthread_cond_wait;await_sum
+    4s cpu0 wake worker -> main futex op=wake stack=pthread_cond_signal;give
+    4s cpu0 switch worker -> main sleeping futex op=wait object=futex:0x20 stack=pthread_cond_wait;next_sum
+    end 5s";
+
+fn reads(from_ms: u64, to_ms: u64) -> String {
+    format!(
+        "{from_ms}ms cpu1 switch tool -> idle uninterruptible read object=file:7 stack=read;load kstack=io_schedule;wait
+        {to_ms}ms cpu1 wake idle -> tool in=interrupt
+        {to_ms}.1ms cpu1 switch idle -> tool\n"
+    )
+}
+
+/// Who waits for the disk for 1.1 s as it starts has to read what is not in memory yet: a program that does
+/// not go on for 3 s is worse. One that waits so long in the middle of its life was not to be expected to.
+#[test]
+fn a_start_takes_its_time() {
+    let starts = format!(
+        "{PEOPLE}500ms fork sh -> tool tool 200
+        500ms cpu1 switch sh -> tool sleeping wait4 stack=wait4
+        {}{COMPUTES}",
+        reads(510, 1610)
+    );
+    let names = |text: &str| -> Vec<String> {
+        let found = problems(&record(text), None);
+        found.into_iter().map(|(name, _)| name).collect()
+    };
+    let found = names(&starts);
+    assert_eq!(found[0], "app", "{found:?}");
+    assert!(found.contains(&"tool".to_owned()), "{found:?}");
+    let runs = format!(
+        "{PEOPLE}thread tool tool 200\n0 cpu1 switch sh -> tool sleeping wait4 stack=wait4
+        {}{COMPUTES}",
+        reads(2510, 3610)
+    );
+    assert_eq!(names(&runs)[0], "tool");
+}
+
+/// Of two waits for the disk the longer one is worse, but for who has just taken a snapshot: that is for the
+/// one that has just been over.
+#[test]
+fn a_snapshot_is_for_what_has_just_been() {
+    let text = format!(
+        "{PEOPLE}thread tool tool 200\n0 cpu1 switch sh -> tool sleeping wait4 stack=wait4
+        {}
+        13s cpu0 switch main -> idle uninterruptible fsync object=file:42 stack=fsync;save kstack=io_schedule;wait
+        13800ms cpu0 wake idle -> main in=interrupt
+        13801ms cpu0 switch idle -> main
+        end 14s",
+        reads(3000, 3900)
+    );
+    let first = |is_snapshot: bool| {
+        let recording = record(&text);
+        let evidence = recording.evidence();
+        let scope = Scope {
+            is_snapshot,
+            ..Scope::default()
+        };
+        evidence.name(problem::find(&evidence, scope)[0].thread)
+    };
+    assert_eq!(first(false), "tool");
+    assert_eq!(first(true), "app");
+}
+
+/// A server that is stopped feels nothing. Its client does, though it only waits for a thread of its own that
+/// has asked.
+#[test]
+fn whoever_asked_one_that_is_stopped() {
+    let text = "
+        process sh 50
+        thread sh sh 50
+        process client 100
+        process server 200
+        thread server server 200
+        0 socket server object=unix:1 peer=unix:2 local=/run/bus
+        0 cpu0 switch idle -> sh
+        0 cpu1 switch idle -> server
+        100ms cpu1 switch server -> idle stopped poll stack=poll;loop
+        140ms fork sh -> main client 100
+        140ms rename main client
+        140ms cpu0 switch sh -> main sleeping wait4 stack=wait4
+        141ms socket client object=unix:2 peer=unix:1 remote=/run/bus
+        145ms fork main -> gdbus client 101
+        145ms cpu0 wake main -> gdbus fork new
+        146ms cpu2 switch idle -> gdbus
+        150ms transfer gdbus sent 20 object=unix:2 peer=unix:1
+        150ms cpu0 switch main -> idle sleeping futex op=wait object=futex:0x10 stack=pthread_cond_wait;call_sync
+        151ms cpu2 switch gdbus -> idle sleeping epoll_wait object=epoll:5 stack=epoll_wait;g_main_loop_run
+        3100ms cpu3 wake idle -> server kill arg=18
+        3101ms cpu1 switch idle -> server
+        3102ms transfer server received 20 object=unix:1 peer=unix:2
+        3103ms transfer server sent 20 object=unix:1 peer=unix:2
+        3103ms cpu1 wake server -> gdbus sendto stack=send;answer
+        3104ms cpu2 switch idle -> gdbus
+        3105ms transfer gdbus received 20 object=unix:2 peer=unix:1
+        3105ms cpu2 wake gdbus -> main futex op=wake stack=pthread_cond_signal;done
+        3106ms cpu0 switch idle -> main
+        3107ms cpu1 switch server -> idle sleeping poll object=unix:1 stack=poll;loop
+        3108ms exit gdbus 0
+        3109ms exit main 0
+        end 4s";
+    let found = problems(&record(text), None);
+    assert_eq!(
+        found[0],
+        ("client".to_owned(), 150_000..3_105_000),
+        "{found:?}"
+    );
+    let of_server = |(name, window): &&(String, std::ops::Range<u64>)| {
+        name == "server" && window.end > 3_000_000
+    };
+    assert_eq!(found.iter().find(of_server), None);
+}
