@@ -73,9 +73,15 @@ pub struct Outcome {
 
 /// The exit code of a command that was ended at its limit, as timeout(1) has it.
 pub const HUNG: i32 = 124;
-/// How often the rings are read. At 200,000 switches a second on one CPU half a million records
-/// a second arrive there: the default ring holds half a second of that.
+/// How often there is a round: definitions and marks are taken from their rings, which are small, and it is
+/// looked whether events have to be.
 const PERIOD: Duration = Duration::from_millis(20);
+/// How often events are read. On a busy machine what reads them runs in the moments in which the CPUs have
+/// nothing else to do. The less often it does, the fewer of them it makes longer.
+const EVENTS_PERIOD: Duration = Duration::from_secs(1);
+/// They are read sooner where they fill this share of their ring. At 200,000 switches a second on one CPU half
+/// a million records a second arrive there: the default ring holds half a second of that.
+const EVENTS_SHARE: f64 = 1.0 / 16.0;
 /// Where a thread's marks fill that share of its ring between two rounds, rounds come sooner, and
 /// before all else that runs: rings of marks are small.
 const HURRIED: f64 = 0.05;
@@ -225,6 +231,24 @@ impl Losses {
         self.skipped += new;
         self.note(world, ts, u16::MAX, LossKind::Recursion, new);
     }
+}
+
+/// Which share of their rings what has come since the last time takes, where it is most.
+struct Filled {
+    /// Of the ring of the thread that marks most.
+    by_marks: f64,
+    by_definitions: f64,
+}
+
+impl Filled {
+    fn most(&self) -> f64 {
+        self.by_marks.max(self.by_definitions)
+    }
+}
+
+/// How long it takes until a quarter of a ring is filled, of which `filled` was in `time`.
+fn quarter(time: Duration, filled: f64) -> Duration {
+    time.div_f64(filled.max(1e-6) * 4.0)
 }
 
 /// How a recording came to its end.
@@ -390,6 +414,7 @@ impl<'a> Recording<'a> {
         let began = Instant::now();
         let mut part = Instant::now();
         let mut round = Instant::now();
+        let mut events = Instant::now();
         let mut period = PERIOD;
         let mut end = self.request.duration.map(|duration| began + duration);
         let mut failed = false;
@@ -399,16 +424,28 @@ impl<'a> Recording<'a> {
             // First whether the command has ended, then one more look at what it left.
             let exit_code = self.command.as_mut().and_then(Command::exit_code);
             let now = monotonic_ns();
-            let (filled, filled_by_marks) = self.read(now.saturating_sub(LATENESS_NS))?;
+            let unread = self.session.rings.filled(&self.cursor);
+            let since = events.elapsed();
+            let is_due = unread >= EVENTS_SHARE || since >= EVENTS_PERIOD || exit_code.is_some();
+            let (filled, for_events) = match is_due {
+                true => {
+                    events = Instant::now();
+                    let filled = self.read(now.saturating_sub(LATENESS_NS))?;
+                    (filled, quarter(since, unread))
+                }
+                false => {
+                    let room = quarter(since, unread).saturating_sub(since);
+                    (self.read_small()?, room)
+                }
+            };
             let took = std::mem::replace(&mut round, Instant::now()).elapsed();
-            let room = took.div_f64(filled.max(1e-6) * 4.0);
             let latest = match self.session.unsettled_since() {
                 u64::MAX => LATEST,
                 _ => LATEST_UNSETTLED,
             };
             let left = end.map_or(latest, |end| end.saturating_duration_since(round));
-            let room = room.min(left);
-            period = match filled_by_marks {
+            let room = for_events.min(quarter(took, filled.most())).min(left);
+            period = match filled.by_marks {
                 HURRIED.. => {
                     pace.again_first_within(room.clamp(HURRIED_PERIOD, latest));
                     HURRIED_PERIOD
@@ -459,19 +496,31 @@ impl<'a> Recording<'a> {
         }
     }
 
-    /// Returns which share of its room what has come since the last time takes, where it is most.
-    /// And which share of its ring the thread has filled that marks most.
-    fn read(&mut self, cutoff: u64) -> Result<(f64, f64)> {
+    /// Takes what the small rings hold: definitions, and marks.
+    fn read_small(&mut self) -> Result<Filled> {
+        let by_marks = self.read_marks();
+        let by_definitions = self
+            .session
+            .drain_definitions(&mut self.pending.definitions, false)?;
+        let markers = self.session.take_markers();
+        self.marks.hear(markers);
+        Ok(Filled {
+            by_marks,
+            by_definitions,
+        })
+    }
+
+    /// Reads all that there is, and makes rows of what is older than `cutoff`.
+    fn read(&mut self, cutoff: u64) -> Result<Filled> {
         let before = self.pending.events.len();
-        let filled = self.session.rings.filled(&self.cursor);
         let lost = self
             .session
             .rings
             .read(&mut self.cursor, &mut self.pending.events);
         self.events += (self.pending.events.len() - before) as u64;
-        let filled_by_marks = self.read_marks();
+        let by_marks = self.read_marks();
         // After the events: whatever they refer to was defined before they were written.
-        let filled_too = self
+        let by_definitions = self
             .session
             .drain_definitions(&mut self.pending.definitions, cutoff == u64::MAX)?;
         let markers = self.session.take_markers();
@@ -486,8 +535,10 @@ impl<'a> Recording<'a> {
                 .note(&mut self.world, ts, cpu as u16, LossKind::Events, count);
         }
         self.world.advance(&mut self.pending, cutoff);
-        let filled = filled.max(filled_too).max(filled_by_marks);
-        Ok((filled, filled_by_marks))
+        Ok(Filled {
+            by_marks,
+            by_definitions,
+        })
     }
 
     /// Returns which share of its ring the thread that marks most has filled since the last time.
