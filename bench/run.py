@@ -155,7 +155,7 @@ def parse_arguments():
     parser.add_argument(
         "--only",
         choices=("cost", "servers", "steady", "suites", "why", "graph", "save", "numbers"),
-        help="only what recording costs (`servers`: those under load; `steady`: one long run of"
+        help="only what recording costs (`servers`: those under load; `steady`: long runs of"
         " PostgreSQL; `suites`: disks and a browser), the answer, the graph, the"
         " saving of a desktop's trace, or `hangdog numbers` beside other tools",
     )
@@ -199,8 +199,9 @@ def main():
             if args.only in (None, "steady"):
                 directory.chmod(0o755)
                 result["steady"] = steady.measure(hangdog, directory, args.rounds, args.recorder)
-                steady.show(result["steady"])
-                result["failures"] += result["steady"]["failures"]
+                for run in result["steady"]:
+                    steady.show(run)
+                    result["failures"] += run["failures"]
             if args.only in (None, "suites"):
                 result["suites"] = suites.measure(hangdog, directory, args.rounds, args.workload)
                 suites.show(result["suites"])

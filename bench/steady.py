@@ -2,10 +2,12 @@
 
 From one run to the next the scheduler shares the CPUs among clients and servers in another way, which moves
 the throughput by up to 40 %. Within one run it moves less. So the load goes on all the while, and each time with
-a recorder is compared with the mean of the times without one right before and after it.
+a recorder is compared with the mean of the times without one right before and after it. A second run has all on one
+CPU, recorder included: there it moves least, and whatever a recorder does takes from the load.
 """
 
 import contextlib
+import os
 import re
 import statistics
 import subprocess
@@ -59,7 +61,29 @@ def going(words):
         servers.end(load)
 
 
+@contextlib.contextmanager
+def only_on(cpus):
+    """What is started meanwhile runs on these CPUs alone."""
+    before = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, cpus)
+    try:
+        yield
+    finally:
+        os.sched_setaffinity(0, before)
+
+
 def measure(hangdog, directory, rounds, only):
+    """A run on all CPUs, and one on the last."""
+    cpus = os.sched_getaffinity(0)
+    found = []
+    for place, on in (("", cpus), (", one CPU", {max(cpus)})):
+        with only_on(on):
+            run = measure_run(hangdog, directory, rounds, only)
+        found.append(run | {"load": run["load"] + place})
+    return found
+
+
+def measure_run(hangdog, directory, rounds, only):
     rows, failures = [], []
     forms = [form for form in servers.forms(hangdog, False) if only in form.name]
     with (
