@@ -435,7 +435,7 @@ impl<'a> Recording<'a> {
                 }
                 false => {
                     let room = quarter(since, unread).saturating_sub(since);
-                    (self.read_small()?, room)
+                    (self.read_small(false)?, room)
                 }
             };
             let took = std::mem::replace(&mut round, Instant::now()).elapsed();
@@ -496,14 +496,17 @@ impl<'a> Recording<'a> {
         }
     }
 
-    /// Takes what the small rings hold: definitions, and marks.
-    fn read_small(&mut self) -> Result<Filled> {
+    /// Takes what the small rings hold, marks and definitions; with `last`, all that still comes.
+    fn read_small(&mut self, last: bool) -> Result<Filled> {
         let by_marks = self.read_marks();
         let by_definitions = self
             .session
-            .drain_definitions(&mut self.pending.definitions, false)?;
+            .drain_definitions(&mut self.pending.definitions, last)?;
         let markers = self.session.take_markers();
         self.marks.hear(markers);
+        if last {
+            self.read_marks();
+        }
         Ok(Filled {
             by_marks,
             by_definitions,
@@ -518,16 +521,8 @@ impl<'a> Recording<'a> {
             .rings
             .read(&mut self.cursor, &mut self.pending.events);
         self.events += (self.pending.events.len() - before) as u64;
-        let by_marks = self.read_marks();
         // After the events: whatever they refer to was defined before they were written.
-        let by_definitions = self
-            .session
-            .drain_definitions(&mut self.pending.definitions, cutoff == u64::MAX)?;
-        let markers = self.session.take_markers();
-        self.marks.hear(markers);
-        if cutoff == u64::MAX {
-            self.read_marks();
-        }
+        let filled = self.read_small(cutoff == u64::MAX)?;
         let cutoff = cutoff.min(self.session.unsettled_since());
         let ts = monotonic_ns() - self.start;
         for (cpu, count) in lost.into_iter().enumerate() {
@@ -535,10 +530,7 @@ impl<'a> Recording<'a> {
                 .note(&mut self.world, ts, cpu as u16, LossKind::Events, count);
         }
         self.world.advance(&mut self.pending, cutoff);
-        Ok(Filled {
-            by_marks,
-            by_definitions,
-        })
+        Ok(filled)
     }
 
     /// Returns which share of its ring the thread that marks most has filled since the last time.

@@ -129,3 +129,40 @@ fn whoever_asked_one_that_is_stopped() {
     };
     assert_eq!(found.iter().find(of_server), None);
 }
+
+/// A worker that its program's main thread usually wakes may only be idle: when that is stopped, it is the
+/// main thread that is.
+#[test]
+fn a_guess_makes_nobody_the_client_of_one_that_is_stopped() {
+    let mut text = "
+        process app 100
+        thread main app 100 name=app
+        thread worker app 101
+        0 cpu0 switch idle -> main
+        0 cpu1 switch idle -> worker\n"
+        .to_owned();
+    let wait = "sleeping futex op=wait object=futex:0x10 stack=pthread_cond_wait;next_task";
+    for turn in 0..20 {
+        let at = 10 + 40 * turn;
+        text += &format!(
+            "{at}ms cpu1 switch worker -> idle {wait}
+            {}ms cpu0 wake main -> worker futex op=wake stack=pthread_cond_signal;submit
+            {}.1ms cpu1 switch idle -> worker\n",
+            at + 20,
+            at + 20
+        );
+    }
+    text += &format!(
+        "900ms cpu1 switch worker -> idle {wait}
+        1s cpu0 switch main -> idle stopped
+        3s cpu2 wake idle -> main kill arg=18
+        3001ms cpu0 switch idle -> main
+        end 3100ms"
+    );
+    let found = problems(&record(&text), None);
+    assert_eq!(
+        found[0],
+        ("app".to_owned(), 1_000_000..3_000_000),
+        "{found:?}"
+    );
+}

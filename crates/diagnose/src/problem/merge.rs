@@ -8,7 +8,6 @@
 
 use hangdog_graph::belief::beliefs;
 use hangdog_graph::edge::ended_by;
-use hangdog_graph::evidence::signed;
 use hangdog_graph::owed::{ancestors, asked_again, is_deadlocked, is_descendant};
 use hangdog_graph::{Edge, EdgeKind, Evidence, Source, Wait, WaitKind};
 use hangdog_trace::ids::{NONE, Upid, Utid};
@@ -113,7 +112,7 @@ pub(super) fn merge(
         if let Some(old) = kept.iter_mut().find(|old| new.waits_for(old)) {
             let is_head = (new.is_felt_like(old)
                 || new.is_felt && new.only_asked(old)
-                || old.is_stopped(evidence)
+                || old.is_stopped(evidence) && !new.only_may_wait_for(old)
                 || new.is_program_of(evidence, old))
                 && !old.is_loop_of_reader(evidence, &new);
             let is_long = new.problem.duration() as f64 >= AS_MUCH * old.problem.duration() as f64;
@@ -273,6 +272,12 @@ impl Chained {
     fn only_started(&self, other: &Chained) -> bool {
         let to = self.link_to(other).map_or(0, |at| at + 1);
         self.links[..to].iter().all(|link| link.is_started)
+    }
+
+    /// Whether it is only guessed, somewhere on the way to it, that this one waits for the other.
+    fn only_may_wait_for(&self, other: &Chained) -> bool {
+        let to = self.link_to(other).map_or(0, |at| at + 1);
+        self.links[..to].iter().any(|link| link.is_guessed)
     }
 
     /// Whether nothing but requests leads from this problem to the other.
@@ -514,14 +519,7 @@ fn is_family(evidence: &Evidence<'_>, thread: Utid, of: Utid) -> bool {
 /// Whether two processes were started within a moment, as far as is known.
 fn were_started_together(evidence: &Evidence<'_>, a: Upid, b: Upid) -> bool {
     const MOMENT_NS: u64 = 100_000_000;
-    let birth = |process: Upid| {
-        let first = *evidence.threads.process(process).threads.first()?;
-        match evidence.timeline.life(first).start {
-            0 => evidence.born_at(first),
-            start => Some(signed(start)),
-        }
-    };
-    match (birth(a), birth(b)) {
+    match (start_up::born(evidence, a), start_up::born(evidence, b)) {
         (Some(a), Some(b)) => a.abs_diff(b) <= MOMENT_NS,
         _ => true,
     }

@@ -5,7 +5,7 @@
 
 use hangdog_graph::evidence::signed;
 use hangdog_graph::{Evidence, WaitKind};
-use hangdog_trace::ids::Utid;
+use hangdog_trace::ids::Upid;
 
 use super::family::Family;
 use super::{Problem, ProblemKind};
@@ -19,18 +19,23 @@ const LONG_NS: f64 = 8e9;
 /// What is left of how much a problem is felt: less than 1 where it is the disk and pages that a program waits
 /// for as it starts.
 pub(super) fn felt(evidence: &Evidence<'_>, family: &Family, problem: &Problem) -> f64 {
-    let process = evidence.threads.process_of(problem.thread);
-    let born = |&thread: &Utid| match evidence.timeline.life(thread).start {
-        0 => evidence.born_at(thread),
-        start => Some(signed(start)),
-    };
-    let born = process.threads.first().and_then(born);
+    let process = evidence.threads.thread(problem.thread).upid;
     let is_start = problem.kind == ProblemKind::Wait
-        && !family.has(process.upid)
-        && born.is_some_and(|born| signed(problem.window.start) - born < START_NS);
+        && !family.has(process)
+        && born(evidence, process)
+            .is_some_and(|born| signed(problem.window.start) - born < START_NS);
     match is_start && reads_mostly(evidence, problem) {
         true => (problem.duration() as f64 / LONG_NS).min(1.0),
         false => 1.0,
+    }
+}
+
+/// When a process was made, ns since the trace's start, if that is known.
+pub(super) fn born(evidence: &Evidence<'_>, process: Upid) -> Option<i64> {
+    let first = *evidence.threads.process(process).threads.first()?;
+    match evidence.timeline.life(first).start {
+        0 => evidence.born_at(first),
+        start => Some(signed(start)),
     }
 }
 
