@@ -73,13 +73,12 @@ pub struct Outcome {
 
 /// The exit code of a command that was ended at its limit, as timeout(1) has it.
 pub const HUNG: i32 = 124;
-/// How often there is a round: definitions and marks are taken from their rings, which are small, and it is
-/// looked whether events have to be.
+/// How often definitions and marks are read. Their rings are small.
 const PERIOD: Duration = Duration::from_millis(20);
-/// How often events are read. On a busy machine what reads them runs in the moments in which the CPUs have
-/// nothing else to do. The less often it does, the fewer of them it makes longer.
+/// How often events are read. On a busy machine the reader gets the CPU for some microseconds at a time, and each
+/// time delays the thread that runs next. So it should have work seldom.
 const EVENTS_PERIOD: Duration = Duration::from_secs(1);
-/// They are read sooner where they fill this share of their ring. At 200,000 switches a second on one CPU half
+/// Events are read sooner if they fill this share of their ring. At 200,000 switches a second on one CPU half
 /// a million records a second arrive there: the default ring holds half a second of that.
 const EVENTS_SHARE: f64 = 1.0 / 16.0;
 /// Where a thread's marks fill that share of its ring between two rounds, rounds come sooner, and

@@ -82,7 +82,8 @@ pub(crate) fn owed(evidence: &Evidence<'_>, wait: &Wait, often: bool) -> f64 {
             }
             false => IDLE,
         },
-        // A browser's zygote starts its children when it is told to.
+        // A helper that waits for its next order does not wait for a child that it has started, as a browser's
+        // zygote.
         WaitKind::Poll | WaitKind::Idle
             if waits_out_child(evidence, wait) && !takes_orders(evidence, wait, object) =>
         {

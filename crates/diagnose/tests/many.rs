@@ -87,15 +87,10 @@ const CONNECTION: &str = "
     0 cpu1 switch idle -> db
     1ms cpu1 switch db -> idle sleeping recvfrom object=inet:1 stack=read;next_query\n";
 
-/// A program asks a database a hundred times, and each answer takes 3.9 ms: it is the asking that takes
-/// long, and the sentence says how often and where.
-#[test]
-fn a_loop_that_asks_a_server() {
-    let mut text = CONNECTION.to_owned();
-    for turn in 0..100 {
-        let at = 2 + 5 * turn;
-        text += &format!(
-            "{at}ms transfer app sent 20 object=inet:2 peer=inet:1
+/// app asks db at `at` ms, and has its answer 4.1 ms later.
+fn ask(at: u64) -> String {
+    format!(
+        "{at}ms transfer app sent 20 object=inet:2 peer=inet:1
             {at}ms cpu0 wake app -> db sendto stack=send;load_orders
             {at}.1ms cpu0 switch app -> idle sleeping recvfrom object=inet:2 stack=read;load_orders
             {at}.1ms cpu1 switch idle -> db
@@ -105,13 +100,20 @@ fn a_loop_that_asks_a_server() {
             {}.1ms cpu0 switch idle -> app
             {}.2ms cpu1 switch db -> idle sleeping recvfrom object=inet:1 stack=read;next_query
             {}.2ms transfer app received 9 object=inet:2 peer=inet:1\n",
-            at + 4,
-            at + 4,
-            at + 4,
-            at + 4,
-            at + 4
-        );
-    }
+        at + 4,
+        at + 4,
+        at + 4,
+        at + 4,
+        at + 4
+    )
+}
+
+/// A program asks a database a hundred times, and each answer takes 3.9 ms: it is the asking that takes
+/// long, and the sentence says how often and where.
+#[test]
+fn a_loop_that_asks_a_server() {
+    let mut text = CONNECTION.to_owned();
+    text.extend((0..100).map(|turn| ask(2 + 5 * turn)));
     text += "503ms cpu0 switch app -> idle sleeping nanosleep arg=400ms stack=nanosleep\nend 800ms";
     let (problem, verdict) = first(&record(&text));
     assert_eq!(problem.kind, ProblemKind::Many);
@@ -133,25 +135,6 @@ fn a_loop_that_asks_a_server() {
 /// one of its turns a program reads from the disk forty times.
 #[test]
 fn a_turn_that_stands_out() {
-    let ask = |at: u64| {
-        format!(
-            "{at}ms transfer app sent 20 object=inet:2 peer=inet:1
-            {at}ms cpu0 wake app -> db sendto stack=send;load_orders
-            {at}.1ms cpu0 switch app -> idle sleeping recvfrom object=inet:2 stack=read;load_orders
-            {at}.1ms cpu1 switch idle -> db
-            {at}.2ms transfer db received 20 object=inet:1 peer=inet:2
-            {}ms transfer db sent 9 object=inet:1 peer=inet:2
-            {}ms cpu1 wake db -> app sendto stack=send;run_query
-            {}.1ms cpu0 switch idle -> app
-            {}.2ms cpu1 switch db -> idle sleeping recvfrom object=inet:1 stack=read;next_query
-            {}.2ms transfer app received 9 object=inet:2 peer=inet:1\n",
-            at + 4,
-            at + 4,
-            at + 4,
-            at + 4,
-            at + 4
-        )
-    };
     let mut text = CONNECTION.to_owned();
     text.extend((0..20).map(|turn| ask(2 + 5 * turn)));
     for read in 0..40 {
