@@ -78,7 +78,7 @@ pub(crate) fn explain(
         }
     }
     // What the recorder takes is nobody's doing, and over with the recording.
-    let is_recorder = |other| Some(evidence.threads.thread(other).pid) == evidence.recorder;
+    let is_recorder = |other| evidence.is_recorders(evidence.threads.thread(other).upid);
     had.retain(|&(other, _), _| other != IDLE && other != thread && !is_recorder(other));
     if had.is_empty() && is_instant(evidence) {
         let moment = windows.first().map_or(0, |window| window.start);
@@ -143,7 +143,7 @@ fn most_seen_running(evidence: &Evidence<'_>, thread: Utid, moment: u64) -> Opti
         .timeline
         .threads()
         .filter(|&other| other != thread && runs(&other))
-        .filter(|&other| Some(evidence.threads.thread(other).pid) != evidence.recorder)
+        .filter(|&other| !evidence.is_recorders(evidence.threads.thread(other).upid))
         .max_by_key(|&other| (samples(other), std::cmp::Reverse(other)))
 }
 

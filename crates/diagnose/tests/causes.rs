@@ -47,6 +47,41 @@ fn starved_by_a_hog() {
     }
 }
 
+/// What the recorder's helpers take of a CPU as they start is nobody's doing: nobody is named for it, and it
+/// counts less than what another program takes.
+#[test]
+fn starved_by_the_recorder() {
+    let events = |helper: &str| {
+        record(&format!(
+            "process app 100
+            thread main app 100 name=app
+            process {helper} 200
+            thread {helper} {helper} 200
+            0 cpu0 switch idle -> main
+            2ms cpu0 switch main -> {helper} preempted
+            502ms cpu0 switch {helper} -> main sleeping
+            end 600ms"
+        ))
+    };
+    let score = |helper: &str| {
+        let recording = events(helper);
+        let evidence = recording.evidence();
+        hangdog_diagnose::problem::find_of(&evidence, Default::default(), |_| true)[0].score
+    };
+    assert!(
+        score("hangdog") < 0.5 * score("other"),
+        "{} {}",
+        score("hangdog"),
+        score("other")
+    );
+    let verdict = explain(&events("hangdog"), "main", 2_000..502_000);
+    assert!(
+        !verdict.sentence.contains("hangdog"),
+        "{}",
+        verdict.sentence
+    );
+}
+
 /// The same for a thread that is woken and finds its CPU taken, and does not get it for long.
 #[test]
 fn starved_after_a_wake() {

@@ -759,3 +759,45 @@ fn a_short_sleep_of_the_command_is_not_the_worst() {
     assert_eq!(first("rt_sigtimedwait"), 1_000);
     assert_eq!(first("ppoll object=pipe:5"), 1_000);
 }
+
+/// Where so much is sent that some of it is not recorded, what a program on the display received may be
+/// missing: it has read what made its event loop turn, once it waits there again. A program that computes
+/// meanwhile has not.
+#[test]
+fn an_event_loop_that_waits_again_has_read() {
+    let input = |then: &str| {
+        let recording = record(&format!(
+            "process app 200
+                thread app app 200
+                process Xvfb 300
+                thread Xvfb Xvfb 300
+                0 socket app object=unix:1 peer=unix:2 peer-process=Xvfb remote=@/tmp/.X11-unix/X1
+                0 socket Xvfb object=unix:2 peer=unix:1 peer-process=app local=@/tmp/.X11-unix/X1
+                0 cpu0 switch idle -> app
+                0 cpu1 switch idle -> Xvfb
+                1ms cpu0 switch app -> idle sleeping poll stack=poll;g_main_loop_run
+                10ms cpu1 wake Xvfb -> app writev object=unix:2
+                10.1ms cpu0 switch idle -> app
+                10.2ms transfer Xvfb sent 32 object=unix:2 peer=unix:1
+                {then}
+                3001ms transfer app received 32 object=unix:1 peer=unix:2
+                3002ms cpu0 switch app -> idle sleeping poll stack=poll;g_main_loop_run
+                end 4s"
+        ));
+        let found = problem::find(&recording.evidence(), problem::Scope::default());
+        found
+            .iter()
+            .any(|it| it.kind == problem::ProblemKind::Input)
+    };
+    let waits = "10.3ms cpu0 switch app -> idle sleeping poll stack=poll;g_main_loop_run
+        3000ms cpu1 wake Xvfb -> app writev object=unix:2
+        3000.1ms cpu0 switch idle -> app
+        3000.2ms transfer Xvfb sent 32 object=unix:2 peer=unix:1";
+    assert!(!input(waits));
+    assert!(input(""));
+    let waits_elsewhere = waits.replace(
+        "10.3ms cpu0 switch app -> idle sleeping poll stack=poll;",
+        "10.3ms cpu0 switch app -> idle sleeping poll stack=poll;call_sync;",
+    );
+    assert!(input(&waits_elsewhere));
+}

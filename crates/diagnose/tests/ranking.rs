@@ -130,6 +130,53 @@ fn whoever_asked_one_that_is_stopped() {
     assert_eq!(found.iter().find(of_server), None);
 }
 
+/// Through a server in between, which waits on long after the answer: it is whoever asked that the stopped one
+/// kept waiting, for as long as that was stopped.
+#[test]
+fn whoever_asked_through_another() {
+    let text = "
+        process owner 100
+        thread owner owner 100
+        process Xvfb 200
+        thread Xvfb Xvfb 200
+        process reader 300
+        thread reader reader 300
+        0 socket Xvfb object=unix:1 peer=unix:2 peer-process=owner local=@/tmp/.X11-unix/X1
+        0 socket owner object=unix:2 peer=unix:1 peer-process=Xvfb remote=@/tmp/.X11-unix/X1
+        0 socket Xvfb object=unix:3 peer=unix:4 peer-process=reader local=@/tmp/.X11-unix/X1
+        0 socket reader object=unix:4 peer=unix:3 peer-process=Xvfb remote=@/tmp/.X11-unix/X1
+        0 cpu0 switch idle -> Xvfb
+        0 cpu1 switch idle -> owner
+        0 cpu2 switch idle -> reader
+        100ms cpu1 switch owner -> idle stopped poll object=unix:2 stack=poll;xcb_wait_for_event;XNextEvent
+        200.1ms cpu2 switch reader -> idle sleeping poll object=unix:4 stack=poll;xcb_wait_for_event;XNextEvent
+        200.2ms transfer Xvfb sent 20 object=unix:1 peer=unix:2
+        200.3ms cpu0 switch Xvfb -> idle sleeping epoll_wait object=epoll:5 stack=epoll_wait;dispatch
+        3200ms cpu3 wake idle -> owner kill arg=18
+        3201ms cpu1 switch idle -> owner
+        3202ms transfer owner received 20 object=unix:2 peer=unix:1
+        3203ms transfer owner sent 20 object=unix:2 peer=unix:1
+        3203ms cpu1 wake owner -> Xvfb writev object=unix:2 stack=writev;answer
+        3203.1ms cpu0 switch idle -> Xvfb
+        3203.12ms cpu0 wake Xvfb -> reader writev object=unix:3 stack=writev;pass_on
+        3203.15ms cpu0 switch Xvfb -> idle sleeping epoll_wait object=epoll:5 stack=epoll_wait;dispatch
+        3203.4ms cpu2 switch idle -> reader
+        3203.5ms transfer reader received 20 object=unix:4 peer=unix:3
+        3204ms cpu1 switch owner -> idle sleeping nanosleep arg=1096000000 stack=nanosleep;pause_a_little
+        3205ms exit reader 0
+        4300ms cpu1 wake idle -> owner in=timer
+        4300.1ms cpu1 switch idle -> owner
+        4300.2ms cpu1 wake owner -> Xvfb writev object=unix:2 stack=writev;tell
+        4300.3ms cpu0 switch idle -> Xvfb
+        end 4400ms";
+    let found = problems(&record(text), None);
+    assert_eq!(found[0].0, "reader", "{found:?}");
+    assert!(
+        !found.iter().any(|(name, _)| name == "display"),
+        "{found:?}"
+    );
+}
+
 /// A worker that its program's main thread usually wakes may only be idle: when that is stopped, it is the
 /// main thread that is.
 #[test]

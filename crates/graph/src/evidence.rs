@@ -436,7 +436,7 @@ impl<'a> Evidence<'a> {
     }
 
     /// Whether a process is the recorder or one of its helpers, which are nobody's children.
-    pub(crate) fn is_recorders(&self, process: Upid) -> bool {
+    pub fn is_recorders(&self, process: Upid) -> bool {
         let known = self.threads.process(process);
         Some(known.pid) == self.recorder || known.name == HELPER
     }

@@ -5,7 +5,7 @@
 //! what comes at once, so what lay for longer than a person bears was input to a program that hung.
 
 use hangdog_graph::{Evidence, Wait, WaitKind};
-use hangdog_timeline::State;
+use hangdog_timeline::{Cause, Interval, State};
 use hangdog_trace::ids::{Upid, Utid};
 use std::collections::{HashMap, HashSet};
 
@@ -42,11 +42,13 @@ pub(super) fn find(evidence: &Evidence<'_>, family: &Family) -> Vec<Problem> {
         match (by_server, transfers.sent[row]) {
             (true, true) if transfers.peer[row] != 0 => {
                 let connection = connections.entry(transfers.peer[row]).or_default();
+                connection.read_in_a_turn(evidence, ts);
                 connection.unread.get_or_insert(ts);
             }
             (false, false) => {
                 if let Some(connection) = connections.get_mut(&transfers.object[row]) {
                     connection.reader = Some(thread);
+                    connection.read_in_a_turn(evidence, ts);
                     connection.read(ts);
                 }
             }
@@ -57,6 +59,7 @@ pub(super) fn find(evidence: &Evidence<'_>, family: &Family) -> Vec<Problem> {
     connections
         .into_values()
         .flat_map(|mut connection| {
+            connection.read_in_a_turn(evidence, end);
             connection.read(end);
             let reader = connection.reader;
             connection.long.into_iter().filter_map(move |(from, to)| {
@@ -89,6 +92,51 @@ impl Connection {
             self.long.push((from, at));
         }
     }
+
+    /// What made its reader begin a turn is read when that is over, at the latest, also where so much was
+    /// sent that the receiving was not recorded.
+    fn read_in_a_turn(&mut self, evidence: &Evidence<'_>, until: u64) {
+        if let (Some(reader), Some(from)) = (self.reader, self.unread)
+            && let Some(over) = turn_over(evidence, reader, from)
+            && over <= until
+        {
+            self.read(over);
+        }
+    }
+}
+
+/// When the turn was over in which a thread was at `from`, or which it began then, if a display server's
+/// message made it begin. It waits for the next only if it has read all that had come.
+fn turn_over(evidence: &Evidence<'_>, reader: Utid, from: u64) -> Option<u64> {
+    /// The server sends, and then wakes.
+    const SOON_NS: u64 = 1_000_000;
+    /// Most intervals of a turn that is looked at.
+    const MOST: usize = 64;
+    let intervals = evidence.timeline.intervals(reader);
+    let at = intervals.index_at(from)?;
+    let near = || (at.saturating_sub(MOST)..=at).rev();
+    let home_at = near().find(|&at| intervals.state(at) == State::Blocked)?;
+    let home = intervals.get(home_at)?;
+    let site = |interval: &Interval| match (interval.state, interval.cause) {
+        (State::Blocked, Cause::Switch(row)) => Some(evidence.site(row as usize)),
+        _ => None,
+    };
+    let home_site = site(&home)?;
+    let Cause::Wake(row) = intervals.get(home_at + 1)?.cause else {
+        return None;
+    };
+    let is_by_server = serves(evidence, evidence.wakes.waker[row as usize]);
+    if !is_by_server
+        || home.end.saturating_sub(from) > SOON_NS
+        || Wait::new(evidence, reader, &home).kind != WaitKind::Poll
+    {
+        return None;
+    }
+    (home_at + 2..intervals.len())
+        .take(MOST)
+        .filter_map(|at| intervals.get(at))
+        .find(|interval| interval.start >= from && site(interval) == Some(home_site))
+        .map(|interval| interval.start)
 }
 
 /// When the turn of its event loop began that kept a thread from reading what came at `from`.

@@ -59,6 +59,8 @@ pub(super) struct Chained {
     pub(super) links: Vec<Link>,
     /// It would be felt, if somebody awaited its program's work.
     is_felt: bool,
+    /// When its thread was stopped, or the thread of the one that it stands for.
+    stopped: Option<Range<u64>>,
 }
 
 /// How much of what is felt is left where a program only waits for its own work.
@@ -112,7 +114,7 @@ pub(super) fn merge(
         if let Some(old) = kept.iter_mut().find(|old| new.waits_for(old)) {
             let is_head = (new.is_felt_like(old)
                 || new.is_felt && new.only_asked(old)
-                || old.is_stopped(evidence) && !new.only_may_wait_for(old)
+                || old.stopped_most_of(&new) && !new.only_may_wait_for(old)
                 || new.is_program_of(evidence, old))
                 && !old.is_loop_of_reader(evidence, &new);
             let is_long = new.problem.duration() as f64 >= AS_MUCH * old.problem.duration() as f64;
@@ -178,7 +180,11 @@ impl Chained {
             problem.felt *= TURNS;
             problem.score *= TURNS;
         }
+        let main_wait = main_wait(evidence, problem.thread, problem.window.clone());
         Chained {
+            stopped: main_wait
+                .filter(|waiting| waiting.wait.kind == WaitKind::Stopped)
+                .map(|waiting| waiting.from..waiting.to),
             problem,
             links,
             is_felt,
@@ -190,7 +196,9 @@ impl Chained {
         let Problem {
             score, felt, owed, ..
         } = self.problem;
+        let stopped = self.stopped.take();
         *self = other;
+        self.stopped = self.stopped.take().or(stopped);
         self.problem.score = score;
         self.problem.felt = self.problem.felt.max(felt);
         self.problem.owed = self.problem.owed.max(owed);
@@ -245,12 +253,13 @@ impl Chained {
             && is_as_long(&self.problem.window, &reader.problem.window)
     }
 
-    /// Whether its thread was stopped most of the time: it did not feel that, but whoever asked it for
-    /// something did.
-    fn is_stopped(&self, evidence: &Evidence<'_>) -> bool {
-        let problem = &self.problem;
-        main_wait(evidence, problem.thread, problem.window.clone())
-            .is_some_and(|waiting| waiting.wait.kind == WaitKind::Stopped)
+    /// Whether its thread was stopped for most of another one: it did not feel that itself, but whoever asked
+    /// it for something did, also through others.
+    fn stopped_most_of(&self, other: &Chained) -> bool {
+        self.stopped.as_ref().is_some_and(|stopped| {
+            overlap(stopped, &other.problem.window) as f64
+                >= MAIN_SHARE * other.problem.duration() as f64
+        })
     }
 
     /// Whether what this one suffers is worth as much as what the other does.
