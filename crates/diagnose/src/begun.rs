@@ -21,6 +21,8 @@ use crate::verdict::Begun;
 /// A wait within the work takes no longer than this: whoever has what it takes a moment to get
 /// may be off its CPU.
 const MOMENT_NS: u64 = 10_000_000;
+/// No more intervals than these are looked at: the last ones.
+const MOST: usize = 500_000;
 /// What was delivered is taken no later than this after the thread came on a CPU for it.
 const DELIVERY_NS: u64 = 1_000_000;
 
@@ -46,7 +48,7 @@ pub(crate) fn of(
     };
     let mut ran = 0;
     let mut is_whole = false;
-    for at in (0..intervals.indexes(from, to).end).rev() {
+    for at in (0..intervals.indexes(from, to).end).rev().take(MOST) {
         let interval = intervals.get(at)?;
         if begins(&interval) {
             consider(std::mem::take(&mut ran), Some(at));

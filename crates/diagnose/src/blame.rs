@@ -15,6 +15,7 @@ use crate::problem::Problem;
 use crate::shape::Shape;
 use crate::stretch::Waiting;
 use crate::suspect::Suspect;
+use crate::thinned::Look;
 use crate::verdict::BlameSpan;
 
 /// What an interval of time went to.
@@ -153,7 +154,7 @@ impl Piece {
 }
 
 /// Intervals of time, no two at one time: a wait has gaps where the thread looked, a sum has many. How
-/// long they are together is kept, because a sum may have millions.
+/// long they are together is kept, because a sum may have millions; of too many, some stand for all.
 #[derive(Clone, Debug)]
 pub(crate) struct Parts {
     all: Vec<Range<u64>>,
@@ -164,6 +165,17 @@ impl Parts {
     pub(crate) fn extend(&mut self, more: &Parts) {
         self.all.extend_from_slice(&more.all);
         self.ns += more.ns;
+    }
+
+    /// Counts so many ns more, for which the intervals stand.
+    pub(crate) fn count_also(&mut self, ns: u64) {
+        self.ns += ns;
+    }
+
+    /// How many times their own length the intervals stand for.
+    pub(crate) fn stands_for(&self) -> f64 {
+        let own: u64 = self.all.iter().map(|part| part.end - part.start).sum();
+        self.ns as f64 / own.max(1) as f64
     }
 }
 
@@ -212,6 +224,8 @@ pub(crate) struct Blame {
     /// Threads of short-lived processes of which none took much, but all together did, by the thread
     /// that started them one after the other.
     pub(crate) starters: HashMap<Utid, Utid>,
+    /// Times of which a sample was looked at, in order.
+    pub(crate) thinned: Vec<Look>,
 }
 
 /// A circle counts as the cause from this share of the problem on.
@@ -236,11 +250,12 @@ impl Blame {
 
     /// What each part of the time went to, in order; neighbours of one thread and kind are one.
     pub(crate) fn over_time(&self) -> Vec<BlameSpan> {
-        let mut parts: Vec<(&Range<u64>, &Piece)> = self
+        let mut parts: Vec<(Range<u64>, &Piece)> = self
             .pieces
             .iter()
             .flat_map(|piece| piece.parts.iter().map(move |part| (part, piece)))
             .filter(|(part, _)| !part.is_empty())
+            .map(|(part, piece)| (self.stretched(part), piece))
             .collect();
         // Stable, because that is quick where pieces are in order already.
         parts.sort_by_key(|(part, _)| part.start);
@@ -263,6 +278,17 @@ impl Blame {
             }
         }
         spans
+    }
+
+    /// A time as it is shown: where it is one of a sample, as long as what it stands for.
+    fn stretched(&self, part: &Range<u64>) -> Range<u64> {
+        let behind = (self.thinned).partition_point(|look| look.looked.start <= part.start);
+        match behind.checked_sub(1).map(|at| &self.thinned[at]) {
+            Some(look) if part.end <= look.looked.end => {
+                look.stretched(part.start)..look.stretched(part.end)
+            }
+            _ => part.clone(),
+        }
     }
 
     /// Who answers for a piece: its thread, or the one that started that among many.

@@ -50,7 +50,8 @@ pub(crate) fn without(
     if !suspect.alike.is_empty() || problem.many.is_some() {
         return problem.duration().saturating_sub(suspect.time_of_class);
     }
-    if [problem.thread, suspect.thread].iter().any(is_too_much) {
+    let is_thinned = (blame.pieces_of(suspect)).any(|piece| piece.parts.stands_for() > 1.0);
+    if is_thinned || [problem.thread, suspect.thread].iter().any(is_too_much) {
         return problem.duration().saturating_sub(suspect.time);
     }
     let mut removed: HashMap<Utid, Vec<Range<u64>>> = HashMap::new();

@@ -228,11 +228,14 @@ impl Suspect {
             let throttled = of_kind
                 .iter()
                 .filter(|p| p.left == Some(Left::Throttled))
-                .map(|p| p.ns())
+                .flat_map(|p| p.parts.iter())
+                .map(|part| part.end - part.start)
                 .sum();
             let why = starvation::explain(evidence, thread, &suspect.windows, throttled);
             suspect.starvation = Some(why);
-            let ran: u64 = on_cpu(&pieces).iter().map(|w| w.end - w.start).sum();
+            let ran: u64 = (pieces.iter().filter(|piece| is_on_cpu(piece)))
+                .map(|piece| piece.ns())
+                .sum();
             let longest = suspect.windows.iter().map(|w| w.end - w.start).max();
             let in_turns = longest.unwrap_or(0) as f64 <= TURN * suspect.time_of_class as f64;
             let has_its_share =
@@ -250,7 +253,16 @@ impl Suspect {
             Some((thread, windows)) => {
                 let profile = Profile::new(evidence, &samples_of(evidence, thread, &windows));
                 suspect.function = profile.function();
-                suspect.ran = Some(profile.report(evidence, thread, &windows));
+                let mut ran = profile.report(evidence, thread, &windows);
+                let shown = pieces
+                    .iter()
+                    .copied()
+                    .filter(|piece| match thread == suspect.thread {
+                        true => is_on_cpu(piece),
+                        false => piece.kind == suspect.kind,
+                    });
+                ran.ns = (ran.ns as f64 * stand_for(shown)) as u64;
+                suspect.ran = Some(ran);
                 let is_within = |stack| profile.is_within(evidence, stack);
                 suspect.slice = slice::back(evidence, thread, &windows, is_within);
             }
@@ -463,8 +475,23 @@ fn is_in_faults(evidence: &Evidence<'_>, pieces: &[&Piece]) -> bool {
 /// When a thread was on a CPU. A sample is taken by an interrupt, so the time that interrupts took
 /// belongs to it.
 fn on_cpu(pieces: &[&Piece]) -> Vec<Range<u64>> {
-    let on_cpu = |piece: &&Piece| matches!(piece.kind, BlameKind::Run | BlameKind::Interrupt);
-    disjoint(pieces.iter().copied().filter(on_cpu))
+    disjoint(pieces.iter().copied().filter(|piece| is_on_cpu(piece)))
+}
+
+fn is_on_cpu(piece: &Piece) -> bool {
+    matches!(piece.kind, BlameKind::Run | BlameKind::Interrupt)
+}
+
+/// How many times their own length the times of pieces stand for.
+fn stand_for<'p>(pieces: impl Iterator<Item = &'p Piece>) -> f64 {
+    let (own, all) = pieces.fold((0, 0), |(own, all), piece| {
+        let length: u64 = piece.parts.iter().map(|part| part.end - part.start).sum();
+        (own + length, all + piece.ns())
+    });
+    match own {
+        0 => 1.0,
+        own => all as f64 / own as f64,
+    }
 }
 
 /// The times of pieces, in order and joined where they meet.

@@ -36,6 +36,7 @@ use crate::relay::{self, Relay};
 use crate::shape::{NOBODY, Shape, source_of};
 use crate::starters;
 use crate::stretch::{Stretch, Waiting, each_stretch};
+use crate::thinned::{self, Look};
 
 /// Waits shorter than the problem by this factor are not told apart: those that lead to the same
 /// thread in the same way are one step, and what they come to are sums.
@@ -116,6 +117,17 @@ struct Walk<'a, 'e> {
     sums: HashMap<Alike, usize>,
     /// Steps that many short waits share.
     short: HashMap<(usize, Utid, EdgeKind), usize>,
+    /// What a sample that is being looked at adds.
+    thin: Option<Thin>,
+}
+
+/// What was found in a sample of a thread's time.
+#[derive(Default)]
+struct Thin {
+    /// Pieces, ns, and how many waits or yields.
+    pieces: Vec<(usize, u64, usize)>,
+    /// Steps, and how many waits led to them.
+    steps: Vec<(usize, usize)>,
 }
 
 impl<'a, 'e> Walk<'a, 'e> {
@@ -132,6 +144,7 @@ impl<'a, 'e> Walk<'a, 'e> {
             step: 0,
             sums: HashMap::new(),
             short: HashMap::new(),
+            thin: None,
         }
     }
 
@@ -172,30 +185,66 @@ impl<'a, 'e> Walk<'a, 'e> {
             return;
         };
         let parts = &rest[..];
-        each_stretch(
-            self.evidence,
-            thread,
-            first.start..last.end,
-            |stretch| match stretch {
-                Stretch::Busy(interval) => self.busy(step, &interval, thread, parts),
-                Stretch::Waiting(waiting) => {
-                    let mut blocked = Vec::new();
-                    // It looked in between: that time is its own.
-                    for interval in timeline.between(thread, waiting.from, waiting.to) {
-                        match interval.state {
-                            State::Blocked => {
-                                blocked.extend(within(parts, interval.start..interval.end));
+        let window = first.start..last.end;
+        let looks = match parts.len() == 1 && self.thin.is_none() {
+            true => thinned::looks(timeline.intervals(thread), window, self.finest),
+            false => thinned::all(window),
+        };
+        for look in looks {
+            if look.is_sample() {
+                self.thin = Some(Thin::default());
+            }
+            each_stretch(
+                self.evidence,
+                thread,
+                look.looked.clone(),
+                |stretch| match stretch {
+                    Stretch::Busy(interval) => self.busy(step, &interval, thread, parts),
+                    Stretch::Waiting(waiting) => {
+                        let mut blocked = Vec::new();
+                        // It looked in between: that time is its own.
+                        for interval in timeline.between(thread, waiting.from, waiting.to) {
+                            match interval.state {
+                                State::Blocked => {
+                                    blocked.extend(within(parts, interval.start..interval.end));
+                                }
+                                _ => self.busy(step, &interval, thread, parts),
                             }
-                            _ => self.busy(step, &interval, thread, parts),
+                        }
+                        if !blocked.is_empty() {
+                            self.explain(step, thread, waiting, blocked);
                         }
                     }
-                    if !blocked.is_empty() {
-                        self.explain(step, thread, waiting, blocked);
-                    }
-                }
-            },
-        );
+                },
+            );
+            if look.is_sample() {
+                self.stand_for_all(look);
+            }
+        }
         self.way.pop();
+    }
+
+    /// Counts what was found in a sample of a thread's time for all that this stands for. The sums stay exact.
+    fn stand_for_all(&mut self, look: Look) {
+        let Some(thin) = self.thin.take() else { return };
+        let length = |window: &Range<u64>| u128::from(window.end - window.start);
+        let (looked, whole) = (length(&look.looked), length(&look.whole));
+        let more = |found: u64| (u128::from(found) * (whole - looked) / looked.max(1)) as u64;
+        let mut left = (whole - looked) as u64;
+        for &(at, ns, count) in &thin.pieces {
+            let piece = &mut self.blame.pieces[at];
+            let more_ns = more(ns).min(left);
+            left -= more_ns;
+            piece.parts.count_also(more_ns);
+            piece.count += more(count as u64) as usize;
+        }
+        if let Some(&(at, _, _)) = thin.pieces.iter().max_by_key(|(_, ns, _)| ns) {
+            self.blame.pieces[at].parts.count_also(left);
+        }
+        for &(at, times) in &thin.steps {
+            self.blame.steps[at].times += more(times as u64) as usize;
+        }
+        self.blame.thinned.push(look);
     }
 
     /// Lays the time in which a thread waited for a flag, spinning or napping, to whoever wrote it.
@@ -258,6 +307,9 @@ impl<'a, 'e> Walk<'a, 'e> {
             if let Some(step) = self.blame.steps.get_mut(at) {
                 step.until = step.until.max(waiting.to);
                 step.times += waiting.parts;
+                if let Some(thin) = &mut self.thin {
+                    thin.steps.push((at, waiting.parts));
+                }
                 return at;
             }
         }
@@ -308,19 +360,28 @@ impl<'a, 'e> Walk<'a, 'e> {
         if ns == 0 {
             return;
         }
+        let next = self.blame.pieces.len();
         if ns >= self.finest {
+            self.note(next, &piece);
             return self.blame.pieces.push(piece);
         }
-        let next = self.blame.pieces.len();
         let wait = piece.wait.as_ref().map(|(waiting, _)| waiting.wait.kind);
         let common = (piece.step, piece.thread, piece.kind, piece.left, wait);
         let at = *self.sums.entry(common).or_insert(next);
+        self.note(at, &piece);
         match self.blame.pieces.get_mut(at) {
             Some(sum) => {
                 sum.count += piece.count;
                 sum.parts.extend(&piece.parts);
             }
             None => self.blame.pieces.push(piece),
+        }
+    }
+
+    /// Notes what goes into piece number `at`, where a sample is looked at.
+    fn note(&mut self, at: usize, piece: &Piece) {
+        if let Some(thin) = &mut self.thin {
+            thin.pieces.push((at, piece.ns(), piece.count));
         }
     }
 

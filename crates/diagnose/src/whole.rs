@@ -275,10 +275,11 @@ fn sums<'e, 'b>(evidence: &'e Evidence<'_>, blame: &'b Blame) -> BTreeMap<Key<'e
             let looked_at = piece.parts.iter().step_by(stride);
             let had_by =
                 looked_at.flat_map(|part| starvation::occupants(evidence, piece.thread, part));
+            let times = stride as f64 * piece.parts.stands_for();
             for (other, ns) in had_by {
                 let name = &evidence.threads.process_of(other).name;
                 let had = sum.had_by.entry(name).or_default();
-                *had = had.saturating_add(ns.saturating_mul(stride as u64));
+                *had = had.saturating_add((ns as f64 * times) as u64);
             }
         }
     }

@@ -283,10 +283,12 @@ fn what_waits_led_to(side: &Side<'_, '_>, item: &Item, add: &mut impl FnMut(&Fac
             BlameKind::Unknown => "it is not known what".to_owned(),
         };
         let what = by_way_of(evidence, &blame, piece) + &what;
+        let times = piece.parts.stands_for();
         for part in piece.parts.iter() {
             let at = waits.partition_point(|&(start, _)| start <= part.start);
             if let Some((_, factor)) = at.checked_sub(1).map(|at| &waits[at]) {
-                add(factor, what.clone(), part.end - part.start);
+                let ns = (part.end - part.start) as f64 * times;
+                add(factor, what.clone(), ns as u64);
             }
         }
     }
