@@ -1,6 +1,6 @@
 //! From blame to verdict: the report on who is to blame most, and by which way that was found.
 
-use hangdog_graph::{Edge, EdgeKind, Evidence, Wait, WaitKind};
+use hangdog_graph::{Edge, EdgeKind, Evidence, Source, Wait, WaitKind};
 use hangdog_trace::Yardstick;
 use hangdog_trace::ids::Utid;
 use std::collections::HashMap;
@@ -118,6 +118,7 @@ impl Judge<'_, '_> {
             knot,
             is_asked: self.is_asked(&suspect),
             is_open: self.is_open(&suspect),
+            in_turn: self.in_turn(&suspect),
             share: self.share(suspect.time_of_class),
             now: path
                 .first()
@@ -294,6 +295,18 @@ impl Judge<'_, '_> {
         longest
             .and_then(|piece| piece.wait.as_ref())
             .is_some_and(|(_, edge)| edge.kind == EdgeKind::Unknown)
+    }
+
+    /// Who should have ended the longest of the suspect's waits, if that one is on the way to it.
+    fn in_turn(&self, suspect: &Suspect) -> Option<Utid> {
+        let longest = (self.blame.pieces_of(suspect)).max_by_key(|piece| piece.ns())?;
+        let (_, edge) = longest.wait.as_ref()?;
+        let Source::Thread(other) = edge.source else {
+            return None;
+        };
+        let way = self.blame.way_to(longest.step);
+        let is_on_way = |&step: &usize| self.blame.steps[step].thread == other;
+        (other != suspect.thread && way.iter().any(is_on_way)).then_some(other)
     }
 
     /// Whether the wait before led to the suspect as the one at the other end.

@@ -43,6 +43,8 @@ pub(crate) struct Facts<'a, 'e> {
     pub is_asked: bool,
     /// Nothing names who should have ended the wait that it comes down to.
     pub is_open: bool,
+    /// Who should have ended that wait, if that one waited for the culprit, too.
+    pub in_turn: Option<Utid>,
     pub share: f64,
     /// Of a single moment: what the victim does in it.
     pub now: Option<&'a str>,
@@ -520,7 +522,13 @@ fn reason(facts: &Facts<'_, '_>) -> String {
         {
             format!("waited for an event of its own process{within}")
         }
-        BlameKind::Message => format!("waited for a message from outside the trace{within}"),
+        BlameKind::Message => match facts.in_turn {
+            Some(other) => {
+                let other = facts.evidence.name(other);
+                format!("waited{within} for a message from {other}, and {other} for it")
+            }
+            None => format!("waited for a message from outside the trace{within}"),
+        },
         BlameKind::Disk => format!("waited for the disk{within}"),
         BlameKind::Network => match remote(facts) {
             Some(remote) => format!("waited for {remote} over the network{within}"),

@@ -426,3 +426,75 @@ fn a_virtual_machine_s_thread_is_no_victim() {
     assert!(found("worker"));
     assert!(!found("Finalizer"));
 }
+
+/// A request has reached a server whose threads all stand still while its memory is collected: the worker that
+/// had the connection before waits for a task, and reads nothing by itself. It is not the network.
+#[test]
+fn a_worker_that_waits_for_a_task_does_not_read() {
+    let recording = record(
+        "process client 100
+        thread client client 100
+        process server 200
+        thread server server 200
+        thread dispatch server 201
+        thread worker server 202
+        thread collector server 203
+        0 socket client object=inet:1 peer=inet:2 peer-process=server local=127.0.0.1:4000 remote=127.0.0.1:80
+        0 socket server object=inet:2 peer=inet:1 peer-process=client local=127.0.0.1:80 remote=127.0.0.1:4000
+        0 open client object=inet:1
+        0 open server object=inet:2
+        0 cpu0 switch idle -> client
+        0 cpu1 switch idle -> worker
+        0 cpu2 switch idle -> dispatch
+        0 cpu3 switch idle -> collector
+        1ms transfer worker received 10 object=inet:2 peer=inet:1
+        2ms transfer worker sent 10 object=inet:2 peer=inet:1
+        3ms cpu1 switch worker -> idle sleeping futex op=wait object=futex:0x10 stack=pthread_cond_wait;java.util.concurrent.ThreadPoolExecutor.getTask;java.util.concurrent.ThreadPoolExecutor.runWorker
+        4ms cpu2 switch dispatch -> idle sleeping epoll_wait object=epoll:5 stack=epoll_wait;sun.nio.ch.EPoll.wait
+        5ms transfer client received 10 object=inet:1 peer=inet:2
+        10ms transfer client sent 10 object=inet:1 peer=inet:2
+        10ms cpu0 wake client -> dispatch in=softirq vector=3
+        10.1ms cpu0 switch client -> idle sleeping recvfrom object=inet:1 stack=recv;read_answer
+        10.2ms cpu2 switch idle -> dispatch
+        10.3ms cpu2 switch dispatch -> idle sleeping futex op=wait object=futex:0x20 stack=syscall;SafepointSynchronize::block(JavaThread*)
+        800ms cpu3 wake collector -> dispatch futex op=wake stack=syscall;SafepointSynchronize::end()
+        800.1ms cpu2 switch idle -> dispatch
+        801ms cpu2 wake dispatch -> worker futex op=wake stack=pthread_cond_signal;submit
+        801.1ms cpu1 switch idle -> worker
+        801.2ms transfer worker received 10 object=inet:2 peer=inet:1
+        802ms transfer worker sent 10 object=inet:2 peer=inet:1
+        802ms cpu1 wake worker -> client in=softirq vector=3
+        802.1ms cpu0 switch idle -> client
+        802.2ms transfer client received 10 object=inet:1 peer=inet:2
+        end 900ms",
+    );
+    let verdict = explain(&recording, "client", 10_100..802_000);
+    assert_eq!(verdict.root.who.tid, 203, "{}", verdict.sentence);
+}
+
+/// A program reads from its standard input, and the server that started it and waits for it is the only one at
+/// the other end: that is said, and not that the message would have come from outside.
+#[test]
+fn each_waits_for_the_other() {
+    let recording = record(
+        "process server 100
+        thread server server 100
+        process search 200
+        0 cpu0 switch idle -> server
+        1ms fork server -> search search 200
+        1ms rename search search
+        1ms socket server object=unix:1 peer=unix:2 peer-process=search
+        1ms socket search object=unix:2 peer=unix:1 peer-process=server
+        1ms open server object=unix:1
+        1ms open search object=unix:2
+        1ms cpu0 wake server -> search fork new
+        1.1ms cpu1 switch idle -> search
+        2ms cpu0 switch server -> idle sleeping wait4 arg=200 stack=wait4;run_search
+        3ms cpu1 switch search -> idle sleeping read object=unix:2 stack=read;read_input
+        end 2s",
+    );
+    let verdict = explain(&recording, "server", 2_000..2_000_000);
+    assert_eq!(verdict.root.who.tid, 200, "{}", verdict.sentence);
+    let says = "search waited in read for a message from server, and server for it";
+    assert!(verdict.sentence.contains(says), "{}", verdict.sentence);
+}

@@ -269,8 +269,10 @@ pub(crate) fn is_undelivered(evidence: &Evidence<'_>, wait: &Wait) -> bool {
     let waits = user
         .or_else(holder)
         .and_then(|user| wait_at(evidence, user, by_then));
+    // A worker that waits for a task reads nothing by itself.
     let would_read = |waits: Wait| match waits.kind {
-        WaitKind::Poll | WaitKind::Idle => true,
+        WaitKind::Poll => true,
+        WaitKind::Idle => waits.object(evidence).kind() != ObjectKind::Futex,
         WaitKind::Message => sockets.peer(object) == Some(waits.object(evidence)),
         _ => false,
     };
