@@ -3,8 +3,16 @@
 import { For, Show, createEffect, createMemo, createSignal, on, onCleanup, onMount } from "solid-js";
 import { STATE_NAMES } from "./colours";
 import { duration, moment, percent } from "./format";
+import type { Region } from "./api";
 import type { Model } from "./model";
-import { ROW_CPU, ROW_GROUP, ROW_THREAD, type FromWorker, type ToWorker } from "./scene";
+import {
+  ROW_CPU,
+  ROW_GROUP,
+  ROW_REGION,
+  ROW_THREAD,
+  type FromWorker,
+  type ToWorker,
+} from "./scene";
 import type { Row, Sort } from "./rows";
 import { carriedTiles, drawingWorker } from "./single";
 
@@ -171,6 +179,7 @@ export function Picture(props: { model: Model }) {
     model.setRange(null);
     if (row.kind === ROW_THREAD) void model.select(row.id, t, row.key);
     else if (row.kind === ROW_GROUP) model.toggle(row.key, row.open ?? false);
+    else if (row.kind === ROW_REGION) void model.selectRegion(row.id, t, row.key);
     else {
       model.setHead(t);
       model.setSelectedKey(row.key);
@@ -227,11 +236,12 @@ export function Picture(props: { model: Model }) {
       case "Enter":
       case " ":
         if (row.kind === ROW_GROUP) model.toggle(row.key, row.open ?? false);
-        else if (row.kind === ROW_THREAD) {
+        else if (row.kind === ROW_THREAD || row.kind === ROW_REGION) {
           const { from, to } = model.view();
           const head = model.head();
           const t = head !== null && head >= from && head <= to ? head : (from + to) / 2;
-          void model.select(row.id, t, row.key);
+          if (row.kind === ROW_THREAD) void model.select(row.id, t, row.key);
+          else void model.selectRegion(row.id, t, row.key);
         }
         break;
       default:
@@ -292,7 +302,12 @@ export function Picture(props: { model: Model }) {
         <Show when={model.range()}>
           {(range) => (
             <span class="chosen">
-              {duration(range().to - range().from)} selected{" "}
+              <Show
+                when={model.region()}
+                fallback={`${duration(range().to - range().from)} selected`}
+              >
+                {(region) => described(region())}
+              </Show>{" "}
               <button onClick={() => model.focus()}>Zoom Z</button>
             </span>
           )}
@@ -398,7 +413,17 @@ export function Picture(props: { model: Model }) {
   );
 }
 
+/** A region in a line: its name, how long it took, whose it is, and its arguments. */
+function described(region: Region): string {
+  const [t, args] = [region.thread, [...region.arguments]];
+  while (args.at(-1) === 0) args.pop();
+  const of = args.length > 0 ? ` (${args.join(", ")})` : "";
+  const took = `${duration(region.duration_ns)}${region.open ? ", not ended" : ""}`;
+  return `${region.name}${of}: ${took} in ${t.process}/${t.thread} (${t.tid})`;
+}
+
 function title(row: Row): string {
+  if (row.kind === ROW_REGION) return `${row.label}: regions that programs marked`;
   if (row.kind === ROW_CPU) return `${row.label}: what it ran`;
   const t = row.thread;
   return t ? `${t.process}/${t.thread} (${t.tid})` : row.label;

@@ -40,6 +40,23 @@ export interface TraceState {
   not_recorded: { what: string; how: string }[];
 }
 
+/** A name of regions that programs marked. */
+export interface RegionTrack {
+  name: string;
+  count: number;
+  sum_ns: number;
+}
+
+/** A region. */
+export interface Region {
+  name: string;
+  start_ns: number;
+  duration_ns: number;
+  open: boolean;
+  thread: Who & { utid: number };
+  arguments: number[];
+}
+
 export interface Problem extends Who {
   number: number;
   utid: number;

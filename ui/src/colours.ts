@@ -11,6 +11,8 @@ export interface Palette {
   stripe: Rgb;
   outside: Rgb;
   states: readonly Rgb[];
+  /** Of regions by their argument, in the places of the states. */
+  regions: readonly Rgb[];
   problem: Rgb;
   path: Rgb;
   loss: Rgb;
@@ -33,6 +35,13 @@ export const LIGHT: Palette = {
     [150, 158, 168],
     [118, 66, 190],
   ],
+  regions: [
+    [40, 100, 190],
+    [160, 90, 20],
+    [30, 130, 120],
+    [150, 158, 168],
+    [150, 60, 140],
+  ],
   problem: [255, 241, 205],
   path: [190, 20, 90],
   loss: [120, 120, 120],
@@ -54,6 +63,13 @@ export const DARK: Palette = {
     [255, 110, 95],
     [100, 110, 122],
     [184, 140, 255],
+  ],
+  regions: [
+    [110, 165, 245],
+    [225, 165, 95],
+    [90, 205, 190],
+    [100, 110, 122],
+    [220, 130, 210],
   ],
   problem: [58, 48, 20],
   path: [255, 105, 165],

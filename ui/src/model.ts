@@ -9,6 +9,8 @@ import {
   type At,
   type Load,
   type Problem,
+  type Region,
+  type RegionTrack,
   type Thread,
   type TraceState,
   type Verdict,
@@ -37,6 +39,8 @@ export function createModel(id: number) {
   const [failure, setFailure] = createSignal("");
   const [threads, setThreads] = createSignal<Thread[]>([]);
   const [load, setLoad] = createSignal<Load | null>(null);
+  const [regions, setRegions] = createSignal<RegionTrack[]>([]);
+  const [selectedRegion, setSelectedRegion] = createSignal<Region | null>(null);
   const [problems, setProblems] = createSignal<Problem[] | null>(null);
   const [verdict, setVerdict] = createSignal<Verdict | null>(null);
   const [verdictError, setVerdictError] = createSignal("");
@@ -70,6 +74,7 @@ export function createModel(id: number) {
       sort: sort(),
       filter: filter(),
       height: height(),
+      regions: regions(),
       hasLoad: load() !== null,
       dim: verdict() !== null,
     }),
@@ -79,6 +84,14 @@ export function createModel(id: number) {
     const key = selectedKey();
     const row = key === null ? undefined : rows().find((row) => row.key === key);
     return row?.kind === ROW_THREAD ? row.thread : null;
+  });
+
+  /** The region that is selected, as long as the range is its time. */
+  const region = createMemo(() => {
+    const [found, of] = [selectedRegion(), range()];
+    const isIt =
+      found && of?.from === found.start_ns && of.to === found.start_ns + found.duration_ns;
+    return isIt ? found : null;
   });
 
   const setView = (next: Span) => setViewSignal(clamp(next, end()));
@@ -116,6 +129,10 @@ export function createModel(id: number) {
       // At least 10 ms, and no more intervals than the server counts.
       const width = Math.max(10_000_000, Math.ceil(end() / 50_000));
       ask<Load>(`${base}/load`, { width }).then(setLoad, (e: Error) => setGone(e.message));
+      ask<{ tracks: RegionTrack[] }>(`${base}/regions`).then(
+        (found) => setRegions(found.tracks),
+        (e: Error) => setGone(e.message),
+      );
     }
     void judge();
   }
@@ -233,6 +250,24 @@ export function createModel(id: number) {
       setGone((error as Error).message);
     }
     push(true);
+  }
+
+  /** Selects the region that a track shows at a moment, and the thread that was in it. */
+  async function selectRegion(track: number, t: number, key: string) {
+    try {
+      const found = await ask<Region>(`${base}/region`, { track, t: Math.floor(t) });
+      await select(found.thread.utid, found.start_ns);
+      batch(() => {
+        setSelectedRegion(found);
+        setRange({ from: found.start_ns, to: found.start_ns + found.duration_ns });
+      });
+    } catch {
+      // Between two of them.
+      batch(() => {
+        setHead(t);
+        setSelectedKey(key);
+      });
+    }
   }
 
   function arrowOf(found: At): Arrow | null {
@@ -451,6 +486,8 @@ export function createModel(id: number) {
     selectedKey,
     setSelectedKey,
     selectedThread,
+    selectRegion,
+    region,
     at,
     head,
     setHead,

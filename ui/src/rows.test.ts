@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import type { Thread } from "./api";
 import { build, columns, rowOf, type Choice } from "./rows";
-import { ON_PATH, ROW_THREAD } from "./scene";
+import { ON_PATH, ROW_REGION, ROW_THREAD } from "./scene";
 
 const thread = (utid: number, process: string, name: string, busy: number, kernel = false) =>
   ({
@@ -35,12 +35,25 @@ const choice = (over: Partial<Choice> = {}): Choice => ({
   sort: "busy",
   filter: "",
   height: 22,
+  regions: [],
   hasLoad: true,
   dim: false,
   ...over,
 });
 
 const labels = (over: Partial<Choice> = {}) => build(choice(over)).map((row) => row.label);
+
+test("regions that programs marked have rows of their own, by name", () => {
+  const regions = [
+    { name: "frame", count: 4, sum_ns: 5e8 },
+    { name: "load", count: 1, sum_ns: 4e8 },
+  ];
+  expect(labels({ regions }).slice(0, 3)).toEqual(["Regions", "frame", "load"]);
+  // Filtered, each keeps its number.
+  const [row] = build(choice({ regions, filter: "LOAD" })).filter((row) => row.kind === ROW_REGION);
+  expect([row?.label, row?.id]).toEqual(["load", 1]);
+  expect(labels()).not.toContain("Regions");
+});
 
 test("rows lie one below another without gap", () => {
   let y = 0;

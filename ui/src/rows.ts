@@ -1,7 +1,18 @@
 // Which rows there are, in which order: those on the path, the CPUs, then threads by process.
 
-import type { Thread } from "./api";
-import { DIMMED, ON_PATH, ROW_CPU, ROW_GROUP, ROW_LOAD, ROW_THREAD, SELECTED, type Rows } from "./scene";
+import type { RegionTrack, Thread } from "./api";
+import { duration } from "./format";
+import {
+  DIMMED,
+  ON_PATH,
+  ROW_CPU,
+  ROW_GROUP,
+  ROW_LOAD,
+  ROW_REGION,
+  ROW_THREAD,
+  SELECTED,
+  type Rows,
+} from "./scene";
 
 export type Sort = "busy" | "waiting" | "name";
 
@@ -35,6 +46,8 @@ export interface Choice {
   sort: Sort;
   filter: string;
   height: number;
+  /** The names of regions that programs marked. */
+  regions: RegionTrack[];
   /** Whether it is known how many threads were runnable. */
   hasLoad: boolean;
   /** Whether what is not on the path steps back. */
@@ -83,7 +96,7 @@ export function build(choice: Choice): Row[] {
       thread: null,
       height: 24,
       onPath: false,
-      dimmed: choice.dim && key !== "path" && key !== "cpus",
+      dimmed: choice.dim && key !== "path" && key !== "cpus" && key !== "regions",
       open,
       level: 1,
       pinned: false,
@@ -116,6 +129,30 @@ export function build(choice: Choice): Row[] {
   if (pinned.length > 0) {
     group("pin", 0, "Pinned", String(pinned.length), isOpen("pin", true));
     if (isOpen("pin", true)) for (const t of pinned) thread(t, "pin", false);
+  }
+  const wanted = choice.filter.trim().toLowerCase();
+  const regions = choice.regions
+    .map((region, id) => ({ region, id }))
+    .filter(({ region }) => region.name.toLowerCase().includes(wanted));
+  if (regions.length > 0) {
+    const open = isOpen("regions", true);
+    group("regions", 0, "Regions", `${regions.length}, coloured by argument`, open);
+    for (const { region, id } of open ? regions : []) {
+      push({
+        kind: ROW_REGION,
+        key: `r${id}`,
+        id,
+        label: region.name,
+        note: `${region.count} · ${duration(region.sum_ns)}`,
+        thread: null,
+        height: 20,
+        onPath: false,
+        dimmed: false,
+        open: null,
+        level: 2,
+        pinned: false,
+      });
+    }
   }
   if (choice.cpus > 0) {
     const open = isOpen("cpus", true);

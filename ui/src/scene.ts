@@ -8,6 +8,7 @@ export const ROW_GROUP = 0;
 export const ROW_THREAD = 1;
 export const ROW_CPU = 2;
 export const ROW_LOAD = 3;
+export const ROW_REGION = 4;
 
 /** A row is emphasised: a problem's path goes through it. */
 export const ON_PATH = 1;
@@ -20,7 +21,7 @@ export const SELECTED = 4;
 export interface Rows {
   n: number;
   kind: Uint8Array;
-  /** utid, CPU or upid. */
+  /** utid, CPU, upid, or the number of a region's name. */
   id: Uint32Array;
   y: Int32Array;
   height: Uint8Array;

@@ -7,6 +7,7 @@ import {
   ROW_CPU,
   ROW_GROUP,
   ROW_LOAD,
+  ROW_REGION,
   ROW_THREAD,
   SELECTED,
   type FromWorker,
@@ -213,11 +214,11 @@ function drawRow(row: number, top: number, bottom: number): void {
     const thin = blend(palette.states[BLOCKED]!, palette.background, strength);
     fill(x0, Math.max(x1, x0 + 1), middle, middle + Math.max(1, Math.round(dpr)), thin);
   }
-  const key = (kind === ROW_CPU ? "c" : "t") + rows!.id[row]!;
-  const has = held.get(key);
+  const has = held.get(trackOf(kind, rows!.id[row]!));
   if (has) {
     coverage(has.part, has.tile, view.from, view.to, width, cover);
-    paint(low, high, strength, kind === ROW_CPU);
+    const colours = kind === ROW_REGION ? palette.regions : palette.states;
+    paint(low, high, strength, colours, kind !== ROW_THREAD);
   }
   if (kind === ROW_CPU) {
     for (const gap of overlay.gaps) {
@@ -230,6 +231,10 @@ function drawRow(row: number, top: number, bottom: number): void {
     fill(0, width, bottom - 1, bottom, edge);
   }
 }
+
+/** What the server calls the track of a row. */
+const trackOf = (kind: number, id: number): string =>
+  (kind === ROW_CPU ? "c" : kind === ROW_REGION ? "r" : "t") + id;
 
 /** What was lost there is not known: lines across, in place of what would be drawn. */
 function hatch(from: number, to: number, top: number, bottom: number): void {
@@ -247,10 +252,16 @@ function hatch(from: number, to: number, top: number, bottom: number): void {
 /** From the bottom up: running, interrupted, runnable, preempted. Their heights are their shares. */
 const ORDER = [0, 4, 1, 2];
 
-function paint(low: number, high: number, strength: number, isCpu: boolean): void {
+function paint(
+  low: number,
+  high: number,
+  strength: number,
+  colours: Palette["states"],
+  isPlain: boolean,
+): void {
   const room = high - low;
-  const solid = palette.states.map((rgb) => blend(rgb, palette.background, strength));
-  const light = palette.states.map((rgb) => blend(rgb, palette.background, 0.35 * strength));
+  const solid = colours.map((rgb) => blend(rgb, palette.background, strength));
+  const light = colours.map((rgb) => blend(rgb, palette.background, 0.35 * strength));
   const visible = Math.max(low, RULER * dpr);
   for (let x = 0; x < width; x++) {
     let y = high;
@@ -266,7 +277,7 @@ function paint(low: number, high: number, strength: number, isCpu: boolean): voi
       for (; y > to; y--) {
         const at = y - 1;
         if (at >= height || at < visible) continue;
-        const on = isCpu || patternAt(state, x, at);
+        const on = isPlain || patternAt(state, x, at);
         pixels[at * width + x] = on ? full : pale;
       }
     }
@@ -460,11 +471,11 @@ function request(): boolean {
   const missing: string[] = [];
   for (let row = 0; row < rows.n && missing.length < 512; row++) {
     const kind = rows.kind[row]!;
-    if (kind !== ROW_THREAD && kind !== ROW_CPU) continue;
+    if (kind !== ROW_THREAD && kind !== ROW_CPU && kind !== ROW_REGION) continue;
     const y = rows.y[row]! - scroll + RULER;
     // A screen above and below, so that scrolling finds what it needs.
     if (y + rows.height[row]! < -height / dpr / 2 || y > (height / dpr) * 1.5) continue;
-    const key = (kind === ROW_CPU ? "c" : "t") + rows.id[row]!;
+    const key = trackOf(kind, rows.id[row]!);
     const has = held.get(key);
     if (!has || !covers(has.tile, view, width, end)) missing.push(key);
   }

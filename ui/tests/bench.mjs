@@ -25,9 +25,9 @@ for (const trace of process.argv.slice(2)) {
   const { page, close } = await visit(browser, server.url);
   await page.waitForSelector('.canvas[data-settled="true"]', { timeout: 120_000 });
   const tracks = performance.now() - began;
-  await page.waitForSelector(".blame, h1[role=status]:not(:empty)", { timeout: 120_000 });
+  // The verdict, or that there is none.
   await page.waitForFunction(
-    () => document.querySelector(".blame") || !/Looking/.test(document.querySelector("h1").textContent),
+    () => document.querySelector(".blame") ?? !/^Searching/.test(document.querySelector("h1").textContent),
     null,
     { timeout: 120_000 },
   );

@@ -357,6 +357,27 @@ it("writes a report without what a command line tells", async () => {
   }
 });
 
+it("sees the regions that a program marked, and clicks on the one that took long", async () => {
+  const own = trace("ui/tests/traces/marks.trace");
+  const marked = await serve([own.path]);
+  try {
+    const { page, complaints } = await look(marked.url);
+    await settled(page);
+    const names = await page.locator('.row[data-key^="r"] .label').allTextContents();
+    assert.deepEqual(names.slice(1).map((name) => name.trim()), ["frame", "load"]);
+    const at = await spot(page, "frame", 200 * MS);
+    await page.mouse.click(at.x, at.y);
+    await page.waitForSelector("text=frame (3): 410 ms in app/app (100)");
+    // What is explained then is that frame.
+    await page.keyboard.press("e");
+    await page.waitForSelector("h1:has-text('for 410 ms'), .facts:has-text('for 410 ms')");
+    assert.deepEqual(complaints, []);
+  } finally {
+    marked.stop();
+    own.remove();
+  }
+});
+
 it("reads that the server was stopped", async () => {
   const own = await serve([hang.path]);
   const { page } = await look(own.url);

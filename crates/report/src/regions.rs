@@ -168,6 +168,21 @@ impl Marked {
         }
     }
 
+    /// The code of a row of marks.
+    pub fn code(&self, row: u32) -> u32 {
+        self.marks.code[row as usize]
+    }
+
+    /// The first argument of a row of marks.
+    pub fn first_argument(&self, row: u32) -> i64 {
+        self.marks.arg0[row as usize]
+    }
+
+    /// A region by itself.
+    pub fn one<'a>(&'a self, recording: &'a Recording, region: &Region) -> Occurrence<'a> {
+        self.occurrence(recording, region, None)
+    }
+
     /// The codes that a name means: its own, or those of names that begin so.
     fn codes(&self, wanted: &str) -> Result<Vec<u32>> {
         let mut codes: Vec<u32> = self.marks.code.clone();

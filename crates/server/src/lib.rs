@@ -17,6 +17,7 @@ pub mod guard;
 pub mod opened;
 pub mod page;
 pub mod redact;
+mod regions;
 pub mod routes;
 pub mod shelf;
 pub mod single;

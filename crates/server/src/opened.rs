@@ -2,6 +2,7 @@
 //! the timeline first, with which tracks can be shown; then all that a diagnosis needs. What needs
 //! the diagnosis waits for it; what needs the tracks alone does not.
 
+use crate::regions::{RegionTrack, RegionTracks};
 use crate::tiles::TrackId;
 use anyhow::{Result, anyhow};
 use hangdog_diagnose::Problem;
@@ -12,12 +13,12 @@ use hangdog_report::answers::{ProblemRow, problem_rows};
 use hangdog_report::rank::{self, Known};
 use hangdog_report::{Case, Loading, Recording, answers_file};
 use hangdog_trace::meta::Mode;
-use hangdog_trace::tables::Losses;
+use hangdog_trace::tables::{Losses, Marks};
 use std::collections::HashMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, Sender, channel};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread;
 use tokio::sync::{oneshot, watch};
 
@@ -43,7 +44,10 @@ pub struct Ground {
     pub recording: Arc<Recording>,
     /// Where events are missing, by CPU; those that belong to none are of every CPU.
     pub gaps: Vec<Gap>,
+    /// Whether programs marked anything.
+    pub has_marks: bool,
     sums: Mutex<HashMap<TrackId, Arc<Sums>>>,
+    regions: OnceLock<Result<RegionTracks, String>>,
 }
 
 /// A time of which a CPU's events are missing, in part or wholly.
@@ -64,9 +68,22 @@ impl Ground {
         let losses: Losses = recording.trace.read()?;
         Ok(Ground {
             gaps: gaps(&recording, &losses),
+            has_marks: (recording.trace.tables_info()?.iter())
+                .any(|table| table.name == Marks::NAME && table.rows > 0),
             recording,
             sums: Mutex::default(),
+            regions: OnceLock::new(),
         })
+    }
+
+    /// What programs marked, read when it is first asked for.
+    ///
+    /// # Errors
+    /// Why the marks cannot be read.
+    pub fn regions(&self) -> Result<&RegionTracks> {
+        let load = || RegionTracks::load(&self.recording).map_err(|error| format!("{error:#}"));
+        let regions = self.regions.get_or_init(load).as_ref();
+        regions.map_err(|why| anyhow!("{why}"))
     }
 
     /// A track's sums, made when they are first asked for.
@@ -78,9 +95,20 @@ impl Ground {
         let sums = Arc::new(match track {
             TrackId::Thread(utid) => Sums::new(Thread(timeline.intervals(utid))),
             TrackId::Cpu(cpu) => Sums::new(Cpu(timeline.cpu(&self.recording.switches, cpu))),
+            TrackId::Region(number) => Sums::new(self.region(number)),
         });
         lock(&self.sums).insert(track, sums.clone());
         sums
+    }
+}
+
+impl Ground {
+    /// The track of a region; an empty one where there is none of that number.
+    pub(crate) fn region(&self, number: u16) -> &RegionTrack {
+        static NOTHING: RegionTrack = RegionTrack::nothing();
+        let regions = self.regions().ok();
+        let track = regions.and_then(|regions| regions.tracks.get(usize::from(number)));
+        track.unwrap_or(&NOTHING)
     }
 }
 
@@ -286,6 +314,9 @@ impl Loading for Progress<'_> {
     }
 }
 
+/// How much nicer than tracks the first diagnosis is to others.
+const BEHIND_TRACKS: i32 = 10;
+
 /// Reads a trace and answers what is asked of it, for as long as anybody can ask.
 fn read(
     path: &Path,
@@ -300,9 +331,17 @@ fn read(
     let recording = Arc::new(Recording::load(path, &mut progress)?);
     let ground = Arc::new(Ground::new(recording.clone())?);
     phase.send_replace(Phase::Tracks(ground.clone()));
-    let case = Case::of(recording, &mut *loading())?;
-    let evidence = case.evidence();
-    let (problems, known) = rank::problems(&case, &evidence);
+    // Who looks at tracks meanwhile is not to wait for what is found about them.
+    let behind = rayon::ThreadPoolBuilder::new()
+        .start_handler(|_| {
+            // Where it may not, it competes with them.
+            let _ = rustix::process::nice(BEHIND_TRACKS);
+        })
+        .build()?;
+    let case = behind.install(|| Case::of(recording, &mut *loading()))?;
+    let evidence = behind.install(|| case.evidence());
+    let (problems, known) = behind.install(|| rank::problems(&case, &evidence));
+    drop(behind);
     let desk = Desk {
         case: &case,
         evidence: &evidence,

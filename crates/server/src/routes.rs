@@ -4,7 +4,7 @@ mod stories;
 mod verdicts;
 
 use crate::guard::{self, Guard};
-use crate::opened::{Gap, Opened, Phase};
+use crate::opened::{Gap, Ground, Opened, Phase};
 use crate::page;
 use crate::shelf::{Listed, Shelf};
 use crate::tiles::{self, MOST_BINS, MOST_TRACKS, TrackId, View};
@@ -28,10 +28,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 pub use verdicts::report_of;
 
 /// Every route of the interface: method and path.
-pub const ROUTES: [(&str, &str); 15] = [
+pub const ROUTES: [(&str, &str); 17] = [
     ("GET", "/api/traces"),
     ("GET", "/api/traces/{id}"),
     ("GET", "/api/traces/{id}/threads"),
+    ("GET", "/api/traces/{id}/regions"),
+    ("GET", "/api/traces/{id}/region"),
     ("GET", "/api/traces/{id}/tiles"),
     ("GET", "/api/traces/{id}/problems"),
     ("GET", "/api/traces/{id}/verdict"),
@@ -54,6 +56,8 @@ pub fn router(shelf: Arc<Shelf>, guard: Arc<Guard>) -> Router {
     let trace = Router::new()
         .route("/", get(state))
         .route("/threads", get(threads))
+        .route("/regions", get(regions))
+        .route("/region", get(region))
         .route("/tiles", get(tile))
         .route("/problems", get(verdicts::problems))
         .route("/verdict", get(verdicts::verdict))
@@ -165,26 +169,25 @@ fn state_of(opened: &Opened) -> Value {
         "loss": recording.loss,
         "loss_text": recording.loss.text(),
         "gaps": gaps,
-        "not_recorded": not_recorded(meta, recording.interrupts.is_empty()),
+        "not_recorded": not_recorded(meta, &ground),
     })
 }
 
 /// What the trace cannot show, and how to record it.
-fn not_recorded(meta: &hangdog_trace::Meta, no_interrupts: bool) -> Vec<Value> {
-    let mut missing = vec![
-        (
-            "all system calls",
-            "only the calls that a thread blocks in are recorded",
-        ),
-        (
-            "minor page faults",
-            "only those that wait are seen, as waits",
-        ),
-        (
-            "marks set by programs",
-            "programs cannot name their regions yet",
-        ),
-    ];
+fn not_recorded(meta: &hangdog_trace::Meta, ground: &Ground) -> Vec<Value> {
+    let mut missing = Vec::new();
+    if !meta.options.calls {
+        let how = "only those that a thread blocks in; record with --calls";
+        missing.push(("all system calls", how));
+    }
+    if !meta.options.faults {
+        let how = "only those that wait, as waits; record with --faults";
+        missing.push(("minor page faults", how));
+    }
+    if !ground.has_marks {
+        let how = "no program marked anything: docs/MARKS.md says how they do";
+        missing.push(("regions of programs", how));
+    }
     if !meta.options.stacks {
         missing.push(("stacks", "record without --no-stacks"));
     }
@@ -194,7 +197,7 @@ fn not_recorded(meta: &hangdog_trace::Meta, no_interrupts: bool) -> Vec<Value> {
     if !meta.options.transfers {
         missing.push(("all pipe I/O", "record with --transfers"));
     }
-    if no_interrupts {
+    if ground.recording.interrupts.is_empty() {
         missing.push((
             "interrupts",
             "the trace has none: see hangdog info for the hooks",
@@ -243,6 +246,42 @@ pub fn thread_rows(recording: &Recording, keep: impl Fn(Utid) -> bool) -> Vec<Th
 async fn threads(State(shelf): Shared, id: Id) -> Answer {
     let ground = find(&shelf, id)?.ground().await?;
     answer_json(&json!({ "threads": thread_rows(&ground.recording, |_| true) }))
+}
+
+async fn regions(State(shelf): Shared, id: Id) -> Answer {
+    let ground = find(&shelf, id)?.ground().await?;
+    let value = tokio::task::spawn_blocking(move || {
+        let regions = ground.regions()?;
+        let rows: Vec<_> = regions.tracks.iter().map(|track| &track.row).collect();
+        anyhow::Ok(json!({ "tracks": rows, "left_out": regions.left_out }))
+    })
+    .await
+    .map_err(anyhow::Error::from)??;
+    answer_json(&value)
+}
+
+#[derive(Deserialize)]
+struct RegionQuery {
+    /// The number of the name, as in the list of tracks.
+    track: usize,
+    t: u64,
+}
+
+async fn region(
+    State(shelf): Shared,
+    id: Id,
+    query: Result<Query<RegionQuery>, QueryRejection>,
+) -> Answer {
+    let ground = find(&shelf, id)?.ground().await?;
+    let Query(query) = query?;
+    let regions = ground.regions()?;
+    match regions.at(&ground.recording, query.track, query.t) {
+        Some(region) => answer_json(&region),
+        None => {
+            let nothing = NothingFound::new("no region is open there");
+            Err(anyhow::Error::from(nothing).into())
+        }
+    }
 }
 
 #[derive(Deserialize)]

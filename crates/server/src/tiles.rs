@@ -21,13 +21,15 @@ pub const MOST_TRACKS: usize = 512;
 /// Where a view has no more intervals than this for each bin, it gets the intervals.
 const FEW: usize = 1;
 
-/// What a track shows: `t12` is the thread with utid 12, `c0` CPU 0.
+/// What a track shows: `t12` is the thread with utid 12, `c0` CPU 0, `r0` the first name of regions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum TrackId {
     /// A thread's states.
     Thread(Utid),
     /// What a CPU ran.
     Cpu(u16),
+    /// The regions of one name, by its place in the list of them.
+    Region(u16),
 }
 
 impl fmt::Display for TrackId {
@@ -35,6 +37,7 @@ impl fmt::Display for TrackId {
         match self {
             TrackId::Thread(utid) => write!(f, "t{utid}"),
             TrackId::Cpu(cpu) => write!(f, "c{cpu}"),
+            TrackId::Region(number) => write!(f, "r{number}"),
         }
     }
 }
@@ -43,11 +46,16 @@ impl FromStr for TrackId {
     type Err = String;
 
     fn from_str(text: &str) -> Result<TrackId, String> {
-        let wrong = || format!("'{text}' is not a track: give t and a utid, or c and a CPU");
+        let wrong = || {
+            format!(
+                "'{text}' is not a track: give t and a utid, c and a CPU, or r and the number of a name"
+            )
+        };
         let (kind, number) = text.split_at_checked(1).ok_or_else(wrong)?;
         match kind {
             "t" => number.parse().map(TrackId::Thread).map_err(|_| wrong()),
             "c" => number.parse().map(TrackId::Cpu).map_err(|_| wrong()),
+            "r" => number.parse().map(TrackId::Region).map_err(|_| wrong()),
             _ => Err(wrong()),
         }
     }
@@ -101,6 +109,9 @@ pub fn tiles(
                 track_of(&mut out, Cpu(occupancy), &sums, view, |i| {
                     occupancy.get(i).map_or(0, |occupant| occupant.thread)
                 });
+            }
+            TrackId::Region(number) => {
+                track_of(&mut out, ground.region(number), &sums, view, |_| 0);
             }
         }
     }

@@ -368,6 +368,64 @@ fn tiles_have_the_area_of_their_time() {
     }
 }
 
+/// Regions that programs marked are tracks, one for each name. Of those that are open at a moment the one that
+/// began last is shown, in a colour of its argument.
+#[test]
+fn regions_are_tracks() {
+    let client = Client::new(
+        "process app 100\nthread main app 100\nthread other app 101
+        0 cpu0 switch idle -> main
+        1ms mark main begin frame 1
+        2ms mark other begin frame 2
+        3ms mark other end frame
+        4ms mark main end frame
+        5ms mark main begin load 5
+        6ms mark main end load
+        7ms mark main begin load
+        end 8ms",
+    );
+    client.ready();
+    let listed = client.get("/api/traces/0/regions").json();
+    assert_eq!(
+        listed["tracks"],
+        serde_json::json!([
+            { "name": "frame", "count": 2, "sum_ns": 4_000_000 },
+            { "name": "load", "count": 2, "sum_ns": 2_000_000 },
+        ])
+    );
+    let at = |track: u32, t_us: u64| {
+        client.get(&format!(
+            "/api/traces/0/region?track={track}&t={}",
+            t_us * 1000
+        ))
+    };
+    let inner = at(0, 2500).json();
+    assert_eq!(
+        (&inner["thread"]["tid"], &inner["start_ns"]),
+        (&101.into(), &2_000_000.into())
+    );
+    assert_eq!(at(0, 3500).json()["arguments"][0], 1);
+    assert_eq!(at(1, 7500).json()["open"], true);
+    for (track, t_us) in [(0, 500), (0, 4500), (9, 2500)] {
+        assert_eq!(at(track, t_us).status, 404);
+    }
+    let tile = client
+        .get("/api/traces/0/tiles?tracks=r0,r1,r9&from=0&shift=10&bins=8000")
+        .body;
+    let word = |at: usize| u32::from_le_bytes(tile[at..at + 4].try_into().expect("four bytes"));
+    let float = |at: usize| f64::from_le_bytes(tile[at..at + 8].try_into().expect("eight bytes"));
+    assert_eq!((word(24), word(28)), (1, 5), "five intervals");
+    let starts: Vec<f64> = (0..5).map(|i| float(40 + 8 * i)).collect();
+    assert_eq!(starts, [0.0, 1e6, 2e6, 3e6, 4e6]);
+    let states = &tile[40 + 20 * 5..40 + 21 * 5];
+    assert_eq!(
+        (states[0], states[4], states[1]),
+        (3, 3, states[3]),
+        "{states:?}"
+    );
+    assert_ne!(states[1], states[2]);
+}
+
 /// A query that makes no sense gets a sentence and no panic.
 #[test]
 fn wrong_queries_get_a_sentence() {
@@ -402,6 +460,7 @@ fn wrong_queries_get_a_sentence() {
         ("/api/traces/0/flame?from=0&to=5&view=up", 400, "'up'"),
         ("/api/traces/0/load?width=0", 400, "width"),
         ("/api/traces/0/load?width=1", 400, "width"),
+        ("/api/traces/0/region?track=0&t=5", 404, "no region"),
         ("/api/nothing", 404, "there is nothing here"),
     ] {
         let reply = client.get(path);
