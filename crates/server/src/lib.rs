@@ -21,6 +21,7 @@ mod regions;
 pub mod routes;
 pub mod shelf;
 pub mod single;
+mod spans;
 pub mod tiles;
 
 use anyhow::{Context, Result};

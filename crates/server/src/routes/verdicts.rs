@@ -3,6 +3,7 @@
 use super::{Answer, Id, Shared, answer_json, find, state_of};
 use crate::opened::{Desk, Opened};
 use crate::single;
+use crate::spans::drawable;
 use anyhow::{Result, anyhow};
 use axum::extract::rejection::{JsonRejection, QueryRejection};
 use axum::extract::{Json, Query, State};
@@ -68,7 +69,8 @@ fn judge(
     answers: &Answers,
 ) -> Result<(Problem, Option<usize>, Verdict)> {
     let (problem, number) = wanted(desk, query)?;
-    let verdict = (desk.known).verdict(desk.case, desk.evidence, &problem, answers);
+    let mut verdict = (desk.known).verdict(desk.case, desk.evidence, &problem, answers);
+    verdict.blame_over_time = drawable(verdict.blame_over_time);
     Ok((problem, number, verdict))
 }
 
