@@ -247,14 +247,21 @@ impl Joiner<'_, '_> {
             && (self.caused_nothing(last.whole.end, part.whole.start)
                 || self.is_one_request(last, before))
             && (kernel_stacks[before] == kernel_stacks[now] || gate(last) == gate(part))
-            && !self.has_got_it(last, before)
+            && !self.has_got_it(last, before, part.whole.start)
     }
 
     /// Whether another thread gave a semaphore to one that waited for it, or the network brought
-    /// something by the one connection that was waited for.
-    fn has_got_it(&self, last: &Part, row: usize) -> bool {
+    /// something by the one connection that was waited for, or by one of several that was then read,
+    /// before the thread waited on at `to`.
+    fn has_got_it(&self, last: &Part, row: usize, to: u64) -> bool {
         let stack = self.evidence.switches.user_stack[row];
         let object = Object(self.evidence.switches.object[row]);
+        if object.is_none() {
+            let read = self.evidence.received(self.thread, last.whole.end, to);
+            if read.is_some_and(|read| read.kind() == ObjectKind::Inet) {
+                return true;
+            }
+        }
         if object.kind() == ObjectKind::Inet {
             let wake = last
                 .next

@@ -352,25 +352,3 @@ fn the_end_of_a_child_is_its_first_threads() {
     let way: Vec<u32> = verdict.path.iter().map(|step| step.who.tid).collect();
     assert_eq!(way[..2], [100, 200], "{}", verdict.sentence);
 }
-
-/// The first thread of a Java program whose main function has returned waits for the others to end: it is idle, and
-/// does not wait for a condition that another thread is to bring about.
-#[test]
-fn a_virtual_machine_waits_for_its_threads() {
-    let says = |stack: &str| {
-        let recording = record(&format!(
-            "process shop 100
-            thread shop shop 100
-            thread main shop 101
-            0 cpu0 switch idle -> main
-            1ms cpu0 switch main -> idle sleeping futex op=wait object=futex:0x10 stack=pthread_cond_wait;Monitor::wait(long);{stack}
-            end 5s"
-        ));
-        let verdict = explain(&recording, "main", 1_000..5_000_000);
-        let last = verdict.path.last().expect("a path");
-        last.doing.clone()
-    };
-    let sentence = says("Threads::destroy_vm();jni_DestroyJavaVM;JavaMain");
-    assert!(sentence.contains("waited for work"), "{sentence}");
-    assert!(!says("Shop.awaitCache;JavaMain").contains("waited for work"));
-}

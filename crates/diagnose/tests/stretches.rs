@@ -294,3 +294,36 @@ fn a_window_within_a_wait() {
     let step = &verdict.path[0];
     assert_eq!((step.from_ns, step.to_ns), (20 * MS, 30 * MS));
 }
+
+/// A client polls for several files with a timeout, and reads what comes in pieces: each piece ends a wait, and
+/// what comes last does not stand for those before. Where nothing was read it only looked.
+#[test]
+fn what_was_read_ends_a_poll_for_several() {
+    let is_one_wait = |reads: bool| {
+        let mut text = format!(
+            "{PEOPLE}0 socket app object=inet:5 peer=inet:6 local=127.0.0.1:4000 remote=127.0.0.1:80
+            0 socket app object=inet:6 peer=inet:5 local=127.0.0.1:80 remote=127.0.0.1:4000\n"
+        );
+        let poll = "sleeping poll arg=1s stack=poll;curl_multi_poll;main";
+        for (at, waker, cpu) in [(500_000, "culprit", 1), (1_000_000, "decoy", 2)] {
+            text += &format!(
+                "{}us cpu0 switch main -> idle {poll}
+                {at}us cpu{cpu} wake {waker} -> main in=softirq vector=3
+                {}us cpu0 switch idle -> main\n",
+                at - 499_900,
+                at + 20
+            );
+            if reads {
+                text += &format!(
+                    "{}us transfer main received 100 object=inet:5 peer=inet:6\n",
+                    at + 30
+                );
+            }
+        }
+        let recording = record(&(text + "end 1100ms"));
+        let verdict = explain(&recording, "main", 100..1_000_000);
+        verdict.path[0].doing.contains("repeated: 2 times")
+    };
+    assert!(!is_one_wait(true));
+    assert!(is_one_wait(false));
+}

@@ -118,9 +118,6 @@ pub const IDLE: &[&str] = &[
     "erts_schedule",
     // Node's thread that waits for a signal to start its debugger.
     "node::inspector::(anonymous*",
-    // A virtual machine's first thread, whose main function has returned.
-    "Threads::destroy_vm*",
-    "jni_DestroyJavaVM",
     "java.util.concurrent.ThreadPoolExecutor.getTask",
     "java.util.concurrent.ForkJoinPool.awaitWork",
     "java.lang.ref.Reference.waitForReferencePendingList",
