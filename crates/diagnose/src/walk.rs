@@ -14,9 +14,11 @@
 //! It ends: each step down has a window within that of the step above, and a thread that is
 //! already on the way down, waiting, closes a circle, which is reported as a wait cycle.
 
-use hangdog_graph::belief::{Belief, beliefs};
-use hangdog_graph::edge::ended_by;
-use hangdog_graph::owed::{asked_again, is_deadlocked, starves_own_pool};
+mod believe;
+mod sample;
+
+use hangdog_graph::belief::Belief;
+use hangdog_graph::owed::{is_deadlocked, starves_own_pool};
 use hangdog_graph::{Edge, EdgeKind, Evidence, Source, Strength, Wait, WaitKind};
 use hangdog_timeline::{Cause, Interval, State};
 use hangdog_trace::ids::{NONE, Utid};
@@ -25,18 +27,16 @@ use hangdog_trace::words::{Context, Left};
 use std::collections::HashMap;
 use std::ops::Range;
 
-use crate::answers::Answer;
-use crate::baseline;
-use crate::blame::{Blame, BlameKind, Doubt, Piece, Step};
+use crate::blame::{Blame, BlameKind, Piece, Step};
 use crate::circle;
 use crate::judge::Setting;
 use crate::owed::is_home;
 use crate::problem::Problem;
 use crate::relay::{self, Relay};
-use crate::shape::{NOBODY, Shape, source_of};
 use crate::starters;
 use crate::stretch::{Stretch, Waiting, each_stretch};
-use crate::thinned::{self, Look};
+use crate::thinned;
+use sample::Thin;
 
 /// Waits shorter than the problem by this factor are not told apart: those that lead to the same
 /// thread in the same way are one step, and what they come to are sums.
@@ -48,8 +48,6 @@ const FINEST_OF_RUN_NS: u64 = 10_000;
 const RESOLUTION_OF_RUN: u64 = 1_000_000;
 /// Of a wait that is at least this part of the problem all that may have ended it is looked at.
 const WEIGHTY: u64 = 20;
-/// Whoever woke a thread spuriously so often, and more often than all others, is hard to believe.
-const OFTEN: usize = 3;
 /// No real program has a chain this long; a damaged trace may.
 const DEEPEST: usize = 64;
 
@@ -119,15 +117,6 @@ struct Walk<'a, 'e> {
     short: HashMap<(usize, Utid, EdgeKind), usize>,
     /// What a sample that is being looked at adds.
     thin: Option<Thin>,
-}
-
-/// What was found in a sample of a thread's time.
-#[derive(Default)]
-struct Thin {
-    /// Pieces, ns, and how many waits or yields.
-    pieces: Vec<(usize, u64, usize)>,
-    /// Steps, and how many waits led to them.
-    steps: Vec<(usize, usize)>,
 }
 
 impl<'a, 'e> Walk<'a, 'e> {
@@ -222,29 +211,6 @@ impl<'a, 'e> Walk<'a, 'e> {
             }
         }
         self.way.pop();
-    }
-
-    /// Counts what was found in a sample of a thread's time for all that this stands for. The sums stay exact.
-    fn stand_for_all(&mut self, look: Look) {
-        let Some(thin) = self.thin.take() else { return };
-        let length = |window: &Range<u64>| u128::from(window.end - window.start);
-        let (looked, whole) = (length(&look.looked), length(&look.whole));
-        let more = |found: u64| (u128::from(found) * (whole - looked) / looked.max(1)) as u64;
-        let mut left = (whole - looked) as u64;
-        for &(at, ns, count) in &thin.pieces {
-            let piece = &mut self.blame.pieces[at];
-            let more_ns = more(ns).min(left);
-            left -= more_ns;
-            piece.parts.count_also(more_ns);
-            piece.count += more(count as u64) as usize;
-        }
-        if let Some(&(at, _, _)) = thin.pieces.iter().max_by_key(|(_, ns, _)| ns) {
-            self.blame.pieces[at].parts.count_also(left);
-        }
-        for &(at, times) in &thin.steps {
-            self.blame.steps[at].times += more(times as u64) as usize;
-        }
-        self.blame.thinned.push(look);
     }
 
     /// Lays the time in which a thread waited for a flag, spinning or napping, to whoever wrote it.
@@ -375,13 +341,6 @@ impl<'a, 'e> Walk<'a, 'e> {
                 sum.parts.extend(&piece.parts);
             }
             None => self.blame.pieces.push(piece),
-        }
-    }
-
-    /// Notes what goes into piece number `at`, where a sample is looked at.
-    fn note(&mut self, at: usize, piece: &Piece) {
-        if let Some(thin) = &mut self.thin {
-            thin.pieces.push((at, piece.ns(), piece.count));
         }
     }
 
@@ -574,125 +533,6 @@ impl<'a, 'e> Walk<'a, 'e> {
         self.look(step, server, &of(window.end..u64::MAX));
     }
 
-    /// What ended a wait: the most likely, or what a user said.
-    fn believe(&mut self, waiting: &Waiting) -> Belief {
-        let wait = &waiting.wait;
-        if let Some(edge) = asked_again(self.evidence, wait, waiting.wake, waiting.to) {
-            return Belief {
-                edge,
-                probability: 1.0,
-            };
-        }
-        // Of many small waits, those alone whose waker is hard to believe.
-        let is_wolf = waiting.cried_wolf >= OFTEN && waiting.cried_wolf * 2 > waiting.parts;
-        let is_clear = waiting.to - waiting.from < self.weighty && !is_wolf;
-        if is_clear || self.is_run {
-            let edge = ended_by(self.evidence, wait, waiting.wake);
-            if is_clear || self.led_on(wait, &edge) {
-                return Belief {
-                    edge,
-                    probability: 1.0,
-                };
-            }
-        }
-        let mut beliefs = beliefs(
-            self.evidence,
-            wait,
-            waiting.wake,
-            waiting.in_vain(),
-            &self.way,
-        );
-        if let Some(baseline) = self.setting.baseline
-            && is_open(&beliefs[0].edge, wait)
-        {
-            let mut known = baseline::beliefs(self.evidence, baseline, wait);
-            if !known.is_empty() {
-                beliefs.retain(|own| own.edge.kind != EdgeKind::Amid);
-                let all: f64 = beliefs.iter().map(|own| own.probability).sum();
-                beliefs
-                    .iter_mut()
-                    .for_each(|own| own.probability /= all.max(f64::MIN_POSITIVE));
-            }
-            let left = 1.0 - known.iter().map(|belief| belief.probability).sum::<f64>();
-            beliefs.iter_mut().for_each(|own| own.probability *= left);
-            for own in beliefs {
-                let is_same = |belief: &&mut Belief| belief.edge.source == own.edge.source;
-                match known.iter_mut().find(is_same) {
-                    Some(known) => known.probability += own.probability,
-                    None => known.push(own),
-                }
-            }
-            known.sort_by(|a, b| b.probability.total_cmp(&a.probability));
-            beliefs = known;
-        }
-        if beliefs.len() == 1 && beliefs[0].probability == 1.0 {
-            return beliefs.remove(0);
-        }
-        let shape = Shape::of(self.evidence, wait);
-        let answered = self.setting.answers.to(&shape);
-        let answered =
-            answered.and_then(|answer| Some((answer, self.chosen_by(answer, &beliefs)?)));
-        let (answer, chosen) = match answered {
-            Some((answer, chosen)) => (Some(answer), chosen),
-            None => (None, Some(0)),
-        };
-        let believed = match (chosen.and_then(|at| beliefs.get(at)), answer) {
-            (Some(belief), None) => belief.clone(),
-            (Some(belief), Some(_)) => Belief {
-                probability: 1.0,
-                ..belief.clone()
-            },
-            (None, _) => Belief {
-                edge: Edge {
-                    kind: EdgeKind::Unknown,
-                    strength: Strength::Weak,
-                    reason: "the answer was that none of the known candidates ended it".to_owned(),
-                    source: Source::Nobody,
-                    wake: None,
-                },
-                probability: 1.0,
-            },
-        };
-        self.blame.doubts.push(Doubt {
-            waiting: *waiting,
-            shape,
-            answer: answer.map(|answer| answer.number),
-            chosen,
-            beliefs,
-        });
-        believed
-    }
-
-    /// Whether the thread was seen to go on by what ended its wait. After a timeout it may have
-    /// looked and found nothing: that led on only if the thread then woke somebody.
-    fn led_on(&self, wait: &Wait, edge: &Edge) -> bool {
-        let acted = || {
-            let intervals = self.evidence.timeline.intervals(wait.thread);
-            let next = intervals.index_at(wait.end).and_then(|at| {
-                let mut behind = (at..intervals.len()).filter_map(|at| intervals.get(at));
-                behind.find(|interval| interval.state == State::Blocked)
-            });
-            let until = next.map_or(self.evidence.timeline.end(), |next| next.start);
-            let mut woken = self.evidence.wakes_by(wait.thread, wait.end, until);
-            woken.next().is_some()
-        };
-        match edge.source {
-            Source::Nobody => false,
-            Source::Timer => edge.wake.is_some() && acted(),
-            _ => edge.wake.is_some(),
-        }
-    }
-
-    /// Which of the possibilities an answer means, or that it is none of them. One that is not
-    /// among them is no answer to this wait.
-    fn chosen_by(&self, answer: &Answer, beliefs: &[Belief]) -> Option<Option<usize>> {
-        if answer.choice == NOBODY {
-            return Some(None);
-        }
-        let meant = |belief: &Belief| source_of(self.evidence, &belief.edge) == answer.choice;
-        beliefs.iter().position(meant).map(Some)
-    }
-
     /// Whether one of those on the way from `at` on, or the last, waits for the next as far as is guessed
     /// alone.
     fn is_guessed(&self, at: usize, last: &Waiting, edge: &Edge) -> bool {
@@ -754,22 +594,6 @@ fn within(parts: &[Range<u64>], window: Range<u64>) -> impl Iterator<Item = Rang
         .take_while(move |part| part.start < window.end)
         .map(move |part| part.start.max(window.start)..part.end.min(window.end))
         .filter(|part| !part.is_empty())
-}
-
-/// Whether it is open who should have ended a wait: nothing that was seen did, or only a timeout.
-fn is_open(edge: &Edge, wait: &Wait) -> bool {
-    let is_of_time = matches!(wait.kind, WaitKind::Sleep | WaitKind::Timer);
-    let is_guess = matches!(
-        edge.kind,
-        EdgeKind::Unknown
-            | EdgeKind::Timer
-            | EdgeKind::Habit
-            | EdgeKind::Peer
-            | EdgeKind::Asked
-            | EdgeKind::Amid
-            | EdgeKind::Killed
-    );
-    is_guess && !is_of_time
 }
 
 /// The kind of a wait that is not followed further.

@@ -1,0 +1,154 @@
+//! What ended a wait on the way down: what was seen, the most likely, or what a user said.
+
+use hangdog_graph::belief::{Belief, beliefs};
+use hangdog_graph::edge::ended_by;
+use hangdog_graph::owed::asked_again;
+use hangdog_graph::{Edge, EdgeKind, Source, Strength, Wait, WaitKind};
+use hangdog_timeline::State;
+
+use super::Walk;
+use crate::answers::Answer;
+use crate::baseline;
+use crate::blame::Doubt;
+use crate::shape::{NOBODY, Shape, source_of};
+use crate::stretch::Waiting;
+
+/// Whoever woke a thread spuriously so often, and more often than all others, is hard to believe.
+const OFTEN: usize = 3;
+
+impl Walk<'_, '_> {
+    /// What ended a wait: the most likely, or what a user said.
+    pub(super) fn believe(&mut self, waiting: &Waiting) -> Belief {
+        let wait = &waiting.wait;
+        if let Some(edge) = asked_again(self.evidence, wait, waiting.wake, waiting.to) {
+            return Belief {
+                edge,
+                probability: 1.0,
+            };
+        }
+        // Of many small waits, those alone whose waker is hard to believe.
+        let is_wolf = waiting.cried_wolf >= OFTEN && waiting.cried_wolf * 2 > waiting.parts;
+        let is_clear = waiting.to - waiting.from < self.weighty && !is_wolf;
+        if is_clear || self.is_run {
+            let edge = ended_by(self.evidence, wait, waiting.wake);
+            if is_clear || self.led_on(wait, &edge) {
+                return Belief {
+                    edge,
+                    probability: 1.0,
+                };
+            }
+        }
+        let mut beliefs = beliefs(
+            self.evidence,
+            wait,
+            waiting.wake,
+            waiting.in_vain(),
+            &self.way,
+        );
+        if let Some(baseline) = self.setting.baseline
+            && is_open(&beliefs[0].edge, wait)
+        {
+            let mut known = baseline::beliefs(self.evidence, baseline, wait);
+            if !known.is_empty() {
+                beliefs.retain(|own| own.edge.kind != EdgeKind::Amid);
+                let all: f64 = beliefs.iter().map(|own| own.probability).sum();
+                beliefs
+                    .iter_mut()
+                    .for_each(|own| own.probability /= all.max(f64::MIN_POSITIVE));
+            }
+            let left = 1.0 - known.iter().map(|belief| belief.probability).sum::<f64>();
+            beliefs.iter_mut().for_each(|own| own.probability *= left);
+            for own in beliefs {
+                let is_same = |belief: &&mut Belief| belief.edge.source == own.edge.source;
+                match known.iter_mut().find(is_same) {
+                    Some(known) => known.probability += own.probability,
+                    None => known.push(own),
+                }
+            }
+            known.sort_by(|a, b| b.probability.total_cmp(&a.probability));
+            beliefs = known;
+        }
+        if beliefs.len() == 1 && beliefs[0].probability == 1.0 {
+            return beliefs.remove(0);
+        }
+        let shape = Shape::of(self.evidence, wait);
+        let answered = self.setting.answers.to(&shape);
+        let answered =
+            answered.and_then(|answer| Some((answer, self.chosen_by(answer, &beliefs)?)));
+        let (answer, chosen) = match answered {
+            Some((answer, chosen)) => (Some(answer), chosen),
+            None => (None, Some(0)),
+        };
+        let believed = match (chosen.and_then(|at| beliefs.get(at)), answer) {
+            (Some(belief), None) => belief.clone(),
+            (Some(belief), Some(_)) => Belief {
+                probability: 1.0,
+                ..belief.clone()
+            },
+            (None, _) => Belief {
+                edge: Edge {
+                    kind: EdgeKind::Unknown,
+                    strength: Strength::Weak,
+                    reason: "the answer was that none of the known candidates ended it".to_owned(),
+                    source: Source::Nobody,
+                    wake: None,
+                },
+                probability: 1.0,
+            },
+        };
+        self.blame.doubts.push(Doubt {
+            waiting: *waiting,
+            shape,
+            answer: answer.map(|answer| answer.number),
+            chosen,
+            beliefs,
+        });
+        believed
+    }
+
+    /// Whether the thread was seen to go on by what ended its wait. After a timeout it may have
+    /// looked and found nothing: that led on only if the thread then woke somebody.
+    fn led_on(&self, wait: &Wait, edge: &Edge) -> bool {
+        let acted = || {
+            let intervals = self.evidence.timeline.intervals(wait.thread);
+            let next = intervals.index_at(wait.end).and_then(|at| {
+                let mut behind = (at..intervals.len()).filter_map(|at| intervals.get(at));
+                behind.find(|interval| interval.state == State::Blocked)
+            });
+            let until = next.map_or(self.evidence.timeline.end(), |next| next.start);
+            let mut woken = self.evidence.wakes_by(wait.thread, wait.end, until);
+            woken.next().is_some()
+        };
+        match edge.source {
+            Source::Nobody => false,
+            Source::Timer => edge.wake.is_some() && acted(),
+            _ => edge.wake.is_some(),
+        }
+    }
+
+    /// Which of the possibilities an answer means, or that it is none of them. One that is not
+    /// among them is no answer to this wait.
+    fn chosen_by(&self, answer: &Answer, beliefs: &[Belief]) -> Option<Option<usize>> {
+        if answer.choice == NOBODY {
+            return Some(None);
+        }
+        let meant = |belief: &Belief| source_of(self.evidence, &belief.edge) == answer.choice;
+        beliefs.iter().position(meant).map(Some)
+    }
+}
+
+/// Whether it is open who should have ended a wait: nothing that was seen did, or only a timeout.
+fn is_open(edge: &Edge, wait: &Wait) -> bool {
+    let is_of_time = matches!(wait.kind, WaitKind::Sleep | WaitKind::Timer);
+    let is_guess = matches!(
+        edge.kind,
+        EdgeKind::Unknown
+            | EdgeKind::Timer
+            | EdgeKind::Habit
+            | EdgeKind::Peer
+            | EdgeKind::Asked
+            | EdgeKind::Amid
+            | EdgeKind::Killed
+    );
+    is_guess && !is_of_time
+}
