@@ -4,7 +4,7 @@ import { For, Show, createEffect, createMemo, createSignal, on, onCleanup, onMou
 import { STATE_NAMES } from "./colours";
 import { duration, moment, percent } from "./format";
 import type { Region } from "./api";
-import type { Model } from "./model";
+import { OF_ALL, type LoadOf, type Model } from "./model";
 import {
   ROW_CPU,
   ROW_GROUP,
@@ -92,6 +92,21 @@ export function Picture(props: { model: Model }) {
     if (!load) return;
     const average = Float32Array.from(load.average);
     send({ type: "load", average, width: load.width_ns, cpus: load.cpus }, [average.buffer]);
+  });
+
+  /** Whose load can be chosen: all, what goes before others, and each process. */
+  const loads = createMemo<LoadOf[]>(() => {
+    const processes = new Map<number, LoadOf>();
+    for (const t of model.threads()) {
+      if (t.is_kernel) continue;
+      processes.set(t.upid, { text: `of ${t.process} (${t.pid})`, process: t.upid, priority: null });
+    }
+    return [
+      OF_ALL,
+      { text: "of realtime threads", process: null, priority: 98 },
+      { text: "of nice 0 and before", process: null, priority: 120 },
+      ...[...processes.values()].sort((a, b) => a.text.localeCompare(b.text)),
+    ];
   });
 
   const total = createMemo(() => {
@@ -271,6 +286,16 @@ export function Picture(props: { model: Model }) {
             <option value="waiting">by waiting for a CPU</option>
             <option value="name">by name</option>
           </select>
+          <Show when={model.load()}>
+            <select
+              aria-label="Load of"
+              onChange={(event) => void model.countLoad(loads()[event.currentTarget.selectedIndex]!)}
+            >
+              <For each={loads()}>
+                {(of) => <option selected={of.text === model.loadOf().text}>load {of.text}</option>}
+              </For>
+            </select>
+          </Show>
           <select
             aria-label="Height of rows"
             value={String(model.height())}

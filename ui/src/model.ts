@@ -30,6 +30,15 @@ interface Picked {
   to: number;
 }
 
+/** Whose load is counted: of a process, or of what is at a priority or above. */
+export interface LoadOf {
+  text: string;
+  process: number | null;
+  priority: number | null;
+}
+
+export const OF_ALL: LoadOf = { text: "of all", process: null, priority: null };
+
 export type Tab = "path" | "story" | "time" | "flame" | "awake" | "about";
 
 export function createModel(id: number) {
@@ -39,6 +48,7 @@ export function createModel(id: number) {
   const [failure, setFailure] = createSignal("");
   const [threads, setThreads] = createSignal<Thread[]>([]);
   const [load, setLoad] = createSignal<Load | null>(null);
+  const [loadOf, setLoadOf] = createSignal<LoadOf>(OF_ALL);
   const [regions, setRegions] = createSignal<RegionTrack[]>([]);
   const [selectedRegion, setSelectedRegion] = createSignal<Region | null>(null);
   const [problems, setProblems] = createSignal<Problem[] | null>(null);
@@ -75,7 +85,7 @@ export function createModel(id: number) {
       filter: filter(),
       height: height(),
       regions: regions(),
-      hasLoad: load() !== null,
+      load: load() === null ? null : loadOf().text,
       dim: verdict() !== null,
     }),
   );
@@ -126,15 +136,32 @@ export function createModel(id: number) {
     const found = await ask<{ threads: Thread[] }>(`${base}/threads`);
     setThreads(found.threads);
     if (!carried) {
-      // At least 10 ms, and no more intervals than the server counts.
-      const width = Math.max(10_000_000, Math.ceil(end() / 50_000));
-      ask<Load>(`${base}/load`, { width }).then(setLoad, (e: Error) => setGone(e.message));
+      void countLoad(OF_ALL);
       ask<{ tracks: RegionTrack[] }>(`${base}/regions`).then(
         (found) => setRegions(found.tracks),
         (e: Error) => setGone(e.message),
       );
     }
     void judge();
+  }
+
+  /** Counts the threads that wanted a CPU: those that are meant. */
+  async function countLoad(of: LoadOf) {
+    // At least 10 ms, and no more intervals than the server counts.
+    const width = Math.max(10_000_000, Math.ceil(end() / 50_000));
+    try {
+      const found = await ask<Load>(`${base}/load`, {
+        width,
+        process: of.process,
+        priority: of.priority,
+      });
+      batch(() => {
+        setLoad(found);
+        setLoadOf(of);
+      });
+    } catch (error) {
+      setGone((error as Error).message);
+    }
   }
 
   async function judge() {
@@ -261,11 +288,13 @@ export function createModel(id: number) {
         setSelectedRegion(found);
         setRange({ from: found.start_ns, to: found.start_ns + found.duration_ns });
       });
-    } catch {
-      // Between two of them.
+    } catch (error) {
+      const why = (error as Error).message;
       batch(() => {
         setHead(t);
         setSelectedKey(key);
+        // Between two of them there is nothing to say.
+        if (!why.startsWith("no region")) setGone(why);
       });
     }
   }
@@ -464,6 +493,8 @@ export function createModel(id: number) {
     failure,
     threads,
     load,
+    loadOf,
+    countLoad,
     problems,
     verdict,
     verdictError,

@@ -36,7 +36,7 @@ const choice = (over: Partial<Choice> = {}): Choice => ({
   filter: "",
   height: 22,
   regions: [],
-  hasLoad: true,
+  load: "of all",
   dim: false,
   ...over,
 });

@@ -48,8 +48,8 @@ export interface Choice {
   height: number;
   /** The names of regions that programs marked. */
   regions: RegionTrack[];
-  /** Whether it is known how many threads were runnable. */
-  hasLoad: boolean;
+  /** Whose load is known; null where none is. */
+  load: string | null;
   /** Whether what is not on the path steps back. */
   dim: boolean;
 }
@@ -159,7 +159,9 @@ export function build(choice: Choice): Row[] {
     group("cpus", 0, "CPUs", `${choice.cpus}`, open);
     if (open) {
       const row = { thread: null, onPath: false, dimmed: false, open: null, level: 2, pinned: false };
-      if (choice.hasLoad) push({ ...row, kind: ROW_LOAD, key: "load", id: 0, label: "Load", note: "threads", height: 34 });
+      if (choice.load !== null) {
+        push({ ...row, kind: ROW_LOAD, key: "load", id: 0, label: "Load", note: choice.load, height: 34 });
+      }
       for (let cpu = 0; cpu < choice.cpus; cpu++) {
         push({ ...row, kind: ROW_CPU, key: `c${cpu}`, id: cpu, label: `CPU ${cpu}`, note: "", height: 20 });
       }

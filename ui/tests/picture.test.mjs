@@ -357,6 +357,22 @@ it("writes a report without what a command line tells", async () => {
   }
 });
 
+it("reads the load of one process, and of what goes before others", async () => {
+  const { page, complaints } = await picture();
+  const note = page.locator('.row[data-key="load"] .note');
+  assert.equal((await note.textContent()).trim(), "of all");
+  const asked = page.waitForResponse((answer) => /\/load\?.*process=/.test(answer.url()));
+  await page.selectOption('select[aria-label="Load of"]', { label: "load of other (300)" });
+  // It ran for 100 of the 1000 ms, from the 300th on.
+  const { average } = await (await asked).json();
+  const sum = average.reduce((all, value) => all + value * 10, 0);
+  assert(Math.abs(sum - 100) < 1, String(sum));
+  await page.waitForSelector('.row[data-key="load"] .note:has-text("of other (300)")');
+  await page.selectOption('select[aria-label="Load of"]', { label: "load of realtime threads" });
+  await page.waitForSelector('.row[data-key="load"] .note:has-text("of realtime threads")');
+  assert.deepEqual(complaints, []);
+});
+
 it("sees the regions that a program marked, and clicks on the one that took long", async () => {
   const own = trace("ui/tests/traces/marks.trace");
   const marked = await serve([own.path]);

@@ -274,14 +274,13 @@ async fn region(
 ) -> Answer {
     let ground = find(&shelf, id)?.ground().await?;
     let Query(query) = query?;
-    let regions = ground.regions()?;
-    match regions.at(&ground.recording, query.track, query.t) {
-        Some(region) => answer_json(&region),
-        None => {
-            let nothing = NothingFound::new("no region is open there");
-            Err(anyhow::Error::from(nothing).into())
-        }
-    }
+    tokio::task::spawn_blocking(move || {
+        let region = (ground.regions()?).at(&ground.recording, query.track, query.t);
+        let nothing = || NothingFound::new("no region is open there");
+        answer_json(&region.ok_or_else(nothing).map_err(anyhow::Error::from)?)
+    })
+    .await
+    .map_err(anyhow::Error::from)?
 }
 
 #[derive(Deserialize)]
@@ -347,6 +346,8 @@ struct LoadQuery {
     width: u64,
     /// A process, by its id within the trace; all if left out.
     process: Option<u32>,
+    /// Only at this kernel priority or a higher one, which is a lower number.
+    priority: Option<u8>,
 }
 
 /// So many intervals are counted.
@@ -370,7 +371,7 @@ async fn loaded(
         let processes = query.process.map(|upid| [upid]);
         let chosen = Chosen {
             processes: processes.as_ref().map(|processes| &processes[..]),
-            priority: None,
+            priority: query.priority,
         };
         let load = load::load(&ground.recording, window, query.width, chosen);
         json!({

@@ -298,6 +298,13 @@ fn answers_tell_the_trace() {
     assert_eq!(load["average"][0], 60.0 / 50.0);
     assert_eq!(load["average"][1], 55.0 / 50.0);
 
+    let at = |priority: u8| {
+        let path = format!("/api/traces/0/load?width=50000000&priority={priority}");
+        client.get(&path).json()["average"][0].clone()
+    };
+    assert_eq!(at(120), load["average"][0]);
+    assert_eq!(at(119), 0.0);
+
     let awake = client.get("/api/traces/0/awake?t=90500000").json();
     assert_eq!(awake["threads"][0]["thread"], "worker");
     assert_eq!(awake["threads"][1]["state"], "runnable");
