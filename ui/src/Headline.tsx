@@ -143,6 +143,11 @@ export function Headline(props: { model: Model; canGoBack: boolean }) {
                   </span>
                 )}
               </For>
+              <Show when={verdict().estimated_ns > 0}>
+                <span class="quiet">
+                  {duration(verdict().estimated_ns)} of it is estimated from a sample of the short waits
+                </span>
+              </Show>
             </p>
           </>
         )}

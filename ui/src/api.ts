@@ -135,6 +135,7 @@ export interface Verdict {
   blame: { kind: string; ns: number; share: number }[];
   blame_by_thread: BlameRow[];
   blame_over_time: { from_ns: number; to_ns: number; utid: number; kind: string }[];
+  estimated_ns: number;
   ran: (Who & { ns: number; samples: number; functions: RanFunction[] }) | null;
   path: Step[];
   knot: Who[] | null;

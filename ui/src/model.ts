@@ -145,7 +145,7 @@ export function createModel(id: number) {
     void judge();
   }
 
-  /** Counts the threads that wanted a CPU: those that are meant. */
+  /** Asks the server for the load of the chosen threads. */
   async function countLoad(of: LoadOf) {
     // At least 10 ms, and no more intervals than the server counts.
     const width = Math.max(10_000_000, Math.ceil(end() / 50_000));

@@ -280,7 +280,12 @@ impl Blame {
         spans
     }
 
-    /// A time as it is shown: where it is one of a sample, as long as what it stands for.
+    /// How much time was not looked at, and is estimated from samples, ns.
+    pub(crate) fn estimated_ns(&self) -> u64 {
+        self.thinned.iter().map(Look::estimated_ns).sum()
+    }
+
+    /// A time as it is shown: a part of a sample is as long as what it stands for.
     fn stretched(&self, part: &Range<u64>) -> Range<u64> {
         let behind = (self.thinned).partition_point(|look| look.looked.start <= part.start);
         match behind.checked_sub(1).map(|at| &self.thinned[at]) {

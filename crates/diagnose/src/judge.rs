@@ -143,6 +143,7 @@ impl Judge<'_, '_> {
             blame: self.by_kind(),
             blame_by_thread: self.by_thread(),
             blame_over_time: self.blame.over_time(),
+            estimated_ns: self.blame.estimated_ns(),
             ran: suspect.ran,
             slice: suspect.slice,
             baseline: baseline::find(evidence, self.setting.baseline, self.problem, self.blame),

@@ -33,6 +33,11 @@ impl Look {
         self.looked != self.whole
     }
 
+    /// How much of what it stands for is not looked at, ns.
+    pub(crate) fn estimated_ns(&self) -> u64 {
+        (self.whole.end - self.whole.start) - (self.looked.end - self.looked.start)
+    }
+
     /// Where a moment of it lies, if it is stretched to what it stands for.
     pub(crate) fn stretched(&self, at: u64) -> u64 {
         let length = |window: &Range<u64>| u128::from(window.end - window.start).max(1);

@@ -377,6 +377,9 @@ pub struct Verdict {
     /// The same in the order of time: what each part of the problem's time went to, neighbours of
     /// one thread and kind as one. All together are the problem's duration.
     pub blame_over_time: Vec<BlameSpan>,
+    /// How much of the problem's time is estimated from a sample, ns: it went to more short waits than are
+    /// looked at one by one.
+    pub estimated_ns: u64,
     /// What the one who is to blame ran, where it did; of a starved one what took its CPU.
     pub ran: Option<Ran>,
     /// From the problem to its root.

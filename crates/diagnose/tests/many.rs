@@ -87,7 +87,7 @@ const CONNECTION: &str = "
     0 cpu1 switch idle -> db
     1ms cpu1 switch db -> idle sleeping recvfrom object=inet:1 stack=read;next_query\n";
 
-/// app asks db at `at` ms, and has its answer 4.1 ms later.
+/// app asks db at `at` ms; the answer wakes it 4 ms later.
 fn ask(at: u64) -> String {
     format!(
         "{at}ms transfer app sent 20 object=inet:2 peer=inet:1

@@ -472,8 +472,8 @@ fn a_worker_that_waits_for_a_task_does_not_read() {
     assert_eq!(verdict.root.who.tid, 203, "{}", verdict.sentence);
 }
 
-/// A program reads from its standard input, and the server that started it and waits for it is the only one at
-/// the other end: that is said, and not that the message would have come from outside.
+/// A program reads from its standard input, and the only process at the other end is the server that started it
+/// and waits for it: the sentence names that server, and no message from outside the trace.
 #[test]
 fn each_waits_for_the_other() {
     let recording = record(

@@ -49,7 +49,8 @@ fn ping_pong() -> String {
     text
 }
 
-/// The sums are those of all, and a wait that is long enough to be told apart is told as it was.
+/// The sums equal those of all intervals, and a wait that is long enough to be listed by itself keeps its exact
+/// length. The verdict says how much of it is estimated.
 #[test]
 fn a_sample_stands_for_all() {
     let recording = record(&ping_pong());
@@ -62,6 +63,8 @@ fn a_sample_stands_for_all() {
         end * 1000
     );
     assert_eq!(of_kind(&verdict, "disk"), DISK_US);
+    let estimated = verdict.estimated_ns as f64 / (end * 1000) as f64;
+    assert!((0.3..0.6).contains(&estimated), "{estimated}");
     assert!(
         is_close(told(100, "run"), 3 * TURNS),
         "{}",

@@ -44,7 +44,7 @@ pub struct Ground {
     pub recording: Arc<Recording>,
     /// Where events are missing, by CPU; those that belong to none are of every CPU.
     pub gaps: Vec<Gap>,
-    /// Whether programs marked anything.
+    /// Whether programs marked anything, or may have: a table of the trace may be damaged.
     pub has_marks: bool,
     sums: Mutex<HashMap<TrackId, Arc<Sums>>>,
     regions: OnceLock<Result<RegionTracks, String>>,
@@ -68,8 +68,11 @@ impl Ground {
         let losses: Losses = recording.trace.read()?;
         Ok(Ground {
             gaps: gaps(&recording, &losses),
-            has_marks: (recording.trace.tables_info()?.iter())
-                .any(|table| table.name == Marks::NAME && table.rows > 0),
+            has_marks: recording.trace.tables_info().map_or(true, |tables| {
+                let marks =
+                    |table: &hangdog_trace::TableInfo| table.name == Marks::NAME && table.rows > 0;
+                tables.iter().any(marks)
+            }),
             recording,
             sums: Mutex::default(),
             regions: OnceLock::new(),

@@ -527,3 +527,30 @@ fn a_damaged_trace() {
     );
     assert_eq!(client.get("/api/traces/0/verdict").status, 422);
 }
+
+/// Where only the marks are damaged, all else of the trace is shown, and who asks for them is told.
+#[test]
+fn damaged_marks() {
+    let dir = TempDir::new().expect("a directory");
+    let path = dir.path().join("t.hang");
+    let trace =
+        text::parse("process app 100\nthread main app 100\n1ms mark main begin frame\nend 2ms");
+    let trace = trace.expect("a trace in text form");
+    trace
+        .write_to(&path, Meta::default())
+        .expect("a trace on disk");
+    for part in fs::read_dir(path.join("marks")).expect("a table") {
+        let part = part.expect("a part").path();
+        let length = fs::metadata(&part).expect("a file").len() as usize;
+        fs::write(&part, vec![b'x'; length]).expect("a file");
+    }
+    let client = Client::of(dir, |loading| Shelf::of(path, loading));
+    assert_eq!(client.ready()["phase"], "ready");
+    assert_eq!(client.get("/api/traces/0/threads").status, 200);
+    let refused = client.get("/api/traces/0/regions");
+    assert_eq!(refused.status, 422, "{}", refused.text());
+    assert!(refused.text().contains("marks"), "{}", refused.text());
+    // Its track is empty then.
+    let tile = "/api/traces/0/tiles?tracks=r0&from=0&shift=10&bins=100";
+    assert_eq!(client.get(tile).status, 200);
+}

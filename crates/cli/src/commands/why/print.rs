@@ -172,6 +172,8 @@ pub fn print(
         )?;
     }
 
+    write_estimated(&mut out, verdict)?;
+
     if let Some(ran) = &verdict.ran {
         ran::print(&mut out, &paint, ran)?;
     }
@@ -296,8 +298,21 @@ pub fn print_whole(
             format::things(count as u64, "more entry", "more entries")
         )?;
     }
+    write_estimated(&mut out, verdict)?;
     write_end(&mut out, &paint, verdict, loss, found, number, defaults)?;
     Ok(out.flush()?)
+}
+
+/// That a part of the time is estimated, if it is.
+fn write_estimated(out: &mut impl Write, verdict: &Verdict) -> Result<()> {
+    if verdict.estimated_ns > 0 {
+        let estimated = format::duration(verdict.estimated_ns);
+        writeln!(
+            out,
+            "  {estimated:>9} of it is estimated from a sample of the short waits, which are too many to look at each"
+        )?;
+    }
+    Ok(())
 }
 
 /// What is the same behind every verdict: what is open, what was lost, what else there is.
