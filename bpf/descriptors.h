@@ -122,7 +122,7 @@ int look_at_descriptors(struct bpf_iter__task_file *ctx)
 		open.kind = DESCRIPTOR_FILE_SYSTEM;
 		break;
 	case S_IFREG:
-		open.object = inode_object(inode);
+		open.object = inode_object(inode, BPF_CORE_READ(inode, i_sb, s_magic));
 		if (open.object >> 56 == OBJECT_MESSAGE_QUEUE)
 			break;
 		context = BPF_CORE_READ(inode, i_flctx);

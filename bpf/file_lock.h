@@ -120,7 +120,7 @@ static __always_inline int lock_step(struct inode *inode, u64 address, int resul
 	else if (lock.flags & LOCK_FLAG_OPEN_FILE)
 		form = 2;
 	handoff.key = lock.owner;
-	handoff.object = inode_object(inode);
+	handoff.object = inode_object(inode, BPF_CORE_READ(inode, i_sb, s_magic));
 	handoff.detail = (u64)BPF_CORE_READ(inode, i_sb, s_dev) << 32 | form << 8 |
 			 (lock.type == LOCK_EXCLUSIVE);
 	emit_handoff(&handoff);

@@ -51,22 +51,20 @@ static __always_inline void emit_interrupt(u32 cpu, u64 now, u64 start, u8 kind,
 {
 	u32 tid = (u32)bpf_get_current_pid_tgid();
 	u64 duration = now - start, *record;
+	bool is_short;
 
 	// Attached in the middle of one: its beginning is not known.
 	if (!start)
 		return;
-	if (duration <= 0xffff && vector <= 0x3f) {
-		record = reserve(cpu, now, tid, 1, false);
-		if (record)
-			commit(record, RECORD(now, EVENT_INTERRUPT, 0,
-					      kind | vector << 2 | (u32)duration << 8));
-		return;
-	}
-	record = reserve(cpu, now, tid, 2, false);
+	is_short = duration <= 0xffff && vector <= 0x3f;
+	record = reserve(cpu, now, tid, is_short ? 1 : 2, false);
 	if (!record)
 		return;
-	record[1] = duration;
-	commit(record, RECORD(now, EVENT_INTERRUPT, HAS(0), kind | (vector & 0x3fffff) << 2));
+	if (!is_short)
+		record[1] = duration;
+	commit(record,
+	       is_short ? RECORD(now, EVENT_INTERRUPT, 0, kind | vector << 2 | (u32)duration << 8) :
+			  RECORD(now, EVENT_INTERRUPT, HAS(0), kind | (vector & 0x3fffff) << 2));
 }
 
 SEC("tp_btf/irq_handler_entry")

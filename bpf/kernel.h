@@ -80,6 +80,11 @@ struct hlist_head {
 	struct hlist_node *first;
 };
 
+// And one number as this.
+struct timespec64 {
+	s64 tv_sec;
+};
+
 struct inode {
 	unsigned short i_mode;
 	unsigned int i_rdev;
@@ -166,6 +171,7 @@ struct pipe_inode_info {
 
 struct file {
 	unsigned int f_mode;
+	const void *f_op;
 	struct inode *f_inode;
 	struct address_space *f_mapping;
 	struct path f_path;
@@ -376,7 +382,7 @@ struct request {
 
 #if defined(__TARGET_ARCH_x86)
 struct pt_regs {
-	unsigned long bp, r10, r9, r8, ax, dx, si, di, orig_ax, ip, sp;
+	unsigned long r15, r14, r13, r12, bp, bx, r10, r9, r8, ax, dx, si, di, orig_ax, ip, sp;
 };
 #elif defined(__TARGET_ARCH_arm64)
 struct user_pt_regs {

@@ -16,43 +16,7 @@
 
 #define FUSE_MAGIC 0x65735546
 #define MQUEUE_MAGIC 0x19800202
-
-// A regular file or directory, or what the kernel has as one, by its inode.
-static __always_inline u64 inode_object(struct inode *inode)
-{
-	u64 magic = BPF_CORE_READ(inode, i_sb, s_magic), kind = OBJECT_FILE;
-
-	if (magic == FUSE_MAGIC)
-		kind = OBJECT_SERVED_FILE;
-	else if (magic == MQUEUE_MAGIC)
-		kind = OBJECT_MESSAGE_QUEUE;
-	return OBJECT(kind, BPF_CORE_READ(inode, i_ino));
-}
-
-// Anonymous inodes are shared by all such files; their name tells the kind ("[eventfd]") and the
-// file's address, which `slot` holds, stands for the number. A regular file has no bracket in
-// front.
-static __always_inline u64 file_object(struct file *file, struct file **slot, struct inode *inode)
-{
-	const unsigned char *text = BPF_CORE_READ(file, f_path.dentry, d_name.name);
-	u64 name = 0, number = 0;
-
-	bpf_probe_read_kernel(&name, sizeof(name), text);
-	// As a number, with which the verifier lets us calculate.
-	bpf_probe_read_kernel(&number, sizeof(number), slot);
-	if (name == WORD('[', 'e', 'v', 'e', 'n', 't', 'f', 'd'))
-		return OBJECT(OBJECT_EVENTFD, number);
-	if (name == WORD('[', 't', 'i', 'm', 'e', 'r', 'f', 'd'))
-		return OBJECT(OBJECT_TIMERFD, number);
-	if (name == WORD('[', 'e', 'v', 'e', 'n', 't', 'p', 'o'))
-		return OBJECT(OBJECT_EPOLL, number);
-	// Requests name the ring, not its file.
-	if (name == WORD('[', 'i', 'o', '_', 'u', 'r', 'i', 'n'))
-		return OBJECT(OBJECT_IO_URING, BPF_CORE_READ(file, private_data));
-	if ((u8)name == '[')
-		return OBJECT(OBJECT_ANONYMOUS, number);
-	return inode_object(inode);
-}
+#define ANONYMOUS_MAGIC 0x09041934
 
 // Since 6.2 a pointer that was read from memory can be given its type back; fields then cost a
 // load each instead of a call. Both forms fault safely.
@@ -74,6 +38,81 @@ static __always_inline void *pointer_at(void *address)
 			->first;
 	bpf_probe_read_kernel(&pointer, sizeof(pointer), address);
 	return pointer;
+}
+
+// The same as a number, with which the verifier lets us calculate.
+static __always_inline u64 number_at(void *address)
+{
+	u64 number = 0;
+
+	if (bpf_ksym_exists(bpf_rdonly_cast))
+		return ((struct timespec64 *)bpf_rdonly_cast(
+				address, bpf_core_type_id_kernel(struct timespec64)))
+			->tv_sec;
+	bpf_probe_read_kernel(&number, sizeof(number), address);
+	return number;
+}
+
+// A regular file or directory, or what the kernel has as one, by its inode, in a file system with
+// this magic number.
+static __always_inline u64 inode_object(struct inode *inode, u64 magic)
+{
+	u64 kind = OBJECT_FILE;
+
+	if (magic == FUSE_MAGIC)
+		kind = OBJECT_SERVED_FILE;
+	else if (magic == MQUEUE_MAGIC)
+		kind = OBJECT_MESSAGE_QUEUE;
+	return OBJECT(kind, FIELD(struct inode, inode, i_ino));
+}
+
+// Anonymous inodes are shared by all such files; the file's name tells the kind ("[eventfd]").
+static __noinline u32 anonymous_kind(u64 address)
+{
+	struct file *file = (void *)address;
+	const unsigned char *text = BPF_CORE_READ(file, f_path.dentry, d_name.name);
+	u64 name = 0;
+
+	bpf_probe_read_kernel(&name, sizeof(name), text);
+	if (name == WORD('[', 'e', 'v', 'e', 'n', 't', 'f', 'd'))
+		return OBJECT_EVENTFD;
+	if (name == WORD('[', 't', 'i', 'm', 'e', 'r', 'f', 'd'))
+		return OBJECT_TIMERFD;
+	if (name == WORD('[', 'e', 'v', 'e', 'n', 't', 'p', 'o'))
+		return OBJECT_EPOLL;
+	if (name == WORD('[', 'i', 'o', '_', 'u', 'r', 'i', 'n'))
+		return OBJECT_IO_URING;
+	return OBJECT_ANONYMOUS;
+}
+
+// The kind of the anonymous files that have these operations, which each kind has its own of: the
+// operations' address, whose highest byte says nothing, above the kind.
+#define KNOWN_OPERATIONS 16
+
+u64 known_operations[KNOWN_OPERATIONS];
+
+// What a file is that is no pipe, socket or device; `slot` holds its address.
+static __always_inline u64 file_object(struct file *file, struct file **slot, struct inode *inode)
+{
+	struct super_block *sb = FIELD(struct inode, inode, i_sb);
+	u64 magic = FIELD(struct super_block, sb, s_magic), operations, known;
+	volatile u64 *place;
+	u32 kind;
+
+	if (magic != ANONYMOUS_MAGIC)
+		return inode_object(inode, magic);
+	operations = number_at(&file->f_op);
+	place = &known_operations[operations >> 6 & (KNOWN_OPERATIONS - 1)];
+	known = *place;
+	kind = known & 0xff;
+	if (!kind || (known ^ operations << 8) >> 8) {
+		kind = anonymous_kind((u64)file);
+		*place = operations << 8 | kind;
+	}
+	// Requests name the ring, not its file.
+	if (kind == OBJECT_IO_URING)
+		return OBJECT(kind, number_at(&file->private_data));
+	return OBJECT(kind, number_at(slot));
 }
 
 static __always_inline u64 socket_object(struct sock *sk)

@@ -29,7 +29,7 @@ struct {
 	__uint(max_entries, 4 << 20);
 } definitions SEC(".maps");
 
-struct cpu_state cpus[MAX_CPUS];
+struct cpu_state cpus[MAX_CPUS] __attribute__((aligned(64)));
 
 static __always_inline struct cpu_state *this_cpu(u32 cpu)
 {
@@ -112,6 +112,7 @@ static __always_inline u64 *take(u32 cpu, u64 ts, u32 words, const bool undistur
 {
 	struct cpu_state *state = this_cpu(cpu);
 
+#pragma clang loop unroll(disable)
 	for (u32 i = 0; i < 4; i++) {
 		u64 position = *(volatile u64 *)&state->head;
 		u32 offset = position & (BLOCK_WORDS - 1);

@@ -43,6 +43,8 @@ struct {
 
 // A power of two.
 #define MEMO_FRAMES 32
+// So far from the stack pointer a return address may lie.
+#define MEMO_BYTES 0xfff0
 
 // Where the return addresses lay in a walk: offsets from the stack pointer that it began at.
 struct memo {
@@ -51,6 +53,12 @@ struct memo {
 	u32 stack;
 	u16 count;
 	u16 span; // bytes from the stack pointer to behind the last return address
+	// Of the last time that it was found to be right:
+	u64 registers;
+	u64 caller;   // the innermost return address
+	u8 confirmed; // so often in a row, with these registers
+	u8 trusted;   // used since then without a look at the stack
+	u8 doubted;   // whether it was ever wrong: another caller comes here with the same pointers
 	u16 offsets[MEMO_FRAMES];
 };
 

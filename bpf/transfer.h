@@ -25,7 +25,7 @@ static __always_inline bool may_transfer(void)
 	return false;
 }
 
-static __always_inline void emit_transfer(u64 object, u64 peer, bool sent, u32 bytes)
+static __always_inline void emit_transfer(u32 tid, u64 object, u64 peer, bool sent, u32 bytes)
 {
 	u64 ts = bpf_ktime_get_ns(), *record;
 	u32 has = 0, words = 2;
@@ -34,8 +34,7 @@ static __always_inline void emit_transfer(u64 object, u64 peer, bool sent, u32 b
 		has |= HAS(0), words++;
 	if (bytes > 0x7fffff)
 		has |= HAS(1), words++;
-	record = reserve(bpf_get_smp_processor_id(), ts, (u32)bpf_get_current_pid_tgid(), words,
-			 false);
+	record = reserve(bpf_get_smp_processor_id(), ts, tid, words, false);
 	if (!record)
 		return;
 	record[1] = object;
@@ -49,7 +48,7 @@ static __always_inline void emit_transfer(u64 object, u64 peer, bool sent, u32 b
 
 static __always_inline int socket_transfer(struct sock *sk, int bytes, bool sent)
 {
-	u64 object, peer = 0;
+	u64 object, pids, peer = 0;
 
 	if (bytes <= 0 || !may_transfer())
 		return 0;
@@ -60,8 +59,9 @@ static __always_inline int socket_transfer(struct sock *sk, int bytes, bool sent
 		if (other)
 			peer = socket_object(other);
 	}
-	note_socket(sk, object, bpf_get_current_pid_tgid() >> 32);
-	emit_transfer(object, peer, sent, bytes);
+	pids = bpf_get_current_pid_tgid();
+	note_socket(sk, object, pids >> 32);
+	emit_transfer((u32)pids, object, peer, sent, bytes);
 	return 0;
 }
 
@@ -93,8 +93,8 @@ static __always_inline void call_transfer(struct task_struct *task, struct pt_re
 	object = descriptor_object(task, (u32)REGS_ARG0(regs));
 	kind = object >> 56;
 	if ((kind == OBJECT_PIPE || kind == OBJECT_EVENTFD) && may_transfer())
-		emit_transfer(object, object, number == CALL_WRITE || number == CALL_WRITEV,
-			      (u32)result);
+		emit_transfer(task->pid, object, object,
+			      number == CALL_WRITE || number == CALL_WRITEV, (u32)result);
 }
 
 SEC("tp_btf/sys_exit")

@@ -339,6 +339,12 @@ fn walks_are_those_of_framehop() {
         "threads.cpp",
         &["-O2", "-fomit-frame-pointer", "-pthread"],
     );
+    let callers = compile(
+        folder.path(),
+        "g++",
+        "callers.cpp",
+        &["-O2", "-fomit-frame-pointer"],
+    );
     let rust = compile(
         folder.path(),
         "rustc",
@@ -351,6 +357,7 @@ fn walks_are_those_of_framehop() {
         start("python3", &["python3", "-c", PYTHON]),
         start("node", &["node", "-e", NODE]),
         cpp.and_then(|program| start("C++", &[&program])),
+        callers.and_then(|program| start("callers", &[&program])),
         rust.and_then(|program| start("Rust", &[&program])),
         start(
             "GTK",
