@@ -161,18 +161,30 @@ pub(crate) fn of(facts: &Facts<'_, '_>) -> String {
             };
             format!("{head}: {who}{rank} kept CPU {cpu} busy{doing}{share}.")
         }
-        (_, _, Some(Starvation::Crowd { most: Some(_) })) => {
+        (
+            _,
+            _,
+            Some(Starvation::Crowd {
+                most: Some(_),
+                outranks,
+            }),
+        ) => {
+            let rank = if *outranks {
+                " of a higher priority"
+            } else {
+                ""
+            };
             let starved = match facts.starved == facts.victim {
                 true => "it".to_owned(),
                 false => name(facts.starved),
             };
             let (was, held) = tense(facts);
             format!(
-                "{head}: {starved} {was} runnable while other threads {held} the CPUs{share}, mostly \
-                 {who}."
+                "{head}: {starved} {was} runnable while other threads{rank} {held} the CPUs{share}, \
+                 mostly {who}."
             )
         }
-        (_, _, Some(Starvation::Crowd { most: None })) => {
+        (_, _, Some(Starvation::Crowd { most: None, .. })) => {
             let doing = match facts.function {
                 Some(function) => format!(" in {}", brief(&function.name)),
                 None => String::new(),

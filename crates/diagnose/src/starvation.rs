@@ -26,6 +26,8 @@ pub(crate) enum Starvation {
         /// Of the program that had most of what it wanted, if one had much of it, the busiest
         /// thread.
         most: Option<Utid>,
+        /// Those of a stronger kernel priority had it for most of the time.
+        outranks: bool,
     },
 }
 
@@ -56,6 +58,8 @@ pub(crate) fn explain(
     let stride = windows.len().div_ceil(MOST_WINDOWS).max(1);
     let looked_at = || windows.iter().step_by(stride);
     let total: u64 = looked_at().map(|window| window.end - window.start).sum();
+    // The same on each CPU that it might have had.
+    let mut wanted = 0;
     let mut had: HashMap<(Utid, u16), u64> = HashMap::new();
     let mut hog_priority: HashMap<Utid, u8> = HashMap::new();
     for window in looked_at() {
@@ -64,6 +68,7 @@ pub(crate) fn explain(
             Some(cpu) => cpu..cpu + 1,
             None => 0..evidence.timeline.cpu_count() as u16,
         };
+        wanted += (window.end - window.start) * cpus.len() as u64;
         for cpu in cpus {
             let occupancy = evidence.timeline.cpu(evidence.switches, cpu);
             for occupant in occupancy.between(window.start, window.end) {
@@ -84,6 +89,7 @@ pub(crate) fn explain(
         let moment = windows.first().map_or(0, |window| window.start);
         return Starvation::Crowd {
             most: most_seen_running(evidence, thread, moment),
+            outranks: false,
         };
     }
     let most = (had.iter()).max_by_key(|((other, cpu), time)| (**time, *other, *cpu));
@@ -118,8 +124,17 @@ pub(crate) fn explain(
         let most = of_it.max_by_key(|((other, cpu), time)| (**time, *other, *cpu));
         most.map(|(&(other, _), _)| other)
     };
+    let own = priority(evidence, thread, windows);
+    let is_above = |other: Utid| {
+        own.zip(hog_priority.get(&other))
+            .is_some_and(|(own, other)| *other < own)
+    };
+    let above: u64 = (had.iter().filter(|((other, _), _)| is_above(*other)))
+        .map(|(_, time)| *time)
+        .sum();
     Starvation::Crowd {
         most: most.and_then(|(&program, _)| busiest(program)),
+        outranks: above as f64 > MOST * wanted as f64,
     }
 }
 
@@ -147,10 +162,17 @@ fn most_seen_running(evidence: &Evidence<'_>, thread: Utid, moment: u64) -> Opti
         .max_by_key(|&other| (samples(other), std::cmp::Reverse(other)))
 }
 
-/// Whether many had the CPU that `thread` wanted in a window, none of them for most of the time.
+/// Whether many of its rank had the CPU that `thread` wanted in a window, none of them for most of the time: each
+/// waits for its turn.
 pub(crate) fn by_crowd(evidence: &Evidence<'_>, thread: Utid, window: &Range<u64>) -> bool {
     let why = explain(evidence, thread, std::slice::from_ref(window), 0);
-    matches!(why, Starvation::Crowd { .. })
+    matches!(
+        why,
+        Starvation::Crowd {
+            outranks: false,
+            ..
+        }
+    )
 }
 
 /// Whether a thread ran at a lower priority than usual in a window: somebody chose that it may take its time.
@@ -193,10 +215,11 @@ fn wanted_cpu(evidence: &Evidence<'_>, thread: Utid, window: &Range<u64>) -> Opt
     cpu.filter(|&cpu| cpu != NO_CPU)
 }
 
-/// The thread's own priority when it next ran.
+/// The thread's own priority when it next ran, after the longest window.
 fn priority(evidence: &Evidence<'_>, thread: Utid, windows: &[Range<u64>]) -> Option<u8> {
     let intervals = evidence.timeline.intervals(thread);
-    let at = intervals.index_at(windows.first()?.start)?;
+    let longest = windows.iter().max_by_key(|window| window.end - window.start)?;
+    let at = intervals.index_at(longest.start)?;
     (at..intervals.len().min(at + 8))
         .chain((0..at).rev().take(8))
         .find_map(|at| {

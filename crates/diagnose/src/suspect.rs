@@ -156,9 +156,12 @@ impl Suspect {
     /// Who is to be named: of a starved thread the one that had its CPU.
     pub(crate) fn culprit(&self) -> Utid {
         match &self.starvation {
-            Some(Starvation::Hog { thread, .. } | Starvation::Crowd { most: Some(thread) }) => {
-                *thread
-            }
+            Some(
+                Starvation::Hog { thread, .. }
+                | Starvation::Crowd {
+                    most: Some(thread), ..
+                },
+            ) => *thread,
             _ => self.thread,
         }
     }
@@ -299,7 +302,10 @@ impl Suspect {
         let process = |thread: Utid| evidence.threads.thread(thread).upid;
         match self.starvation {
             Some(
-                Starvation::Crowd { most: Some(other) }
+                Starvation::Crowd {
+                    most: Some(other),
+                    outranks: false,
+                }
                 | Starvation::Hog {
                     thread: other,
                     outranks: false,

@@ -1,11 +1,11 @@
 //! Whose problem a long computation is, where a program only started it and awaits its end: that
 //! program's, which a person started and looks at. A shell only starts what its user wants.
 
-use hangdog_graph::Evidence;
+use hangdog_graph::{Evidence, WaitKind};
 use hangdog_trace::ids::{NONE, Utid};
 use std::ops::Range;
 
-use super::merge::{is_as_long, next_link};
+use super::merge::{is_as_long, main_wait, next_link};
 use super::{Problem, ProblemKind};
 
 const SHELLS: [&str; 6] = ["bash", "dash", "fish", "ksh", "sh", "zsh"];
@@ -22,7 +22,11 @@ pub(super) fn of_starter(evidence: &Evidence<'_>, mut problem: Problem) -> Probl
     if problem.kind != ProblemKind::Busy {
         return problem;
     }
-    for _ in 0..MOST {
+    for hop in 0..MOST {
+        // A program does not go on until the thread that stands for it does: not any that awaits a child.
+        if hop > 0 && !evidence.stands_for_program(problem.thread) {
+            break;
+        }
         let Some((thread, window)) = starter(evidence, problem.thread, &problem.window) else {
             break;
         };
@@ -55,6 +59,11 @@ fn starter(
     let mut threads = parent.threads.iter();
     let (starter, window) = threads.find_map(awaits)?;
     let pid = evidence.threads.thread(starter).pid;
-    let is_user = evidence.recorder != Some(pid) && !is_shell(evidence, starter);
+    // A program of which only a thread awaits it, and that lets time pass meanwhile, does not depend on it.
+    let sleeps = (parent.threads.iter())
+        .filter(|&&thread| evidence.stands_for_program(thread))
+        .filter_map(|&thread| main_wait(evidence, thread, window.clone()))
+        .any(|waiting| waiting.wait.kind == WaitKind::Sleep);
+    let is_user = evidence.recorder != Some(pid) && !is_shell(evidence, starter) && !sleeps;
     is_user.then_some((starter, window))
 }
