@@ -521,6 +521,9 @@ fn reason(facts: &Facts<'_, '_>) -> String {
         {
             format!("waited for another session of the database{within}")
         }
+        BlameKind::Message if facts.wait.is_some_and(|wait| reads_commands(facts, &wait)) => {
+            format!("waited for its next command{within}")
+        }
         BlameKind::Message if facts.is_asked => {
             format!("did not answer, waiting for a message itself{within}")
         }
@@ -623,6 +626,12 @@ fn reads_device(facts: &Facts<'_, '_>, wait: &Wait) -> bool {
 /// Whether a wait is for several things, of which the trace names none.
 fn polls_several(facts: &Facts<'_, '_>, wait: &Wait) -> bool {
     wait.kind == WaitKind::Poll && wait.object(facts.evidence).is_none()
+}
+
+/// Whether a wait is a shell's or another interpreter's for what it is to do next.
+fn reads_commands(facts: &Facts<'_, '_>, wait: &Wait) -> bool {
+    let stack = wait.user_stack(facts.evidence);
+    wait.kind == WaitKind::Poll && facts.evidence.shows(stack, Mark::ReadsCommands)
 }
 
 /// A phrase that begins with a verb in the past tense, in the present tense.

@@ -218,7 +218,9 @@ fn wanted_cpu(evidence: &Evidence<'_>, thread: Utid, window: &Range<u64>) -> Opt
 /// The thread's own priority when it next ran, after the longest window.
 fn priority(evidence: &Evidence<'_>, thread: Utid, windows: &[Range<u64>]) -> Option<u8> {
     let intervals = evidence.timeline.intervals(thread);
-    let longest = windows.iter().max_by_key(|window| window.end - window.start)?;
+    let longest = windows
+        .iter()
+        .max_by_key(|window| window.end - window.start)?;
     let at = intervals.index_at(longest.start)?;
     (at..intervals.len().min(at + 8))
         .chain((0..at).rev().take(8))

@@ -96,6 +96,35 @@ fn an_idle_window_waits_for_its_user() {
     assert_eq!(tid, 300, "{sentence}");
 }
 
+/// An interpreter that waits at its prompt, by whatever call, waits for a command.
+#[test]
+fn a_prompt_waits_for_a_command() {
+    let sentence = |stack: &str| {
+        let (tid, _, sentence) = root(
+            &format!(
+                "process tool 100
+                thread tool tool 100
+                process sqlite3 200
+                thread sqlite3 sqlite3 200
+                0 open tool object=pipe:5 access=read
+                0 open sqlite3 object=pipe:5 access=write
+                0 cpu0 switch idle -> tool
+                0 cpu1 switch idle -> sqlite3
+                1ms cpu0 switch tool -> idle sleeping read object=pipe:5 stack=read;ask
+                2ms cpu1 switch sqlite3 -> idle sleeping pselect6 stack={stack}
+                end 1s"
+            ),
+            "tool",
+        );
+        assert_eq!(tid, 200, "{sentence}");
+        sentence
+    };
+    let prompt = sentence("__pselect;_rl_timeout_select;rl_getc;readline;main");
+    assert!(prompt.contains("waited for its next command"), "{prompt}");
+    let other = sentence("__pselect;serve;main");
+    assert!(!other.contains("command"), "{other}");
+}
+
 /// Each worker of a pool waits for a task that is given to the pool; while one of them has nothing to do,
 /// it would take that.
 #[test]

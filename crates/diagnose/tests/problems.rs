@@ -487,6 +487,37 @@ fn the_starved_before_the_busy() {
     assert_eq!(found[0].0, "app", "{found:?}");
 }
 
+/// Who has a lower priority than two that share its CPU does not wait for its turn: it gets none.
+#[test]
+fn the_outranked_before_the_busy() {
+    let mut events = String::from(
+        "process gzip 100
+        thread gzip gzip 100
+        process md5sum 200
+        thread md5sum md5sum 200
+        process sha1sum 300
+        thread sha1sum sha1sum 300
+        0 cpu0 switch idle -> gzip priority=139
+        1ms cpu0 switch gzip -> md5sum preempted priority=120\n",
+    );
+    for turn in 0..300 {
+        let at = 10 * turn;
+        events += &format!(
+            "{}ms cpu0 switch md5sum -> sha1sum preempted priority=120
+            {}ms cpu0 switch sha1sum -> md5sum preempted priority=120\n",
+            at + 5,
+            at + 10
+        );
+    }
+    let recording = record(&format!(
+        "{events}3001ms cpu0 switch md5sum -> gzip preempted priority=139
+        3100ms cpu0 switch gzip -> idle dead
+        end 3200ms"
+    ));
+    let problems = problems(&recording, None);
+    assert_eq!(problems[0].0, "gzip", "{problems:?}");
+}
+
 /// Long waits for a disk, one after the other, are one problem of as much weight as each alone.
 #[test]
 fn long_disk_waits_are_one() {
@@ -531,6 +562,43 @@ fn a_computation_is_its_starter_s() {
     };
     assert_eq!(recorded("editor"), "editor");
     assert_eq!(recorded("bash"), "child");
+}
+
+/// A program of which a thread awaits the end of what it started, and whose first thread sleeps meanwhile, is
+/// not held up by that: the computation is its own problem.
+#[test]
+fn a_computation_that_is_awaited_in_passing() {
+    let recorded = |first: &str| {
+        let recording = record(&format!(
+            "process server 100
+            thread main server 100 name=server
+            thread reaper server 101
+            process tool 300
+            0 cpu0 switch idle -> main
+            1ms cpu0 switch main -> idle sleeping {first}
+            2ms cpu1 switch idle -> reaper
+            5ms fork reaper -> child tool 300
+            6ms cpu1 switch reaper -> idle sleeping wait4 arg=300 stack=wait4;reap
+            6ms cpu0 switch idle -> child
+            2s cpu0 wake child -> reaper exit
+            2s cpu0 switch child -> idle dead
+            2001ms cpu1 switch idle -> reaper
+            2002ms cpu1 wake reaper -> main futex arg=128
+            2003ms cpu1 switch reaper -> idle dead
+            2010ms cpu0 switch idle -> main
+            2015ms cpu0 switch main -> idle dead
+            end 2100ms"
+        ));
+        problems(&recording, None)[0].0.clone()
+    };
+    assert_eq!(
+        recorded("clock_nanosleep arg=2s stack=nanosleep;hold"),
+        "child"
+    );
+    assert_ne!(
+        recorded("futex object=futex:1 arg=128 stack=wait;join"),
+        "child"
+    );
 }
 
 /// One that naps between two tries for a file's lock was kept out before the first refusal that was
