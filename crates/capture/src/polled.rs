@@ -52,14 +52,16 @@ fn is_old_select(call: i16) -> bool {
 pub(crate) struct Opened {
     /// By process and inode number.
     objects: HashMap<(u32, u64), u64>,
-    /// For each pipe, who can write to it.
+    /// For each pipe, who can write to it, and who can read from it.
     writers: HashMap<u64, Vec<u32>>,
+    readers: HashMap<u64, Vec<u32>>,
     /// The sockets by which a process is connected to, by process and inode number.
     listeners: HashSet<(u32, u64)>,
 }
 
 impl Opened {
     pub(crate) fn of(definitions: &[Definition]) -> Opened {
+        const READ: u8 = 1;
         const WRITE: u8 = 2;
         const LISTENER: u8 = 1;
         let mut opened = Opened::default();
@@ -68,12 +70,19 @@ impl Opened {
                 continue;
             };
             let object = Object(open.object);
+            if object.kind() == ObjectKind::Pipe && open.access & READ != 0 {
+                opened.readers.entry(object.0).or_default().push(open.pid);
+            }
             match object.kind() {
                 ObjectKind::Pipe if open.access & WRITE != 0 => {
                     opened.writers.entry(object.0).or_default().push(open.pid);
                 }
                 ObjectKind::Pipe | ObjectKind::Inet | ObjectKind::Unix => {}
                 _ => continue,
+            }
+            // Who has only the way in reads nothing there.
+            if object.kind() == ObjectKind::Pipe && open.access & READ == 0 {
+                continue;
             }
             let place = (open.pid, object.value());
             if open.kind == LISTENER {
@@ -86,16 +95,26 @@ impl Opened {
     }
 
     /// The same for the descriptors of an epoll. Who may be connected to by one of them is a server, which
-    /// waits for anybody: 0. A unix socket does not count: an event loop may wake itself by it.
+    /// waits for anybody: 0. A unix socket does not count: an event loop may wake itself by it. Nor does a
+    /// pipe that others than it and the writers read too: they learn by its end that a writer is gone.
     pub(crate) fn awaited_by_epoll(&self, pid: u32, descriptors: &[u32]) -> u64 {
         let mut inodes = (descriptors.iter()).filter_map(|&descriptor| inode(pid, descriptor));
         match inodes.any(|inode| self.listeners.contains(&(pid, inode))) {
             true => 0,
             false => match self.awaited(pid, descriptors) {
                 unix if Object(unix).kind() == ObjectKind::Unix => 0,
+                pipe if self.is_lifeline(pid, pipe) => 0,
                 awaited => awaited,
             },
         }
+    }
+
+    fn is_lifeline(&self, pid: u32, pipe: u64) -> bool {
+        let of = |ends: &HashMap<u64, Vec<u32>>| ends.get(&pipe).cloned().unwrap_or_default();
+        let writers = of(&self.writers);
+        of(&self.readers)
+            .iter()
+            .any(|&reader| reader != pid && !writers.contains(&reader))
     }
 
     /// Which of the descriptors that a thread of a process waits for at once has somebody at its other

@@ -75,10 +75,7 @@ pub(crate) fn of(facts: &Facts<'_, '_>) -> String {
             None => name(facts.culprit),
         },
     };
-    let share = match facts.share {
-        share if share < 0.995 => format!(" for {:.0} % of that time", share * 100.0),
-        _ => String::new(),
-    };
+    let share = of_that_time(facts.share);
     if facts.now.is_none() && facts.problem.may_be_idle() && !surely_waited(facts) {
         let doing = if facts.class == Class::Unknown {
             "waited".to_owned()
@@ -146,7 +143,17 @@ pub(crate) fn of(facts: &Facts<'_, '_>) -> String {
             let whose = if alone { "its" } else { &format!("{who}'s") };
             format!("{head}: the CPU quota of {whose} control group was used up{share}.")
         }
-        (_, _, Some(Starvation::Hog { cpu, outranks, .. })) => {
+        (
+            _,
+            _,
+            Some(Starvation::Hog {
+                cpu,
+                outranks,
+                share: had,
+                ..
+            }),
+        ) => {
+            let share = of_that_time(facts.share * had);
             let rank = match (*outranks, facts.starved == facts.victim) {
                 (true, true) => ", which has a higher priority,",
                 (true, false) => &format!(
@@ -609,6 +616,14 @@ fn remote<'f>(facts: &'f Facts<'_, '_>) -> Option<&'f str> {
 /// Whether a wait is for a condition, not for a lock of the language's own that is made of one.
 fn is_condition(facts: &Facts<'_, '_>, wait: &Wait) -> bool {
     wait.kind == WaitKind::Condition && !wait.is_for_own_lock(facts.evidence)
+}
+
+/// How much of a problem's time something took, as the end of a clause; nothing where that is all of it.
+fn of_that_time(share: f64) -> String {
+    match share {
+        share if share < 0.995 => format!(" for {:.0} % of that time", share * 100.0),
+        _ => String::new(),
+    }
 }
 
 fn opens_fifo(facts: &Facts<'_, '_>, wait: &Wait) -> bool {

@@ -125,6 +125,38 @@ fn a_prompt_waits_for_a_command() {
     assert!(!other.contains("command"), "{other}");
 }
 
+/// PostgreSQL's commit waits for a standby: not for whoever signals that this has answered, nor for the server
+/// whose end its processes learn of by a pipe.
+#[test]
+fn a_commit_waits_for_its_standby() {
+    let (tid, class, sentence) = root(
+        "process postmaster 100
+        thread postmaster postmaster 100
+        process postgres 200
+        thread backend postgres 200 name=postgres
+        process walsender 300
+        thread walsender walsender 300
+        0 open postmaster object=pipe:7
+        0 open postgres object=pipe:7 access=read
+        0 open walsender object=pipe:7 access=read
+        0 cpu0 switch idle -> backend
+        0 cpu1 switch idle -> walsender
+        1ms cpu1 switch walsender -> idle sleeping epoll_wait object=pipe:7 stack=epoll_wait;WaitLatch;WalSndLoop
+        2ms cpu0 switch backend -> idle sleeping epoll_wait object=pipe:7 stack=epoll_wait;WaitLatch;SyncRepWaitForLSN
+        900ms cpu1 switch idle -> walsender
+        901ms cpu1 wake walsender -> backend kill arg=23
+        901ms cpu0 switch idle -> backend
+        950ms cpu0 switch backend -> idle dead
+        end 1s",
+        "backend",
+    );
+    assert_eq!((tid, class), (200, Class::LongWait), "{sentence}");
+    assert!(
+        sentence.contains("waited for a standby to confirm its commit"),
+        "{sentence}"
+    );
+}
+
 /// Each worker of a pool waits for a task that is given to the pool; while one of them has nothing to do,
 /// it would take that.
 #[test]

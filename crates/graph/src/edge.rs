@@ -314,6 +314,9 @@ fn answer(evidence: &Evidence<'_>, wait: &Wait, wake: usize) -> Answer {
         }
         return Answer::No("a kernel setting was changed, which let it continue");
     }
+    if wait.gate(evidence) == Some(Gate::Standby) {
+        return Answer::GoOn("a signal let it continue; the standby's answer is not followed");
+    }
     if wait.gate(evidence) == Some(Gate::MemoryLimit)
         && evidence.threads.thread(wakes.waker[wake]).is_kernel()
     {

@@ -90,6 +90,8 @@ pub enum Mark {
     AmidEvent = 1 << 36,
     /// The kernel waits for a signal that is to be read from a descriptor.
     ReadsSignal = 1 << 37,
+    /// A database waits until a standby has what it commits.
+    AwaitsStandby = 1 << 38,
 }
 
 /// Marks that one of the innermost few frames shows, by a part of its function's name.
@@ -105,7 +107,7 @@ const INNERMOST: [(Mark, &[&str]); 6] = [
 const FEW: usize = 6;
 
 /// Marks that any frame shows, by its function's name, or by the start of it.
-const ANYWHERE: [(Mark, &[&str]); 31] = [
+const ANYWHERE: [(Mark, &[&str]); 32] = [
     (Mark::Idle, names::IDLE),
     (Mark::DiskWait, names::DISK_WAIT),
     (Mark::DiskWake, names::DISK_WAKE),
@@ -137,6 +139,7 @@ const ANYWHERE: [(Mark, &[&str]); 31] = [
     (Mark::ReadsSignal, names::READS_SIGNAL),
     (Mark::AwaitsResult, names::AWAITS_RESULT),
     (Mark::EventLoop, names::EVENT_LOOP),
+    (Mark::AwaitsStandby, names::AWAITS_STANDBY),
 ];
 
 /// The marks of all stacks, by their rows.

@@ -229,6 +229,8 @@ pub const ASKS: &[&str] = &[
     "__GI___res_context_send",
     "ma_pvio_read",
     "ma_net_read",
+    // pika, which waits for RabbitMQ.
+    "BlockingConnection._flush_output",
 ];
 
 /// Functions of languages that wait for a lock by means that look like a condition: of Python, also
@@ -265,7 +267,6 @@ pub(crate) const SLEEPS: &[&str] = &[
 /// standby; by the start of their names (`*`). What else a storage engine waits for is no condition.
 pub(crate) const DATABASE_LOCK: &[&str] = &[
     "ProcSleep",
-    "SyncRepWaitForLSN",
     "lock_wait(*",
     "lock_wait_suspend_thread(*",
     "MDL_wait::timed_wait(*",
@@ -277,6 +278,9 @@ pub(crate) const DATABASE_LOCK: &[&str] = &[
     "handler::ha_update_row(*",
     "handler::ha_delete_row(*",
 ];
+
+/// Functions in which a database waits until another server, its standby, has what it commits.
+pub(crate) const AWAITS_STANDBY: &[&str] = &["SyncRepWaitForLSN"];
 
 /// Functions of the kernel by which the freezer of a control group stops threads and lets them go on.
 pub(crate) const FROZEN: &[&str] = &[

@@ -58,6 +58,8 @@ pub enum Gate {
     MemoryLimit,
     /// A terminal or device takes no output: the one was halted by a key, or nobody reads what it shows.
     Terminal,
+    /// A standby of the database has not confirmed what is committed.
+    Standby,
 }
 
 impl Gate {
@@ -65,6 +67,7 @@ impl Gate {
     pub fn text(self) -> &'static str {
         match self {
             Gate::FrozenFiles => "waited for a frozen file system to be thawed",
+            Gate::Standby => "waited for a standby to confirm its commit",
             Gate::MemoryLimit => "waited at the memory limit of its control group",
             Gate::Terminal => {
                 "waited for a terminal or device to take output, which is stopped (Ctrl-S) or not read,"
@@ -269,6 +272,9 @@ impl Wait {
         let shows = |mark| evidence.shows(self.kernel_stack(evidence), mark);
         match self.kind {
             WaitKind::Device if self.writes(evidence) => Some(Gate::Terminal),
+            _ if evidence.shows(self.user_stack(evidence), Mark::AwaitsStandby) => {
+                Some(Gate::Standby)
+            }
             _ if shows(Mark::MemoryLimit) => Some(Gate::MemoryLimit),
             _ if shows(Mark::PercpuLock) && shows(Mark::ChangesFiles) => Some(Gate::FrozenFiles),
             _ => None,

@@ -22,7 +22,11 @@ pub(super) fn of_starter(evidence: &Evidence<'_>, mut problem: Problem) -> Probl
     if problem.kind != ProblemKind::Busy {
         return problem;
     }
-    for _ in 0..MOST {
+    for hop in 0..MOST {
+        // A program does not go on until the thread that stands for it does: not any that awaits a child.
+        if hop > 0 && !evidence.stands_for_program(problem.thread) {
+            break;
+        }
         let Some((thread, window)) = starter(evidence, problem.thread, &problem.window) else {
             break;
         };

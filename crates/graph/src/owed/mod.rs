@@ -36,7 +36,7 @@ use hangdog_trace::object::{Object, ObjectKind};
 use crate::edge::{Edge, EdgeKind, Source, Strength};
 use crate::evidence::Evidence;
 use crate::marks::Mark;
-use crate::wait::{Wait, WaitKind};
+use crate::wait::{Gate, Wait, WaitKind};
 
 use again::awaited_child;
 pub use again::{asked_again, child_looked_after, waits_out_child};
@@ -53,9 +53,9 @@ pub(crate) use own::told_by_stacks;
 use partner::child_at_terminal;
 pub use partner::only_partner;
 pub(crate) use partner::terminal_reader;
-use pipe::other_end;
 pub(crate) use pipe::relative;
 pub use pipe::{is_from_outside, is_job_pool, is_own_pipe, takes_orders_by_pipe};
+use pipe::{is_lifeline, other_end};
 pub(crate) use who::stopped_thread;
 pub use who::{
     ancestors, awaits_completions, has_mates, is_deadlocked, is_descendant, is_upkeep, peer_of,
@@ -97,11 +97,17 @@ fn named_debtor(evidence: &Evidence<'_>, wait: &Wait) -> Option<Edge> {
     if let Some(edge) = awaited_child(evidence, wait).or_else(|| other_client(evidence, wait)) {
         return Some(edge);
     }
-    // Of a lock of a database's it is not told who has it, and what else the server looks at brings it not.
-    if evidence.shows(wait.user_stack(evidence), Mark::DatabaseLock) {
+    // Of a lock of a database's it is not told who has it, and of a commit not which standby is to confirm it;
+    // what else the server looks at brings it not.
+    if evidence.shows(wait.user_stack(evidence), Mark::DatabaseLock)
+        || wait.gate(evidence) == Some(Gate::Standby)
+    {
         return None;
     }
-    let object = wait.object(evidence);
+    let object = match is_lifeline(evidence, wait) {
+        true => Object::NONE,
+        false => wait.object(evidence),
+    };
     match (wait.kind, object.kind()) {
         // The next request comes by it, while the last one is worked on.
         (WaitKind::Poll, ObjectKind::Pipe) if wait.by_epoll(evidence) => {

@@ -200,6 +200,31 @@ pub fn takes_orders_by_pipe(evidence: &Evidence<'_>, wait: &Wait) -> bool {
         || has_parent_gone(evidence, wait)
 }
 
+/// Whether a pipe is only there to end: an event loop looks at it among other things, and learns by it that
+/// the program is gone which started it, and others that read it too. Nothing is ever written. Or it only
+/// writes to it.
+pub(super) fn is_lifeline(evidence: &Evidence<'_>, wait: &Wait) -> bool {
+    let pipe = wait.object(evidence);
+    if !wait.by_epoll(evidence) || pipe.kind() != ObjectKind::Pipe {
+        return false;
+    }
+    let own = evidence.threads.thread(wait.thread).upid;
+    let holders = evidence.sockets.holders(pipe).iter();
+    let mut holders = holders.filter(|holder| !evidence.is_recorders(holder.process));
+    let mut own_ends = holders
+        .clone()
+        .filter(|holder| holder.process == own)
+        .peekable();
+    if own_ends.peek().is_some() && own_ends.all(|end| !end.reads) {
+        return true;
+    }
+    let is_above = |writer: Upid| ancestors(evidence, own).any(|above| above == writer);
+    holders
+        .clone()
+        .any(|other| other.reads && other.process != own && !is_above(other.process))
+        && holders.all(|holder| !holder.writes || is_above(holder.process))
+}
+
 /// Whether the parent of the one who waits for a pipe ended meanwhile, before it was looked who has
 /// the pipe open: it may have had the other end, and those that have it now only inherited it.
 fn has_parent_gone(evidence: &Evidence<'_>, wait: &Wait) -> bool {
