@@ -59,7 +59,7 @@ pub(crate) fn explain(
     let looked_at = || windows.iter().step_by(stride);
     let total: u64 = looked_at().map(|window| window.end - window.start).sum();
     // The same on each CPU that it might have had.
-    let mut wanted = 0;
+    let mut wanted = 0_u64;
     let mut had: HashMap<(Utid, u16), u64> = HashMap::new();
     let mut hog_priority: HashMap<Utid, u8> = HashMap::new();
     for window in looked_at() {
@@ -68,7 +68,8 @@ pub(crate) fn explain(
             Some(cpu) => cpu..cpu + 1,
             None => 0..evidence.timeline.cpu_count() as u16,
         };
-        wanted += (window.end - window.start) * cpus.len() as u64;
+        let length = window.end - window.start;
+        wanted = wanted.saturating_add(length.saturating_mul(cpus.len() as u64));
         for cpu in cpus {
             let occupancy = evidence.timeline.cpu(evidence.switches, cpu);
             for occupant in occupancy.between(window.start, window.end) {
@@ -129,9 +130,8 @@ pub(crate) fn explain(
         own.zip(hog_priority.get(&other))
             .is_some_and(|(own, other)| *other < own)
     };
-    let above: u64 = (had.iter().filter(|((other, _), _)| is_above(*other)))
-        .map(|(_, time)| *time)
-        .sum();
+    let above = (had.iter().filter(|((other, _), _)| is_above(*other)))
+        .fold(0_u64, |sum, (_, &time)| sum.saturating_add(time));
     Starvation::Crowd {
         most: most.and_then(|(&program, _)| busiest(program)),
         outranks: above as f64 > MOST * wanted as f64,

@@ -18,7 +18,7 @@ use std::ops::Range;
 use super::family::Family;
 use super::finder::is_timer;
 use super::sequel::{join_sequels, sum_repeats};
-use super::starter::{is_shell, of_starter};
+use super::starter::{is_shell, of_starter, sleeps_meanwhile};
 use super::{Problem, ProblemKind, start_up};
 use crate::owed::{IDLE, owed};
 use crate::stretch::{Stretch, Waiting, each_stretch};
@@ -301,6 +301,7 @@ impl Chained {
         other.problem.kind != ProblemKind::Wait
             && is_as_long(&self.problem.window, &other.problem.window)
             && !is_shell(evidence, self.problem.thread)
+            && !sleeps_meanwhile(evidence, self.problem.thread, self.problem.window.clone())
     }
 
     /// Whether it waits for more than the end of what it started.

@@ -59,11 +59,19 @@ fn starter(
     let mut threads = parent.threads.iter();
     let (starter, window) = threads.find_map(awaits)?;
     let pid = evidence.threads.thread(starter).pid;
-    // A program of which only a thread awaits it, and that lets time pass meanwhile, does not depend on it.
-    let sleeps = (parent.threads.iter())
-        .filter(|&&thread| evidence.stands_for_program(thread))
-        .filter_map(|&thread| main_wait(evidence, thread, window.clone()))
-        .any(|waiting| waiting.wait.kind == WaitKind::Sleep);
-    let is_user = evidence.recorder != Some(pid) && !is_shell(evidence, starter) && !sleeps;
+    let is_user = evidence.recorder != Some(pid)
+        && !is_shell(evidence, starter)
+        && !sleeps_meanwhile(evidence, starter, window.clone());
     is_user.then_some((starter, window))
+}
+
+/// Whether the program of a thread lets time pass in a window, whatever that thread waits for: then it is not held
+/// up by that.
+pub(super) fn sleeps_meanwhile(evidence: &Evidence<'_>, thread: Utid, window: Range<u64>) -> bool {
+    let threads = &evidence.threads.process_of(thread).threads;
+    threads
+        .iter()
+        .filter(|&&other| other != thread && evidence.stands_for_program(other))
+        .filter_map(|&other| main_wait(evidence, other, window.clone()))
+        .any(|waiting| waiting.wait.kind == WaitKind::Sleep)
 }

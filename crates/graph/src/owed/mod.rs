@@ -94,7 +94,16 @@ fn named_debtor(evidence: &Evidence<'_>, wait: &Wait) -> Option<Edge> {
             reason,
         ));
     }
-    if let Some(edge) = awaited_child(evidence, wait).or_else(|| other_client(evidence, wait)) {
+    // A standby that is stopped confirms nothing. What another waits for is not followed.
+    let may_end_it = |edge: &Edge| match edge.source {
+        Source::Thread(thread) if wait.gate(evidence) == Some(Gate::Standby) => {
+            let process = evidence.threads.thread(thread).upid;
+            stopped_thread(evidence, process, wait.end).is_some()
+        }
+        _ => true,
+    };
+    let by_client = || other_client(evidence, wait).filter(may_end_it);
+    if let Some(edge) = awaited_child(evidence, wait).or_else(by_client) {
         return Some(edge);
     }
     // Of a lock of a database's it is not told who has it, and of a commit not which standby is to confirm it;
