@@ -300,6 +300,24 @@ mod tests {
         assert_eq!(opened.awaited_by_epoll(own, &[client, listener]), 0);
     }
 
+    /// A pipe that a third process reads too, or that its own can only write to, is none that an epoll waits for.
+    #[test]
+    fn a_pipe_that_only_ends_is_not_awaited() {
+        let own = std::process::id();
+        let (reader, _writer) = std::io::pipe().unwrap();
+        let pipe = object(ObjectKind::Pipe, &reader);
+        let awaited = |access: u8, others: &[(u32, u8)]| {
+            let others = others.iter().map(|&(pid, access)| open(pid, pipe, access));
+            let found: Vec<_> = std::iter::once(open(own, pipe, access))
+                .chain(others)
+                .collect();
+            Opened::of(&found).awaited_by_epoll(own, &[reader.as_raw_fd() as u32])
+        };
+        assert_eq!(awaited(1, &[(OTHER, 3)]), pipe);
+        assert_eq!(awaited(1, &[(OTHER, 3), (THIRD, 1)]), 0);
+        assert_eq!(awaited(2, &[(OTHER, 3)]), 0);
+    }
+
     /// What an epoll waits for is read of a thread that waits for it.
     #[test]
     fn the_descriptors_of_an_epoll_are_read() {

@@ -47,6 +47,25 @@ fn starved_by_a_hog() {
     }
 }
 
+/// A thread that had the CPU for a part of the time is said to have had it for that part.
+#[test]
+fn a_hog_for_a_part() {
+    let verdict = starved(&format!(
+        "0 cpu0 switch idle -> main
+        2ms cpu0 switch main -> hog preempted
+        32ms cpu0 switch hog -> x preempted
+        52ms cpu0 switch x -> main preempted
+        {}",
+        samples(0, "hog", 3..31, "spin_hard")
+    ));
+    assert_eq!(verdict.root.who.tid, 200);
+    assert!(
+        verdict.sentence.contains("for 60 % of that time"),
+        "{}",
+        verdict.sentence
+    );
+}
+
 /// What the recorder's helpers take of a CPU as they start is nobody's doing: nobody is named for it, and it
 /// counts less than what another program takes.
 #[test]

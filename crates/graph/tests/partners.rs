@@ -249,6 +249,68 @@ fn a_standby_that_is_stopped() {
     assert_eq!(source(&recording, "main"), Some(recording.t("standby")));
 }
 
+/// What an event loop has only the way in of brings it nothing: whoever reads there owes it no answer.
+#[test]
+fn a_pipe_that_is_only_written_to() {
+    let owed = |access: &str| {
+        let recording = Recording::of(&format!(
+            "process app 100\nthread main app 100 name=app\nprocess master 200\nthread master master 200
+            0.1ms open app object=pipe:7 access={access}
+            0.1ms open master object=pipe:7
+            0.2ms cpu0 switch idle -> master
+            0.2ms cpu1 switch idle -> main
+            1ms cpu0 switch master -> idle sleeping epoll_wait object=epoll:4 stack=epoll_wait;serve
+            2ms cpu1 switch main -> idle sleeping epoll_wait object=pipe:7 stack=epoll_wait;login
+            end 5s"
+        ));
+        source(&recording, "main") == Some(recording.t("master"))
+    };
+    assert!(owed("read"));
+    assert!(!owed("write"));
+}
+
+/// An event loop that has a connection to itself, to be woken by, has not asked itself.
+#[test]
+fn a_loop_does_not_ask_itself() {
+    let recording = Recording::of(
+        "process app 100\nthread main app 100 name=app
+            0.1ms socket app object=inet:1 peer=inet:2 local=127.0.0.1:4000 remote=127.0.0.1:4001
+            0.1ms socket app object=inet:2 peer=inet:1 local=127.0.0.1:4001 remote=127.0.0.1:4000
+            0.1ms socket app object=inet:3 local=127.0.0.1:4001
+            0.1ms open app object=inet:3 kind=listener
+            0.1ms open app object=inet:1
+            0.1ms open app object=inet:2
+            0.2ms cpu1 switch idle -> main
+            1ms transfer main sent 1 object=inet:1 peer=inet:2
+            2ms cpu1 switch main -> idle sleeping epoll_wait object=epoll:4 stack=epoll_wait;publish
+            end 5s",
+    );
+    assert_ne!(source(&recording, "main"), Some(recording.t("main")));
+}
+
+/// A pipe that its parent alone can write to, and that others read too, tells an event loop that the parent is gone.
+#[test]
+fn a_pipe_that_only_ends() {
+    let owed = |readers: &str| {
+        let recording = Recording::of(&format!(
+            "process master 100\nthread master master 100\nprocess app 101\nprocess other 102
+            0 cpu0 switch idle -> master
+            0.1ms fork master -> main app 101
+            0.1ms fork master -> sibling other 102
+            0.2ms cpu1 switch idle -> main
+            0.3ms open app object=pipe:7 access=read
+            {readers}
+            0.3ms open master object=pipe:7
+            1ms cpu0 switch master -> idle sleeping epoll_wait object=epoll:4 stack=epoll_wait;serve
+            2ms cpu1 switch main -> idle sleeping epoll_wait object=pipe:7 stack=epoll_wait;serve
+            end 5s"
+        ));
+        source(&recording, "main") == Some(recording.t("master"))
+    };
+    assert!(owed(""));
+    assert!(!owed("0.3ms open other object=pipe:7 access=read"));
+}
+
 /// A thread that waits for a lock, while another sleeps: one that began to before may have it; one that has
 /// gone through several short sleeps since goes on, and has not.
 #[test]
