@@ -80,7 +80,7 @@ impl Opened {
                 ObjectKind::Pipe | ObjectKind::Inet | ObjectKind::Unix => {}
                 _ => continue,
             }
-            // Who has only the way in reads nothing there.
+            // A process that can only write to it waits for nothing there.
             if object.kind() == ObjectKind::Pipe && open.access & READ == 0 {
                 continue;
             }
@@ -110,11 +110,9 @@ impl Opened {
     }
 
     fn is_lifeline(&self, pid: u32, pipe: u64) -> bool {
-        let of = |ends: &HashMap<u64, Vec<u32>>| ends.get(&pipe).cloned().unwrap_or_default();
-        let writers = of(&self.writers);
-        of(&self.readers)
-            .iter()
-            .any(|&reader| reader != pid && !writers.contains(&reader))
+        let writes = |reader| (self.writers.get(&pipe)).is_some_and(|all| all.contains(reader));
+        let mut readers = self.readers.get(&pipe).into_iter().flatten();
+        readers.any(|reader| *reader != pid && !writes(reader))
     }
 
     /// Which of the descriptors that a thread of a process waits for at once has somebody at its other

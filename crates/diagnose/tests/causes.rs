@@ -47,7 +47,7 @@ fn starved_by_a_hog() {
     }
 }
 
-/// A thread that had the CPU for a part of the time is said to have had it for that part.
+/// The sentence tells for which share of the time one thread kept the CPU busy.
 #[test]
 fn a_hog_for_a_part() {
     let verdict = starved(&format!(

@@ -267,6 +267,7 @@ pub(crate) const SLEEPS: &[&str] = &[
 /// standby; by the start of their names (`*`). What else a storage engine waits for is no condition.
 pub(crate) const DATABASE_LOCK: &[&str] = &[
     "ProcSleep",
+    "SyncRepWaitForLSN",
     "lock_wait(*",
     "lock_wait_suspend_thread(*",
     "MDL_wait::timed_wait(*",
@@ -279,7 +280,7 @@ pub(crate) const DATABASE_LOCK: &[&str] = &[
     "handler::ha_delete_row(*",
 ];
 
-/// Functions in which a database waits until another server, its standby, has what it commits.
+/// Those of them in which it waits until another server, its standby, has what it commits.
 pub(crate) const AWAITS_STANDBY: &[&str] = &["SyncRepWaitForLSN"];
 
 /// Functions of the kernel by which the freezer of a control group stops threads and lets them go on.

@@ -249,26 +249,6 @@ fn a_standby_that_is_stopped() {
     assert_eq!(source(&recording, "main"), Some(recording.t("standby")));
 }
 
-/// What an event loop has only the way in of brings it nothing: whoever reads there owes it no answer.
-#[test]
-fn a_pipe_that_is_only_written_to() {
-    let owed = |access: &str| {
-        let recording = Recording::of(&format!(
-            "process app 100\nthread main app 100 name=app\nprocess master 200\nthread master master 200
-            0.1ms open app object=pipe:7 access={access}
-            0.1ms open master object=pipe:7
-            0.2ms cpu0 switch idle -> master
-            0.2ms cpu1 switch idle -> main
-            1ms cpu0 switch master -> idle sleeping epoll_wait object=epoll:4 stack=epoll_wait;serve
-            2ms cpu1 switch main -> idle sleeping epoll_wait object=pipe:7 stack=epoll_wait;login
-            end 5s"
-        ));
-        source(&recording, "main") == Some(recording.t("master"))
-    };
-    assert!(owed("read"));
-    assert!(!owed("write"));
-}
-
 /// An event loop that has a connection to itself, to be woken by, has not asked itself.
 #[test]
 fn a_loop_does_not_ask_itself() {
@@ -288,18 +268,19 @@ fn a_loop_does_not_ask_itself() {
     assert_ne!(source(&recording, "main"), Some(recording.t("main")));
 }
 
-/// A pipe that its parent alone can write to, and that others read too, tells an event loop that the parent is gone.
+/// A pipe of its parent's brings an event loop nothing if that can only write to it, or if others read it too: then
+/// it tells them that the parent has exited.
 #[test]
-fn a_pipe_that_only_ends() {
-    let owed = |readers: &str| {
+fn a_pipe_that_brings_nothing() {
+    let owed = |access: &str, other: &str| {
         let recording = Recording::of(&format!(
             "process master 100\nthread master master 100\nprocess app 101\nprocess other 102
             0 cpu0 switch idle -> master
             0.1ms fork master -> main app 101
             0.1ms fork master -> sibling other 102
             0.2ms cpu1 switch idle -> main
-            0.3ms open app object=pipe:7 access=read
-            {readers}
+            0.3ms open app object=pipe:7 access={access}
+            {other}
             0.3ms open master object=pipe:7
             1ms cpu0 switch master -> idle sleeping epoll_wait object=epoll:4 stack=epoll_wait;serve
             2ms cpu1 switch main -> idle sleeping epoll_wait object=pipe:7 stack=epoll_wait;serve
@@ -307,8 +288,9 @@ fn a_pipe_that_only_ends() {
         ));
         source(&recording, "main") == Some(recording.t("master"))
     };
-    assert!(owed(""));
-    assert!(!owed("0.3ms open other object=pipe:7 access=read"));
+    assert!(owed("read", ""));
+    assert!(!owed("write", ""));
+    assert!(!owed("read", "0.3ms open other object=pipe:7 access=read"));
 }
 
 /// A thread that waits for a lock, while another sleeps: one that began to before may have it; one that has

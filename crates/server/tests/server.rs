@@ -528,7 +528,7 @@ fn a_damaged_trace() {
     assert_eq!(client.get("/api/traces/0/verdict").status, 422);
 }
 
-/// Where only the marks are damaged, all else of the trace is shown, and who asks for them is told.
+/// Where only the marks are damaged, the rest of the trace is shown; a request for the marks gets an error.
 #[test]
 fn damaged_marks() {
     let dir = TempDir::new().expect("a directory");

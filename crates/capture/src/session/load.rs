@@ -139,8 +139,8 @@ impl Session {
     }
 }
 
-/// Sizes the maps, which cannot be changed later: for so many CPUs, rings of `1 << shift` blocks, and so
-/// many `rows` of unwind rules.
+/// Sets the sizes of the maps, which are fixed once the programs are loaded: a ring of `1 << shift` blocks for
+/// each CPU, and `rows` of unwind rules.
 fn set_sizes(open: &mut OpenHangdogSkel<'_>, cpus: usize, shift: u32, rows: u64) -> Result<()> {
     open.maps
         .events

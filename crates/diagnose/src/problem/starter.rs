@@ -22,11 +22,7 @@ pub(super) fn of_starter(evidence: &Evidence<'_>, mut problem: Problem) -> Probl
     if problem.kind != ProblemKind::Busy {
         return problem;
     }
-    for hop in 0..MOST {
-        // A program does not go on until the thread that stands for it does: not any that awaits a child.
-        if hop > 0 && !evidence.stands_for_program(problem.thread) {
-            break;
-        }
+    for _ in 0..MOST {
         let Some((thread, window)) = starter(evidence, problem.thread, &problem.window) else {
             break;
         };

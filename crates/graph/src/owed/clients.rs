@@ -15,7 +15,7 @@ use crate::edge::{Edge, EdgeKind, Source, Strength};
 use crate::evidence::Evidence;
 use crate::marks::Mark;
 use crate::names;
-use crate::wait::{Gate, Wait, WaitKind};
+use crate::wait::{Wait, WaitKind};
 
 /// Who keeps a client of a database waiting for a lock on what that keeps, for one of a pooler's
 /// connections, or for what somebody is to send through a broker: no sign of it leaves the server. It
@@ -27,9 +27,7 @@ pub(super) fn other_client(evidence: &Evidence<'_>, wait: &Wait) -> Option<Edge>
     let own = threads.process(threads.thread(wait.thread).upid);
     let waits_by_title =
         |process: &Process| is_postgres(process) && process.command.ends_with(" waiting");
-    let awaits_standby = wait.gate(evidence) == Some(Gate::Standby);
-    let is_kept =
-        || awaits_standby || evidence.shows(wait.user_stack(evidence), Mark::DatabaseLock);
+    let is_kept = || evidence.shows(wait.user_stack(evidence), Mark::DatabaseLock);
     let is_broker = is_broker(own);
     let waits = matches!(wait.kind, WaitKind::Condition | WaitKind::Poll) && is_kept()
         || waits_by_title(own)

@@ -302,6 +302,7 @@ pub(super) fn asked_process(evidence: &Evidence<'_>, wait: &Wait) -> Option<Edge
     };
     let mut asks = evidence.sockets.asks(process).filter(by_bus);
     let asked = asks.find_map(|object| peer(evidence, wait, object));
+    // Without a bus, by the only connection that it made to another process.
     asked.or_else(|| {
         let is_others = |object: &Object| {
             let peer = evidence.sockets.peer_process(*object);
@@ -325,33 +326,29 @@ pub(super) fn only_client(evidence: &Evidence<'_>, wait: &Wait) -> Option<Edge> 
     second.is_none().then(|| peer(evidence, wait, first))?
 }
 
-/// Whom a process waits for that has connections which it made itself, and over which nothing went in the
-/// trace: the other end of the only one where that is in the middle of work or has a child that is.
+/// Whom a process waits for that has one connection which it made itself, and over which nothing went in
+/// the trace: the other end, if that is in the middle of work or has a child that is.
 pub(super) fn only_server(evidence: &Evidence<'_>, wait: &Wait) -> Option<Edge> {
     if wait.end < evidence.timeline.end() || !evidence.stands_for_program(wait.thread) {
         return None;
     }
     let process = evidence.threads.thread(wait.thread).upid;
-    let works = |&object: &Object| {
-        let end = evidence.sockets.peer(object)?;
-        // Who made the listener is not always who has the connection.
-        let server = process_of(evidence, end).or_else(|| evidence.sockets.peer_process(object))?;
-        let is_used = [object, end]
-            .iter()
-            .any(|&end| last_transfer(evidence, end, wait.end).is_some());
-        if is_used || server == process || evidence.passes_on(server) {
-            return None;
-        }
-        let thread = thread_of(evidence, server, end, wait.end)?;
-        Some(wait_at(evidence, thread, wait.end).is_none_or(|there| {
-            let asks_back = there.object(evidence) == end;
-            !asks_back && (!is_home(evidence, &there) || amid_child(evidence, &there).is_some())
-        }))
-    };
-    let asks = evidence.sockets.asks(process);
-    let mut at_work = asks.filter(|object| works(object) == Some(true));
-    let (only, second) = (at_work.next()?, at_work.next());
-    second.is_none().then(|| peer(evidence, wait, only))?
+    let mut asks = evidence.sockets.asks(process);
+    let (only, second) = (asks.next()?, asks.next());
+    let server = evidence.sockets.peer_process(only)?;
+    let end = evidence.sockets.peer(only)?;
+    let is_used = [only, end]
+        .iter()
+        .any(|&end| last_transfer(evidence, end, wait.end).is_some());
+    if second.is_some() || is_used || server == process || evidence.passes_on(server) {
+        return None;
+    }
+    let thread = thread_of(evidence, server, end, wait.end)?;
+    let works = wait_at(evidence, thread, wait.end).is_none_or(|there| {
+        let asks_back = there.object(evidence) == end;
+        !asks_back && (!is_home(evidence, &there) || amid_child(evidence, &there).is_some())
+    });
+    works.then(|| peer(evidence, wait, only))?
 }
 
 /// The connection by which the process of a thread asked for something that it had not got when the

@@ -106,11 +106,8 @@ fn named_debtor(evidence: &Evidence<'_>, wait: &Wait) -> Option<Edge> {
     if let Some(edge) = awaited_child(evidence, wait).or_else(by_client) {
         return Some(edge);
     }
-    // Of a lock of a database's it is not told who has it, and of a commit not which standby is to confirm it;
-    // what else the server looks at brings it not.
-    if evidence.shows(wait.user_stack(evidence), Mark::DatabaseLock)
-        || wait.gate(evidence) == Some(Gate::Standby)
-    {
+    // Of a lock of a database's it is not told who has it, and what else the server looks at brings it not.
+    if evidence.shows(wait.user_stack(evidence), Mark::DatabaseLock) {
         return None;
     }
     let object = match is_lifeline(evidence, wait) {

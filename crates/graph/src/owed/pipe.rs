@@ -200,9 +200,8 @@ pub fn takes_orders_by_pipe(evidence: &Evidence<'_>, wait: &Wait) -> bool {
         || has_parent_gone(evidence, wait)
 }
 
-/// Whether a pipe is only there to end: an event loop looks at it among other things, and learns by it that
-/// the program is gone which started it, and others that read it too. Nothing is ever written. Or it only
-/// writes to it.
+/// Whether an event loop gets nothing by a pipe that it looks at among other things: it can only write to it, or
+/// learns by its end that the program has exited which started it, and others that read the pipe too.
 pub(super) fn is_lifeline(evidence: &Evidence<'_>, wait: &Wait) -> bool {
     let pipe = wait.object(evidence);
     if !wait.by_epoll(evidence) || pipe.kind() != ObjectKind::Pipe {
