@@ -38,9 +38,12 @@ static __always_inline struct memo *memo_of(u64 key, u32 cpu)
 	return bpf_map_lookup_elem(&memos, &index);
 }
 
-// A memo that was right so often in a row is trusted, and looked at again after so many uses.
+// A memo that was right so often in a row is trusted, and looked at again after so many uses, or by
+// chance at one in so many (a power of two): a program that calls in turns must not keep step with
+// the looks.
 #define CONFIRMED_ENOUGH 8
 #define TRUSTED_MOST 15
+#define LOOKED_AT_BY_CHANCE 16
 
 // What callers keep in registers across a call, with the system call and its first argument.
 static __always_inline u64 kept_registers(const struct pt_regs *regs)
@@ -52,10 +55,12 @@ static __always_inline u64 kept_registers(const struct pt_regs *regs)
 }
 
 // The stack that the memo tells of, if it may be trusted; otherwise 0.
-static __always_inline u32 trust(struct memo *memo, const struct cursor *at, u64 registers)
+static __always_inline u32 trust(struct memo *memo, const struct cursor *at, u64 registers, u64 ts)
 {
 	u64 caller;
 
+	if (!(mix(0, ts) >> 32 & (LOOKED_AT_BY_CHANCE - 1)))
+		return 0;
 	if (memo->confirmed < CONFIRMED_ENOUGH || memo->trusted >= TRUSTED_MOST ||
 	    memo->registers != registers || memo->doubted)
 		return 0;
@@ -327,7 +332,7 @@ static __always_inline u32 user_stack_id(struct task_struct *task, struct pt_reg
 		if (memo && memo->key == place) {
 			u64 registers = kept_registers(regs);
 
-			id = trust(memo, &at, registers) ?: recall(memo, &at, hash, registers);
+			id = trust(memo, &at, registers, ts) ?: recall(memo, &at, hash, registers);
 			if (id)
 				goto known;
 		}

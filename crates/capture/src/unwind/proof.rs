@@ -303,6 +303,11 @@ function work(n) { return JSON.stringify([...Array(n).keys()].map(x => String(x)
 setInterval(() => { for (let i = 0; i < 20; i++) work(300); }, 5);
 ";
 
+/// The program whose callers only the stack's memory tells apart: until the first look that finds another, walks
+/// from there have the callers before. One in so many of its walks may.
+const CALLERS: &str = "callers";
+const DIFFER: usize = 200;
+
 /// Walks of programs of many kinds, made in the kernel where they block, wake others and are
 /// sampled, are those that framehop makes: at least 99 % of all frames in each.
 #[test]
@@ -357,7 +362,7 @@ fn walks_are_those_of_framehop() {
         start("python3", &["python3", "-c", PYTHON]),
         start("node", &["node", "-e", NODE]),
         cpp.and_then(|program| start("C++", &[&program])),
-        callers.and_then(|program| start("callers", &[&program])),
+        callers.and_then(|program| start(CALLERS, &[&program])),
         rust.and_then(|program| start("Rust", &[&program])),
         start(
             "GTK",
@@ -454,7 +459,11 @@ fn walks_are_those_of_framehop() {
         for (matter, (count, places)) in &score.differences {
             println!("    {count:6} {matter}: {places}");
         }
-        if score.walks < 20 || share < 99.0 || score.unexplained > 0 {
+        let may_differ = match subject.name {
+            CALLERS => score.walks / DIFFER,
+            _ => 0,
+        };
+        if score.walks < 20 || share < 99.0 || score.unexplained > may_differ {
             failed.push(subject.name);
         }
     }
