@@ -48,6 +48,8 @@ pub(crate) fn observed(evidence: f64) -> f64 {
 
 /// No class that is not known is held to be more likely than this.
 const UNKNOWN: f64 = 0.1;
+/// A server that does not answer and has nothing to do is at least the one that was asked.
+pub(crate) const IDLE_SERVER: f64 = 0.5;
 /// A problem that is less sure to have been felt by anybody than this makes the answer less sure.
 const FELT: f64 = 0.3;
 

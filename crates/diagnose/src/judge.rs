@@ -117,6 +117,7 @@ impl Judge<'_, '_> {
             alike: suspect.alike.len(),
             knot,
             is_asked: self.is_asked(&suspect),
+            is_idle_server: self.is_idle_server(&suspect),
             is_open: self.is_open(&suspect),
             in_turn: self.in_turn(&suspect),
             share: self.share(suspect.time_of_class),
@@ -287,7 +288,13 @@ impl Judge<'_, '_> {
             .map(|&step| self.blame.steps[step].likelihood())
             .product();
         let pieces: Vec<&Piece> = self.blame.pieces_of(suspect).collect();
-        edges * confidence::of_end(suspect, &pieces, main == 0)
+        let end = confidence::of_end(suspect, &pieces, main == 0);
+        // What it waits for before it answers, nothing tells.
+        let end = match self.is_idle_server(suspect) {
+            true => end.min(confidence::IDLE_SERVER),
+            false => end,
+        };
+        edges * end
     }
 
     /// Whether nothing names who should have ended the longest of what the suspect did.
@@ -315,6 +322,24 @@ impl Judge<'_, '_> {
         let main = self.blame.main_step(suspect);
         let reached = self.blame.steps[main].reached.as_ref();
         reached.is_some_and(|(_, belief)| matches!(belief.kind, EdgeKind::Peer | EdgeKind::Asked))
+    }
+
+    /// Whether another process asked the suspect, or got from it at last what it waited for, while it had nothing
+    /// to do.
+    fn is_idle_server(&self, suspect: &Suspect) -> bool {
+        let main = self.blame.main_step(suspect);
+        let Some((waiting, belief)) = &self.blame.steps[main].reached else {
+            return false;
+        };
+        let process = |thread| self.evidence.threads.thread(thread).upid;
+        let is_answer = matches!(
+            belief.kind,
+            EdgeKind::Peer | EdgeKind::Asked | EdgeKind::Message
+        );
+        is_answer
+            && matches!(suspect.kind, BlameKind::Timer | BlameKind::Message)
+            && process(waiting.wait.thread) != process(suspect.thread)
+            && (self.longest_wait(suspect)).is_some_and(|wait| wait.is_idle(self.evidence))
     }
 
     /// The longest wait among what the suspect did, if nothing else took longer.

@@ -185,14 +185,16 @@ impl Machine {
     }
 }
 
-/// The machine whose compiled code is on a stack without names, if only its compiler knows them.
+/// The machine whose compiled code is on a stack without names, if only its compiler knows them. What stands
+/// between functions that have a name is the machine's own.
 pub(crate) fn unnamed(frames: &[ResolvedFrame<'_>]) -> Option<Machine> {
-    let is_compiled = |frame: &&ResolvedFrame<'_>| frame.kind == ModuleKind::Anonymous;
-    let mut compiled = frames.iter().filter(is_compiled).peekable();
-    compiled.peek()?;
-    match compiled.any(|frame| frame.function.is_some()) {
-        true => None,
-        false => frames.iter().find_map(|frame| Machine::of(frame.module?)),
+    let is_compiled = |frame: &ResolvedFrame<'_>| frame.kind == ModuleKind::Anonymous;
+    let is_script =
+        |frame: &ResolvedFrame<'_>| is_compiled(frame) || frame.kind == ModuleKind::Script;
+    let is_named = |frame: &ResolvedFrame<'_>| is_script(frame) && frame.function.is_some();
+    match frames.iter().any(is_compiled) && !frames.iter().any(is_named) {
+        true => frames.iter().find_map(|frame| Machine::of(frame.module?)),
+        false => None,
     }
 }
 
@@ -644,6 +646,10 @@ mod tests {
             (vec![WAIT, compiled, jvm], Some(Machine::Java)),
             (vec![compiled, compiled, node], Some(Machine::Node)),
             (vec![compiled, jit("handle", "/srv/shop.js:3"), node], None),
+            (
+                vec![compiled, script("rebuild", "/srv/shop.js:4"), node],
+                None,
+            ),
             (vec![WAIT, node], None),
             (vec![compiled, of("firefox", "main")], None),
             (vec![], None),

@@ -85,7 +85,9 @@ pub(crate) fn owed(evidence: &Evidence<'_>, wait: &Wait, often: bool) -> f64 {
         // A helper that waits for its next order does not wait for a child that it has started, as a browser's
         // zygote.
         WaitKind::Poll | WaitKind::Idle
-            if waits_out_child(evidence, wait) && !takes_orders(evidence, wait, object) =>
+            if waits_out_child(evidence, wait)
+                && !takes_orders(evidence, wait, object)
+                && !is_for_input(evidence, wait) =>
         {
             MAYBE
         }
@@ -176,6 +178,7 @@ pub(crate) fn owed(evidence: &Evidence<'_>, wait: &Wait, often: bool) -> f64 {
             Some(Call::Read | Call::Receive | Call::Poll) => IDLE,
             _ => MAYBE,
         },
+        WaitKind::Stopped if is_main && was_sent_something(evidence, wait) => HOPED,
         // It was at something. One that was stopped already may have been left so on purpose.
         WaitKind::Stopped if is_main && wait.start > 0 => MAYBE,
         WaitKind::Signal
@@ -185,6 +188,34 @@ pub(crate) fn owed(evidence: &Evidence<'_>, wait: &Wait, often: bool) -> f64 {
         | WaitKind::Stopped
         | WaitKind::Unknown => IDLE,
     }
+}
+
+/// Whether a terminal's input ended a wait: a program between a terminal and another, as `script`, waits for what
+/// that prints.
+fn is_for_input(evidence: &Evidence<'_>, wait: &Wait) -> bool {
+    let intervals = evidence.timeline.intervals(wait.thread);
+    let next = intervals
+        .index_at(wait.end)
+        .and_then(|at| intervals.get(at));
+    let wake = next.and_then(|next| wake_of(evidence, wait.thread, &next));
+    ended_by(evidence, wait, wake).kind == EdgeKind::Input
+}
+
+/// Whether another process sent something over a connection that a thread's process serves, while that
+/// waited.
+fn was_sent_something(evidence: &Evidence<'_>, wait: &Wait) -> bool {
+    let (sockets, transfers) = (evidence.sockets, evidence.transfers);
+    let process = evidence.threads.thread(wait.thread).upid;
+    let is_other = |row: usize| {
+        let sender = evidence.threads.thread(transfers.thread[row]).upid;
+        transfers.sent[row] && sender != process
+    };
+    let mut ends = (sockets.served_by(process)).filter_map(|own| sockets.peer(own));
+    ends.any(|end| {
+        let uses = evidence.uses_before(end, wait.end);
+        uses.take_while(|&row| transfers.ts[row] >= wait.start)
+            .any(is_other)
+    })
 }
 
 /// The same of a wait for a pipe or a message queue.

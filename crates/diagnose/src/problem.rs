@@ -26,6 +26,7 @@ mod starter;
 
 use hangdog_graph::belief::{gave_up, is_missed};
 use hangdog_graph::evidence::HELPER;
+use hangdog_graph::fore::is_nearly_all;
 use hangdog_graph::owed::{ancestors, is_descendant, is_upkeep};
 use hangdog_graph::{Evidence, Mark, Wait, WaitKind};
 use hangdog_trace::ids::{Upid, Utid};
@@ -161,6 +162,14 @@ impl Problem {
         waits && self.window.start == 0 && self.window.end >= end
     }
 
+    /// Whether it is a computation nearly as long as the trace, which ends at `end`: what nobody waited for is not
+    /// what has just been felt.
+    fn is_going_on(&self, end: u64) -> bool {
+        self.kind == ProblemKind::Busy
+            && self.felt <= family::BATCH
+            && is_nearly_all(self.duration(), &(0..end))
+    }
+
     /// Whether it is a wait of which nothing shows that anybody was to end it: an idle thread, unless
     /// what it waited for left no trace.
     pub fn may_be_idle(&self) -> bool {
@@ -236,7 +245,7 @@ pub fn find(evidence: &Evidence<'_>, scope: Scope) -> Vec<Problem> {
 pub fn find_of(
     evidence: &Evidence<'_>,
     scope: Scope,
-    is_named: impl Fn(Utid) -> bool,
+    is_named: impl Fn(Utid) -> bool + Sync,
 ) -> Vec<Problem> {
     find_among(evidence, scope, Some(is_named))
 }
@@ -244,7 +253,7 @@ pub fn find_of(
 fn find_among(
     evidence: &Evidence<'_>,
     scope: Scope,
-    is_named: Option<impl Fn(Utid) -> bool>,
+    is_named: Option<impl Fn(Utid) -> bool + Sync>,
 ) -> Vec<Problem> {
     // Who recorded `sleep 10` asks what else went on.
     let clock = (scope.command_tid).filter(|&tid| whole::is_clock(evidence, tid));
@@ -282,10 +291,19 @@ fn find_among(
                 name(process) == name(recorder) || is_descendant(evidence, process, recorder)
             })
     };
+    // What a program computes may be the wait of the one that is named.
+    if let Some(is_named) = &is_named {
+        let own = |problem: Problem| match is_named(problem.thread) {
+            true => problem,
+            false => starter::of_starter(evidence, problem),
+        };
+        problems = (problems.into_par_iter().map(own))
+            .filter(|problem| is_named(problem.thread))
+            .collect();
+    }
     problems.retain(|problem| {
         let process = evidence.threads.thread(problem.thread).upid;
-        (is_named.as_ref()).is_none_or(|is_named| is_named(problem.thread))
-            && (family.has(process) || !is_recorder(process))
+        family.has(process) || !is_recorder(process)
     });
     for problem in &mut problems {
         let process = evidence.threads.thread(problem.thread).upid;
@@ -294,6 +312,9 @@ fn find_among(
             problem.score *= MAKER;
         }
         if scope.is_snapshot {
+            if problem.is_going_on(evidence.timeline.end()) {
+                problem.score *= ALL_ALONG;
+            }
             let age = evidence.timeline.end().saturating_sub(problem.window.end);
             problem.score *= RECENT_NS / (RECENT_NS + age as f64);
         }

@@ -41,6 +41,9 @@ pub(crate) struct Facts<'a, 'e> {
     pub knot: Option<&'a Knot>,
     /// The culprit was asked over a connection, or has the other end of a pipe.
     pub is_asked: bool,
+    /// The culprit was asked, or sent at last what was waited for, and had nothing to do in the longest of its
+    /// waits.
+    pub is_idle_server: bool,
     /// Nothing names who should have ended the wait that it comes down to.
     pub is_open: bool,
     /// Who should have ended that wait, if that one waited for the culprit, too.
@@ -487,6 +490,7 @@ fn reason(facts: &Facts<'_, '_>) -> String {
         return format!("{}{within}", gate.text());
     }
     match facts.kind {
+        _ if facts.is_idle_server => format!("did not answer, though idle{within}"),
         BlameKind::Run => match facts.function {
             Some(Function {
                 name,

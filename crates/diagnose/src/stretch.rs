@@ -371,8 +371,8 @@ impl Joiner<'_, '_> {
         })
     }
 
-    /// Whether one of the parts took much longer than all others together: a turn of a loop that
-    /// stands out, not a wait with looks in between.
+    /// Whether one of the parts took much longer than all others together, or than others of a stream: a turn of
+    /// a loop that stands out, not a wait with looks in between.
     fn has_outlier(&self) -> bool {
         const TIMES: u64 = 5;
         let mut lengths: Vec<u64> = self
@@ -383,8 +383,18 @@ impl Joiner<'_, '_> {
         lengths.sort_unstable();
         let total: u64 = lengths.iter().sum();
         let longest = lengths.last().copied().unwrap_or(0);
-        longest.saturating_mul(2) >= total
-            && longest >= lengths[lengths.len() / 2].saturating_mul(TIMES)
+        longest >= lengths[lengths.len() / 2].saturating_mul(TIMES)
+            && (longest.saturating_mul(2) >= total || self.is_stream())
+    }
+
+    /// Whether nearly each look found something: what comes in pieces, one after the other.
+    fn is_stream(&self) -> bool {
+        const LEAST: usize = 8;
+        let found = self.parts.windows(2).filter(|pair| {
+            let (from, to) = (pair[0].whole.end, pair[1].whole.start);
+            self.evidence.received(self.thread, from, to).is_some()
+        });
+        self.parts.len() >= LEAST && found.count() * 4 >= (self.parts.len() - 1) * 3
     }
 }
 

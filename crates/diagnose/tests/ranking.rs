@@ -213,3 +213,58 @@ fn a_guess_makes_nobody_the_client_of_one_that_is_stopped() {
         "{found:?}"
     );
 }
+
+/// Who has just taken a snapshot felt what is over, not a computation that went on all along and that nobody
+/// waited for.
+#[test]
+fn a_computation_all_along_is_not_what_was_felt() {
+    let text = format!(
+        "process job 400
+        thread job job 400
+        0 cpu2 switch idle -> job
+        {PEOPLE}thread tool tool 200\n0 cpu1 switch sh -> tool sleeping wait4 stack=wait4
+        {}
+        2s cpu0 switch main -> idle sleeping nanosleep arg=9s stack=nanosleep;main
+        end 6s",
+        reads(3000, 3120)
+    );
+    let first = |is_snapshot: bool| {
+        let recording = record(&text);
+        let evidence = recording.evidence();
+        let scope = Scope {
+            is_snapshot,
+            ..Scope::default()
+        };
+        evidence.name(problem::find(&evidence, scope)[0].thread)
+    };
+    assert_eq!(first(false), "job");
+    assert_eq!(first(true), "tool");
+}
+
+/// Who names a program asks also for what it waited for while a program that it started computed.
+#[test]
+fn the_work_of_a_child_is_whoevers_is_named() {
+    let text = "
+        process make 100
+        thread make make 100
+        process cc 200
+        0 cpu0 switch idle -> make
+        300ms fork make -> cc cc 200
+        300ms cpu1 switch idle -> cc
+        310ms cpu1 switch cc -> idle uninterruptible read object=file:42 stack=read;main kstack=io_schedule;wait
+        600ms cpu0 switch make -> idle sleeping epoll_wait object=epoll:5 stack=epoll_wait;loop
+        610ms cpu1 wake idle -> cc in=interrupt
+        610.1ms cpu1 switch idle -> cc
+        3s exit cc 0
+        3s cpu1 wake cc -> make exit
+        3s cpu1 switch cc -> idle dead
+        3000.1ms cpu0 switch idle -> make
+        end 3100ms";
+    let recording = record(text);
+    let evidence = recording.evidence();
+    let is_make = |thread| evidence.name(thread) == "make";
+    let found = problem::find_of(&evidence, Scope::default(), is_make);
+    let window = &found[0].window;
+    assert!(window.end - window.start > 2_000_000_000, "{found:?}");
+    assert!(found[0].felt >= 0.05, "{found:?}");
+}

@@ -52,7 +52,9 @@ pub fn beliefs(
         guess if owed::waits_for_it(evidence, wait, &guess, dependent) => Edge::nobody(),
         // Who gives up on a pool that waits for itself interrupts it, and brought it nothing.
         edge if is_by(&edge, dependent) && owed::starves_own_pool(evidence, wait) => Edge::nobody(),
-        edge => edge,
+        edge => owed::still_at_work(evidence, wait, &edge)
+            .filter(|owing| !is_by(owing, dependent))
+            .unwrap_or(edge),
     };
     if is_certain(&edge, wait, in_vain) {
         return vec![Belief {

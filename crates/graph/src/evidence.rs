@@ -362,7 +362,7 @@ impl<'a> Evidence<'a> {
     }
 
     /// Rows of `transfers` by an end of a connection before a moment, the last first.
-    pub(crate) fn uses_before(&self, object: Object, ts: u64) -> impl Iterator<Item = usize> + '_ {
+    pub fn uses_before(&self, object: Object, ts: u64) -> impl Iterator<Item = usize> + '_ {
         self.before(self.uses.get(&object.0), ts)
     }
 

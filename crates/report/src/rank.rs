@@ -77,7 +77,7 @@ pub fn problems(case: &Case, evidence: &Evidence<'_>) -> (Vec<Problem>, Known) {
 pub fn problems_of(
     recording: &Recording,
     evidence: &Evidence<'_>,
-    is_named: impl Fn(Utid) -> bool,
+    is_named: impl Fn(Utid) -> bool + Sync,
 ) -> (Vec<Problem>, Known) {
     let scope = Scope::of(recording.trace.meta());
     let found = problem::find_of(evidence, scope, is_named);

@@ -91,7 +91,12 @@ impl Chained {
         }
         let length = other.duration();
         let stands_out = longest.max(length) >= longest.min(length).saturating_mul(STANDS_OUT);
-        if stands_out && ends_turn(evidence, own.thread, own.window.end..other.window.start) {
+        let between = own.window.end..other.window.start;
+        let got_something = || {
+            let got = evidence.received(own.thread, between.start, between.end);
+            got.is_some()
+        };
+        if stands_out && (got_something() || ends_turn(evidence, own.thread, between.clone())) {
             return false;
         }
         let wait = |problem: &Problem| {

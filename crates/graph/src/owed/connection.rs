@@ -11,7 +11,9 @@ use std::ops::Range;
 
 use super::amid::{amid_child, other_thread};
 use super::owes;
-use super::who::{is_home, is_there, main_life, process_of, stopped_thread, thread_of, wait_at};
+use super::who::{
+    is_home, is_there, main_life, peer_of, process_of, stopped_thread, thread_of, wait_at,
+};
 use crate::edge::{Edge, EdgeKind, Source, Strength};
 use crate::evidence::{Evidence, signed};
 use crate::marks::Mark;
@@ -326,35 +328,86 @@ pub(super) fn only_client(evidence: &Evidence<'_>, wait: &Wait) -> Option<Edge> 
     second.is_none().then(|| peer(evidence, wait, first))?
 }
 
-/// Whom a process waits for that has one connection which it made itself, and over which nothing went in
-/// the trace: the other end, if that is in the middle of work or has a child that is.
-pub(super) fn only_server(evidence: &Evidence<'_>, wait: &Wait) -> Option<Edge> {
+/// Whom a process waits for that made connections over which nothing went in the trace: of those at their other
+/// ends the only one that is in the middle of work, or has a child that is.
+pub(super) fn server_at_work(evidence: &Evidence<'_>, wait: &Wait) -> Option<Edge> {
     if wait.end < evidence.timeline.end() || !evidence.stands_for_program(wait.thread) {
         return None;
     }
     let process = evidence.threads.thread(wait.thread).upid;
-    let mut asks = evidence.sockets.asks(process);
-    let (only, second) = (asks.next()?, asks.next());
-    let server = evidence.sockets.peer_process(only)?;
-    let end = evidence.sockets.peer(only)?;
-    let is_used = [only, end]
-        .iter()
-        .any(|&end| last_transfer(evidence, end, wait.end).is_some());
-    if second.is_some() || is_used || server == process || evidence.passes_on(server) {
+    let works = |&object: &Object| {
+        let sockets = evidence.sockets;
+        let Some(end) = sockets.peer(object) else {
+            return false;
+        };
+        let Some(server) = peer_of(evidence, object) else {
+            return false;
+        };
+        let is_used = [object, end]
+            .iter()
+            .any(|&end| last_transfer(evidence, end, wait.end).is_some());
+        if is_used || server == process || evidence.passes_on(server) {
+            return false;
+        }
+        let thread = thread_of(evidence, server, end, wait.end);
+        thread.is_some_and(|thread| {
+            wait_at(evidence, thread, wait.end).is_none_or(|there| {
+                let asks_back = there.object(evidence) == end;
+                !asks_back && (!is_home(evidence, &there) || amid_child(evidence, &there).is_some())
+            })
+        })
+    };
+    let mut at_work = evidence.sockets.asks(process).filter(works);
+    let only = at_work.next().filter(|_| at_work.next().is_none())?;
+    peer(evidence, wait, only)
+}
+
+/// Who is still at work on what a thread asked for before it waited for anything, where `edge`, by which the wait
+/// ended, came from another: the loop went round, and waits on.
+pub(crate) fn still_at_work(evidence: &Evidence<'_>, wait: &Wait, edge: &Edge) -> Option<Edge> {
+    const SHORTEST_NS: u64 = 1_000_000;
+    let process = |thread: Utid| evidence.threads.thread(thread).upid;
+    let by = match edge.source {
+        Source::Thread(waker) => Some(process(waker)),
+        _ => None,
+    };
+    let is_any = matches!(wait.kind, WaitKind::Poll | WaitKind::Idle);
+    let is_delivery = matches!(edge.kind, EdgeKind::Message | EdgeKind::Network);
+    if !is_any || !is_delivery || wait.duration() < SHORTEST_NS {
         return None;
     }
-    let thread = thread_of(evidence, server, end, wait.end)?;
-    let works = wait_at(evidence, thread, wait.end).is_none_or(|there| {
-        let asks_back = there.object(evidence) == end;
-        !asks_back && (!is_home(evidence, &there) || amid_child(evidence, &there).is_some())
-    });
-    works.then(|| peer(evidence, wait, only))?
+    let works = |&object: &Object| {
+        // Another thread of the program may have asked.
+        let is_its_own = match last_transfer(evidence, object, wait.end) {
+            Some(row) => {
+                let transfers = evidence.transfers;
+                transfers.thread[row] == wait.thread && transfers.ts[row] <= wait.start
+            }
+            None => evidence.stands_for_program(wait.thread) || wait.object(evidence) == object,
+        };
+        let Some((end, server)) = (evidence.sockets.peer(object))
+            .and_then(|end| Some((end, peer_of(evidence, object)?)))
+            .filter(|_| is_its_own)
+        else {
+            return false;
+        };
+        if by == Some(server) || server == process(wait.thread) || evidence.passes_on(server) {
+            return false;
+        }
+        let thread = thread_of(evidence, server, end, wait.end);
+        thread.is_some_and(|thread| {
+            wait_at(evidence, thread, wait.end).is_none_or(|there| {
+                !is_home(evidence, &there) || amid_child(evidence, &there).is_some()
+            })
+        })
+    };
+    let object = open_requests(evidence, wait).find(works)?;
+    peer(evidence, wait, object)
 }
 
 /// The connection by which the process of a thread asked for something that it had not got when the
 /// wait ended: of several one that certainly was not answered, else the one that was asked last.
 pub fn open_request(evidence: &Evidence<'_>, wait: &Wait) -> Option<Object> {
-    let process = evidence.threads.thread(wait.thread).upid;
     let until = wait.end;
     let is_stuck = |object: Object| {
         let end = other_end_of(evidence, object);
@@ -362,28 +415,34 @@ pub fn open_request(evidence: &Evidence<'_>, wait: &Wait) -> Option<Object> {
             end.unread > 0 || stopped_thread(evidence, end.process, until).is_some()
         })
     };
+    open_requests(evidence, wait).max_by_key(|&object| {
+        (
+            is_stuck(object),
+            last_transfer(evidence, object, until),
+            object.0,
+        )
+    })
+}
+
+/// All such connections.
+fn open_requests<'e>(evidence: &'e Evidence<'_>, wait: &Wait) -> impl Iterator<Item = Object> + 'e {
+    let wait = *wait;
+    let process = evidence.threads.thread(wait.thread).upid;
     // Of a connection that was not seen open it is not known when it was closed: then what the
     // thread sent last was the request.
-    let is_there = |object: &Object| {
+    let is_there = move |object: &Object| {
         let mut holders = evidence.sockets.holders(*object).iter();
-        let last = last_transfer(evidence, *object, until);
+        let last = last_transfer(evidence, *object, wait.end);
         holders.any(|holder| holder.process == process)
-            || last.is_some() && last == evidence.last_used(wait.thread, until)
+            || last.is_some() && last == evidence.last_used(wait.thread, wait.end)
     };
     // An event loop wakes itself by a connection, and would answer itself.
-    let is_own = |object: &Object| {
+    let is_own = move |object: &Object| {
         wait.by_epoll(evidence) && evidence.sockets.peer_process(*object) == Some(process)
     };
     let asks = evidence.sockets.asks(process).filter(is_there);
-    asks.filter(|object| !is_own(object))
-        .filter(|&object| is_open(evidence, object, until))
-        .max_by_key(|&object| {
-            (
-                is_stuck(object),
-                last_transfer(evidence, object, until),
-                object.0,
-            )
-        })
+    asks.filter(move |object| !is_own(object))
+        .filter(move |&object| is_open(evidence, object, wait.end))
 }
 
 /// Whether what was asked for by a connection is owed at a moment: it was sent, and nothing came back;

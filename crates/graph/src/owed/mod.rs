@@ -45,9 +45,9 @@ use amid::{child_at_work, helper, own_worker};
 pub(crate) use came::{accepted_late, handed_answer};
 pub use clients::may_wait_for_jobs;
 use clients::other_client;
-pub(crate) use connection::is_undelivered;
-use connection::{asked_process, only_client, only_server, peer};
+use connection::{asked_process, only_client, peer, server_at_work};
 pub use connection::{is_lost, is_open, may_be_open, open_request};
+pub(crate) use connection::{is_undelivered, still_at_work};
 pub(crate) use killed::{all_killed, exited_mate, killed};
 pub(crate) use own::told_by_stacks;
 use partner::child_at_terminal;
@@ -142,8 +142,8 @@ fn named_debtor(evidence: &Evidence<'_>, wait: &Wait) -> Option<Edge> {
             .or_else(|| own_worker(evidence, wait).filter(|_| wait.kind == WaitKind::Poll))
             .or_else(|| awaits_user(evidence, wait).then(of_user))
             .or_else(|| child_at_work(evidence, wait))
+            .or_else(|| server_at_work(evidence, wait))
             .or_else(|| only_client(evidence, wait))
-            .or_else(|| only_server(evidence, wait))
             .or_else(|| only_partner(evidence, wait))
             .or_else(|| child_at_terminal(evidence, wait)),
         _ => None,

@@ -37,18 +37,18 @@ pub(crate) fn within_reach(evidence: &Evidence<'_>, wait: &Wait) -> Option<Edge>
         return None;
     }
     let own = evidence.threads.thread(wait.thread).upid;
-    let moments = [wait.end, wait.start + wait.duration() / 2];
+    let lasts = wait.end >= evidence.timeline.end();
+    // One that was let go on, and a wait that lasts all the same, have nothing to do with each other.
+    let middle = (!lasts).then_some(wait.start + wait.duration() / 2);
     let stopped_of = |process: Upid| {
         let threads = evidence.stopped().iter().copied();
         let mut of_it = threads.filter(|&it| evidence.threads.thread(it).upid == process);
         of_it.find(|&it| {
             let waits = |moment| wait_at(evidence, it, moment);
-            moments
-                .iter()
-                .any(|&moment| waits(moment).is_some_and(|wait| wait.kind == WaitKind::Stopped))
+            (middle.into_iter().chain([wait.end]))
+                .any(|moment| waits(moment).is_some_and(|wait| wait.kind == WaitKind::Stopped))
         })
     };
-    let lasts = wait.end >= evidence.timeline.end();
     let mut seen: HashSet<Upid> = [own].into();
     let mut next: VecDeque<(Upid, usize)> = [(own, 0)].into();
     while let Some((process, steps)) = next.pop_front() {
