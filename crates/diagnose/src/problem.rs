@@ -293,10 +293,7 @@ fn find_among(
     };
     // What a program computes may be the wait of the one that is named.
     if let Some(is_named) = &is_named {
-        let own = |problem: Problem| match is_named(problem.thread) {
-            true => problem,
-            false => starter::of_starter(evidence, problem),
-        };
+        let own = |problem| starter::of_starter(evidence, problem, is_named);
         problems = (problems.into_par_iter().map(own))
             .filter(|problem| is_named(problem.thread))
             .collect();

@@ -245,20 +245,28 @@ fn a_computation_all_along_is_not_what_was_felt() {
 #[test]
 fn the_work_of_a_child_is_whoevers_is_named() {
     let text = "
+        process npm 50
+        thread npm npm 50
         process make 100
-        thread make make 100
         process cc 200
-        0 cpu0 switch idle -> make
+        0 cpu0 switch idle -> npm
+        1ms fork npm -> make make 100
+        1ms cpu2 switch idle -> make
+        2ms cpu0 switch npm -> idle sleeping epoll_wait object=epoll:4 stack=epoll_wait;loop
         300ms fork make -> cc cc 200
         300ms cpu1 switch idle -> cc
         310ms cpu1 switch cc -> idle uninterruptible read object=file:42 stack=read;main kstack=io_schedule;wait
-        600ms cpu0 switch make -> idle sleeping epoll_wait object=epoll:5 stack=epoll_wait;loop
+        600ms cpu2 switch make -> idle sleeping epoll_wait object=epoll:5 stack=epoll_wait;loop
         610ms cpu1 wake idle -> cc in=interrupt
         610.1ms cpu1 switch idle -> cc
         3s exit cc 0
         3s cpu1 wake cc -> make exit
         3s cpu1 switch cc -> idle dead
-        3000.1ms cpu0 switch idle -> make
+        3000.1ms cpu2 switch idle -> make
+        3010ms exit make 0
+        3010ms cpu2 wake make -> npm exit
+        3010ms cpu2 switch make -> idle dead
+        3010.1ms cpu0 switch idle -> npm
         end 3100ms";
     let recording = record(text);
     let evidence = recording.evidence();

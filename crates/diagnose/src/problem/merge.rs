@@ -143,7 +143,7 @@ pub(super) fn merge(
     for chained in kept {
         let problem = match named {
             true => chained.problem,
-            false => of_starter(evidence, chained.problem),
+            false => of_starter(evidence, chained.problem, |_| false),
         };
         let is_same = |other: &Problem| other.thread == problem.thread && other.overlaps(&problem);
         if !merged.iter().any(is_same) {

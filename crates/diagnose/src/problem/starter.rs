@@ -17,12 +17,20 @@ pub(super) fn is_shell(evidence: &Evidence<'_>, thread: Utid) -> bool {
     SHELLS.contains(&evidence.threads.process_of(thread).name.as_str())
 }
 
-/// A computation as the problem of whoever awaits it all the time; any other problem as it is.
-pub(super) fn of_starter(evidence: &Evidence<'_>, mut problem: Problem) -> Problem {
+/// A computation as the problem of whoever awaits it all the time, of several the first that is `meant`, or else
+/// the outermost; any other problem as it is.
+pub(super) fn of_starter(
+    evidence: &Evidence<'_>,
+    mut problem: Problem,
+    is_meant: impl Fn(Utid) -> bool,
+) -> Problem {
     if problem.kind != ProblemKind::Busy {
         return problem;
     }
     for _ in 0..MOST {
+        if is_meant(problem.thread) {
+            break;
+        }
         let Some((thread, window)) = starter(evidence, problem.thread, &problem.window) else {
             break;
         };

@@ -336,11 +336,8 @@ pub(super) fn server_at_work(evidence: &Evidence<'_>, wait: &Wait) -> Option<Edg
     }
     let process = evidence.threads.thread(wait.thread).upid;
     let works = |&object: &Object| {
-        let sockets = evidence.sockets;
-        let Some(end) = sockets.peer(object) else {
-            return false;
-        };
-        let Some(server) = peer_of(evidence, object) else {
+        let end = evidence.sockets.peer(object);
+        let Some((end, server)) = end.zip(peer_of(evidence, object)) else {
             return false;
         };
         let is_used = [object, end]
@@ -349,17 +346,23 @@ pub(super) fn server_at_work(evidence: &Evidence<'_>, wait: &Wait) -> Option<Edg
         if is_used || server == process || evidence.passes_on(server) {
             return false;
         }
-        let thread = thread_of(evidence, server, end, wait.end);
-        thread.is_some_and(|thread| {
-            wait_at(evidence, thread, wait.end).is_none_or(|there| {
-                let asks_back = there.object(evidence) == end;
-                !asks_back && (!is_home(evidence, &there) || amid_child(evidence, &there).is_some())
-            })
-        })
+        is_at_work(evidence, server, end, wait.end)
     };
     let mut at_work = evidence.sockets.asks(process).filter(works);
     let only = at_work.next().filter(|_| at_work.next().is_none())?;
     peer(evidence, wait, only)
+}
+
+/// Whether a process that has an end of a connection is in the middle of work, or has a child that is, and does not
+/// wait for the other end itself.
+fn is_at_work(evidence: &Evidence<'_>, process: Upid, end: Object, until: u64) -> bool {
+    let thread = thread_of(evidence, process, end, until);
+    thread.is_some_and(|thread| {
+        wait_at(evidence, thread, until).is_none_or(|there| {
+            let asks_back = there.object(evidence) == end;
+            !asks_back && (!is_home(evidence, &there) || amid_child(evidence, &there).is_some())
+        })
+    })
 }
 
 /// Who is still at work on what a thread asked for before it waited for anything, where `edge`, by which the wait
@@ -385,21 +388,14 @@ pub(crate) fn still_at_work(evidence: &Evidence<'_>, wait: &Wait, edge: &Edge) -
             }
             None => evidence.stands_for_program(wait.thread) || wait.object(evidence) == object,
         };
-        let Some((end, server)) = (evidence.sockets.peer(object))
-            .and_then(|end| Some((end, peer_of(evidence, object)?)))
-            .filter(|_| is_its_own)
-        else {
+        let end = evidence.sockets.peer(object).filter(|_| is_its_own);
+        let Some((end, server)) = end.zip(peer_of(evidence, object)) else {
             return false;
         };
         if by == Some(server) || server == process(wait.thread) || evidence.passes_on(server) {
             return false;
         }
-        let thread = thread_of(evidence, server, end, wait.end);
-        thread.is_some_and(|thread| {
-            wait_at(evidence, thread, wait.end).is_none_or(|there| {
-                !is_home(evidence, &there) || amid_child(evidence, &there).is_some()
-            })
-        })
+        is_at_work(evidence, server, end, wait.end)
     };
     let object = open_requests(evidence, wait).find(works)?;
     peer(evidence, wait, object)
