@@ -113,6 +113,55 @@ fn a_loop_that_went_round_waits_on_for_whom_it_asked() {
     assert!(run > 980_000, "{run} µs of {:?}", verdict.blame_by_thread);
 }
 
+/// A program asks a server by a connection that it makes in the recording, tells another something, and is woken by
+/// that: its answer comes later, by the same connection, and so it was still open.
+#[test]
+fn a_connection_that_is_used_later_is_open() {
+    const HOME: &str = "sleeping epoll_wait object=epoll:5 stack=epoll_wait;loop";
+    let text = format!(
+        "process page 100
+        thread page page 100
+        process app 300
+        thread app app 300
+        process other 400
+        thread other other 400
+        0 socket page object=unix:5 peer=unix:6
+        0 socket other object=unix:6 peer=unix:5
+        0 cpu0 switch idle -> page
+        0 cpu2 switch idle -> app
+        0 cpu3 switch idle -> other
+        1ms cpu3 switch other -> idle {HOME}
+        2ms socket page object=unix:3 peer=unix:4 remote=/run/app
+        2ms socket app object=unix:4 peer=unix:3 local=/run/app
+        3ms transfer page sent 20 object=unix:3 peer=unix:4
+        3.1ms transfer app received 20 object=unix:4 peer=unix:3
+        4ms transfer page sent 4 object=unix:5 peer=unix:6
+        5ms cpu0 switch page -> idle {HOME}
+        {first}
+        500ms cpu3 wake idle -> other in=timer
+        500.1ms cpu3 switch idle -> other
+        500.2ms transfer other sent 4 object=unix:6 peer=unix:5
+        500.2ms cpu3 wake other -> page sendto stack=send;ping
+        500.3ms cpu0 switch idle -> page
+        500.4ms transfer page received 4 object=unix:5 peer=unix:6
+        500.45ms transfer page sent 4 object=unix:5 peer=unix:6
+        500.5ms cpu0 switch page -> idle {HOME}
+        500.6ms cpu3 switch other -> idle {HOME}
+        {second}
+        1s transfer app sent 20 object=unix:4 peer=unix:3
+        1s cpu2 wake app -> page sendto stack=send;answer
+        1000.1ms cpu0 switch idle -> page
+        1000.2ms transfer page received 20 object=unix:3 peer=unix:4
+        1001ms cpu2 switch app -> idle {HOME}
+        end 1100ms",
+        first = samples(2, "app", 6..500, "report;main"),
+        second = samples(2, "app", 501..999, "report;main"),
+    );
+    let verdict = explain(&record(&text), "page", 5_000..1_000_000);
+    let run = of_thread(&verdict, 300, "run");
+    assert!(run > 980_000, "{run} µs of {:?}", verdict.blame_by_thread);
+}
+
 /// A server asked before the recording, by one of the connections that it has open: of those at their other ends
 /// one alone is at work.
 #[test]

@@ -424,13 +424,15 @@ pub fn open_request(evidence: &Evidence<'_>, wait: &Wait) -> Option<Object> {
 fn open_requests<'e>(evidence: &'e Evidence<'_>, wait: &Wait) -> impl Iterator<Item = Object> + 'e {
     let wait = *wait;
     let process = evidence.threads.thread(wait.thread).upid;
-    // Of a connection that was not seen open it is not known when it was closed: then what the
-    // thread sent last was the request.
+    // Of a connection that was not seen open it is not known when it was closed: it was not yet if it was used later,
+    // or else what the thread sent last was the request.
     let is_there = move |object: &Object| {
         let mut holders = evidence.sockets.holders(*object).iter();
         let last = last_transfer(evidence, *object, wait.end);
         holders.any(|holder| holder.process == process)
-            || last.is_some() && last == evidence.last_used(wait.thread, wait.end)
+            || last.is_some()
+                && (last == evidence.last_used(wait.thread, wait.end)
+                    || last != last_transfer(evidence, *object, u64::MAX))
     };
     // An event loop wakes itself by a connection, and would answer itself.
     let is_own = move |object: &Object| {
