@@ -6,6 +6,9 @@ use hangdog_diagnose::problem::{self, Scope};
 use hangdog_diagnose::{Class, Verdict};
 use support::*;
 
+/// An event loop waits for whatever comes.
+const HOME: &str = "sleeping epoll_wait object=epoll:5 stack=epoll_wait;loop";
+
 /// A server sends a piece every 50 ms and computes for half a second now and then. The client's waits for a
 /// piece are not one wait, and the long ones of them are what held it up.
 #[test]
@@ -59,7 +62,6 @@ fn a_stall_in_a_stream_stands_out() {
 /// nothing: it is still `app` that it waits for.
 #[test]
 fn a_loop_that_went_round_waits_on_for_whom_it_asked() {
-    const HOME: &str = "sleeping epoll_wait object=epoll:5 stack=epoll_wait;loop";
     let text = format!(
         "process client 100
         thread client client 100
@@ -117,7 +119,6 @@ fn a_loop_that_went_round_waits_on_for_whom_it_asked() {
 /// that: its answer comes later, by the same connection, and so it was still open.
 #[test]
 fn a_connection_that_is_used_later_is_open() {
-    const HOME: &str = "sleeping epoll_wait object=epoll:5 stack=epoll_wait;loop";
     let text = format!(
         "process page 100
         thread page page 100
@@ -166,7 +167,6 @@ fn a_connection_that_is_used_later_is_open() {
 /// one alone is at work.
 #[test]
 fn of_several_servers_the_one_at_work() {
-    const HOME: &str = "sleeping epoll_wait object=epoll:5 stack=epoll_wait;loop";
     let text = format!(
         "process client 100
         thread client client 100

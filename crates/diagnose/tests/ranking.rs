@@ -30,6 +30,17 @@ fn reads(from_ms: u64, to_ms: u64) -> String {
     )
 }
 
+/// Whose problem is the worst, of a recording or of a snapshot.
+fn worst(text: &str, is_snapshot: bool) -> String {
+    let recording = record(text);
+    let evidence = recording.evidence();
+    let scope = Scope {
+        is_snapshot,
+        ..Scope::default()
+    };
+    evidence.name(problem::find(&evidence, scope)[0].thread)
+}
+
 /// Who waits for the disk for 1.1 s as it starts has to read what is not in memory yet: a program that does
 /// not go on for 3 s is worse. One that waits so long in the middle of its life was not to be expected to.
 #[test]
@@ -68,17 +79,8 @@ fn a_snapshot_is_for_what_has_just_been() {
         end 14s",
         reads(3000, 3900)
     );
-    let first = |is_snapshot: bool| {
-        let recording = record(&text);
-        let evidence = recording.evidence();
-        let scope = Scope {
-            is_snapshot,
-            ..Scope::default()
-        };
-        evidence.name(problem::find(&evidence, scope)[0].thread)
-    };
-    assert_eq!(first(false), "tool");
-    assert_eq!(first(true), "app");
+    assert_eq!(worst(&text, false), "tool");
+    assert_eq!(worst(&text, true), "app");
 }
 
 /// A server that is stopped feels nothing. Its client does, though it only waits for a thread of its own that
@@ -228,17 +230,8 @@ fn a_computation_all_along_is_not_what_was_felt() {
         end 6s",
         reads(3000, 3120)
     );
-    let first = |is_snapshot: bool| {
-        let recording = record(&text);
-        let evidence = recording.evidence();
-        let scope = Scope {
-            is_snapshot,
-            ..Scope::default()
-        };
-        evidence.name(problem::find(&evidence, scope)[0].thread)
-    };
-    assert_eq!(first(false), "job");
-    assert_eq!(first(true), "tool");
+    assert_eq!(worst(&text, false), "job");
+    assert_eq!(worst(&text, true), "tool");
 }
 
 /// Who names a program asks also for what it waited for while a program that it started computed.

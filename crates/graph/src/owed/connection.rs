@@ -424,8 +424,8 @@ pub fn open_request(evidence: &Evidence<'_>, wait: &Wait) -> Option<Object> {
 fn open_requests<'e>(evidence: &'e Evidence<'_>, wait: &Wait) -> impl Iterator<Item = Object> + 'e {
     let wait = *wait;
     let process = evidence.threads.thread(wait.thread).upid;
-    // Of a connection that was not seen open it is not known when it was closed: it was not yet if it was used later,
-    // or else what the thread sent last was the request.
+    // Nobody was seen to hold a connection that was made and closed within the recording. It was still open if it
+    // was used later, or if it is what the thread used last.
     let is_there = move |object: &Object| {
         let mut holders = evidence.sockets.holders(*object).iter();
         let last = last_transfer(evidence, *object, wait.end);
