@@ -1,9 +1,13 @@
 //! The priority of the threads that read what was recorded and write it to disk.
 //!
-//! They run under SCHED_IDLE, so that any other thread that wakes up preempts them. On a machine
-//! without idle time they would never run, and the rings are overwritten. So each of them sets a
-//! deadline for its next round. A guard thread of the highest priority checks the deadlines and gives
-//! a thread that missed its own the highest priority too, until that has completed a round.
+//! They run as any other thread does. Where many threads want the CPU they would come too late, and the
+//! rings be overwritten. So each of them sets a deadline for its next round. A guard thread of the highest
+//! priority checks the deadlines and gives a thread that missed its own the highest priority too, until
+//! that has completed a round.
+//!
+//! Not under SCHED_IDLE: there each wake of another thread preempts them, more than a thousand times a
+//! second on a busy machine, and the scheduler takes a CPU that runs them for an idle one. Both costs
+//! the others more than the work itself (docs/PERFORMANCE.md).
 //!
 //! Where sessions have scheduling groups of their own (autogroup), both hold among the threads of the
 //! session only.
@@ -158,16 +162,10 @@ impl Pace {
     }
 
     fn relax(&self) {
-        let is_over = || self.shared.over.load(Ordering::Acquire);
-        if is_over() {
-            return;
-        }
-        policy(self.worker.tid, libc::SCHED_IDLE);
-        // The guard may have ended, and given back the usual priority, right before.
-        if is_over() {
-            normal(self.worker.tid);
-        } else if self.worker.hurries.load(Ordering::Acquire) {
-            // Nor may it stay at idle priority if it is late already.
+        normal(self.worker.tid);
+        // The guard may have found it late right before.
+        let is_over = self.shared.over.load(Ordering::Acquire);
+        if !is_over && self.worker.hurries.load(Ordering::Acquire) {
             hurry(self.worker.tid);
         }
     }
@@ -192,11 +190,10 @@ fn within(time: Duration) -> u64 {
 }
 
 fn hurry(tid: libc::pid_t) {
-    policy(tid, libc::SCHED_OTHER);
     nice(tid, -20);
 }
 
-/// Has this thread run like any other: one that was started by a thread at idle priority inherits that.
+/// Has this thread run like any other: one that was started by a thread at a high priority inherits that.
 pub(crate) fn like_any_other() {
     // SAFETY: gettid has no preconditions.
     normal(unsafe { libc::gettid() });
@@ -210,17 +207,7 @@ pub(crate) fn before_others() {
 }
 
 fn normal(tid: libc::pid_t) {
-    policy(tid, libc::SCHED_OTHER);
     nice(tid, 0);
-}
-
-fn policy(tid: libc::pid_t, policy: libc::c_int) {
-    // SAFETY: a zeroed parameter is what these policies want, and outlives the call. A thread that
-    // has ended is an error that changes nothing.
-    unsafe {
-        let parameter: libc::sched_param = std::mem::zeroed();
-        libc::sched_setscheduler(tid, policy, &parameter);
-    }
 }
 
 /// Whether a thread (0: the calling one) has that nice value now.
@@ -235,15 +222,15 @@ mod tests {
 
     use super::*;
 
-    fn policy_of_this_thread() -> libc::c_int {
+    fn nice_of_this_thread() -> libc::c_int {
         // SAFETY: a plain call; 0 is the calling thread.
-        unsafe { libc::sched_getscheduler(0) }
+        unsafe { libc::getpriority(libc::PRIO_PROCESS, 0) }
     }
 
-    fn wait_for(wanted: libc::c_int) {
+    fn wait_until_hurried() {
         let begin = Instant::now();
-        while policy_of_this_thread() != wanted {
-            assert!(begin.elapsed() < Duration::from_secs(60), "{wanted}");
+        while nice_of_this_thread() != -20 {
+            assert!(begin.elapsed() < Duration::from_secs(60), "never hurried");
             std::thread::sleep(Duration::from_millis(1));
         }
     }
@@ -259,11 +246,11 @@ mod tests {
             return;
         }
         let _pace = guard.handle().join(Duration::from_millis(1));
-        wait_for(libc::SCHED_OTHER);
+        wait_until_hurried();
     }
 
-    /// A thread runs at idle priority, at a high one when it missed its deadline or has to be first, at
-    /// idle priority again after its round, and at the usual one at the end.
+    /// A thread has the highest priority when it missed its deadline or has to be first, and the usual one
+    /// before, after its round, and at the end.
     #[test]
     fn who_is_late_is_hurried() {
         let guard = Guard::start();
@@ -272,18 +259,19 @@ mod tests {
             return;
         }
         let pace = guard.handle().join(LONG);
-        assert_eq!(policy_of_this_thread(), libc::SCHED_IDLE);
+        assert_eq!(nice_of_this_thread(), 0);
         pace.again_within(Duration::from_millis(1));
-        wait_for(libc::SCHED_OTHER);
+        wait_until_hurried();
         pace.again_within(LONG);
-        assert_eq!(policy_of_this_thread(), libc::SCHED_IDLE);
+        assert_eq!(nice_of_this_thread(), 0);
         pace.again_first_within(Duration::from_secs(60));
-        assert_eq!(policy_of_this_thread(), libc::SCHED_OTHER);
+        assert_eq!(nice_of_this_thread(), -20);
         pace.again_within(Duration::from_secs(60));
-        assert_eq!(policy_of_this_thread(), libc::SCHED_IDLE);
+        assert_eq!(nice_of_this_thread(), 0);
+        pace.again_first_within(Duration::from_secs(60));
         guard.end();
-        assert_eq!(policy_of_this_thread(), libc::SCHED_OTHER);
+        assert_eq!(nice_of_this_thread(), 0);
         pace.again_within(Duration::ZERO);
-        assert_eq!(policy_of_this_thread(), libc::SCHED_OTHER);
+        assert_eq!(nice_of_this_thread(), 0);
     }
 }

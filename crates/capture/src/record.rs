@@ -73,14 +73,9 @@ pub struct Outcome {
 
 /// The exit code of a command that was ended at its limit, as timeout(1) has it.
 pub const HUNG: i32 = 124;
-/// How often definitions and marks are read. Their rings are small.
+/// How often the rings are read. Each time is short, so that no thread waits long for the CPU, and what was
+/// recorded is still in the CPU's caches.
 const PERIOD: Duration = Duration::from_millis(20);
-/// How often events are read. On a busy machine the reader gets the CPU for some microseconds at a time, and each
-/// time delays the thread that runs next. So it should have work seldom.
-const EVENTS_PERIOD: Duration = Duration::from_secs(1);
-/// Events are read sooner if they fill this share of their ring. At 200,000 switches a second on one CPU half
-/// a million records a second arrive there: the default ring holds half a second of that.
-const EVENTS_SHARE: f64 = 1.0 / 16.0;
 /// Where a thread's marks fill that share of its ring between two rounds, rounds come sooner, and
 /// before all else that runs: rings of marks are small.
 const HURRIED: f64 = 0.05;
@@ -413,7 +408,6 @@ impl<'a> Recording<'a> {
         let began = Instant::now();
         let mut part = Instant::now();
         let mut round = Instant::now();
-        let mut events = Instant::now();
         let mut period = PERIOD;
         let mut end = self.request.duration.map(|duration| began + duration);
         let mut failed = false;
@@ -424,26 +418,14 @@ impl<'a> Recording<'a> {
             let exit_code = self.command.as_mut().and_then(Command::exit_code);
             let now = monotonic_ns();
             let unread = self.session.rings.filled(&self.cursor);
-            let since = events.elapsed();
-            let is_due = unread >= EVENTS_SHARE || since >= EVENTS_PERIOD || exit_code.is_some();
-            let (filled, for_events) = match is_due {
-                true => {
-                    events = Instant::now();
-                    let filled = self.read(now.saturating_sub(LATENESS_NS))?;
-                    (filled, quarter(since, unread))
-                }
-                false => {
-                    let room = quarter(since, unread).saturating_sub(since);
-                    (self.read_small(false)?, room)
-                }
-            };
+            let filled = self.read(now.saturating_sub(LATENESS_NS))?;
             let took = std::mem::replace(&mut round, Instant::now()).elapsed();
             let latest = match self.session.unsettled_since() {
                 u64::MAX => LATEST,
                 _ => LATEST_UNSETTLED,
             };
             let left = end.map_or(latest, |end| end.saturating_duration_since(round));
-            let room = for_events.min(quarter(took, filled.most())).min(left);
+            let room = quarter(took, filled.most().max(unread)).min(left);
             period = match filled.by_marks {
                 HURRIED.. => {
                     pace.again_first_within(room.clamp(HURRIED_PERIOD, latest));
