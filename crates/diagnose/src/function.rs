@@ -17,6 +17,20 @@ pub(crate) struct Function {
     pub inlined_into: Option<String>,
     /// A stack that it was seen in.
     pub stack: StackId,
+    /// On which share of the samples it is, 0 to 1; 1 where it speaks for all, or for a wait.
+    pub share: f64,
+    /// The function that most of the other samples are in, where this one speaks for few.
+    pub beside: Option<Beside>,
+}
+
+/// A function beside the one that a thread's time is named after.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Beside {
+    pub name: String,
+    /// As in [`Function`].
+    pub place: String,
+    /// Of the samples, 0 to 1.
+    pub share: f64,
 }
 
 /// The functions of a stack, innermost first, each with the name of the function that holds its
@@ -53,6 +67,8 @@ pub(crate) fn own(evidence: &Evidence<'_>, stack: StackId) -> Option<Function> {
         place: place.to_owned(),
         inlined_into: inlined_into.map(str::to_owned),
         stack,
+        share: 1.0,
+        beside: None,
     })
 }
 

@@ -366,7 +366,7 @@ impl Judge<'_, '_> {
             }
             let step = &self.blame.steps[pair[1]];
             if step.times > 1 {
-                doing = format!("{doing}, repeated: {} times", step.times);
+                doing = format!("{doing}, in {} waits", step.times);
             }
             path.push(self.step(
                 above.thread,
@@ -447,7 +447,7 @@ impl Judge<'_, '_> {
         if let Some((waiting, _)) = &piece.wait {
             let mut phrase = waiting.wait.phrase(self.evidence);
             if piece.count > 1 {
-                phrase = format!("{phrase}, repeated: {} times", piece.count);
+                phrase = format!("{phrase}, in {} waits", piece.count);
             }
             return (phrase, waiting.wait.user_stack(self.evidence));
         }

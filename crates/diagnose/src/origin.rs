@@ -120,7 +120,7 @@ fn of_file(function: &str, module: &str, source: &str) -> Origin {
         _ if is_place(function) => Origin::Nameless,
         "main" | "_start" => Origin::Entry,
         _ if is_of_c(function) => Origin::Runtime,
-        _ if Machine::of(module).is_some() => Origin::Machine,
+        _ if Machine::of(module).is_some() || waits_for_script(module) => Origin::Machine,
         _ if module.contains(".so") => Origin::Library,
         _ if is_of_library(source) => Origin::Library,
         // By which PostgreSQL waits, for whatever it is.
@@ -129,6 +129,21 @@ fn of_file(function: &str, module: &str, source: &str) -> Origin {
             .or_else(|| of_namespace(function))
             .unwrap_or(Origin::Program),
     }
+}
+
+/// Whether a module is one of Python's own that only do a script's system calls for it.
+fn waits_for_script(module: &str) -> bool {
+    const MODULES: [&str; 7] = [
+        "_socket",
+        "_ssl",
+        "select",
+        "fcntl",
+        "termios",
+        "_posixsubprocess",
+        "_multiprocessing",
+    ];
+    let (name, rest) = module.split_once('.').unwrap_or_default();
+    MODULES.contains(&name) && rest.starts_with("cpython-")
 }
 
 /// Whether a function is the C library's where that is linked into the executable: it is called as no

@@ -8,6 +8,9 @@
 //! stacks end early, so that none is, on [`MORE`] of them: what is deeper are its details, what is
 //! further out says less. Functions of the program itself go before those of libraries, which do what
 //! they are told ([`Origin`]).
+//!
+//! A function that only hands out work (an event loop, `main`) says nothing of what the work was. Where
+//! the time would be named after one, it is named after what it called most, and that alone counts.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap};
@@ -18,7 +21,7 @@ use hangdog_trace::ids::{NO_STACK, StackId, Utid};
 use hangdog_trace::words::StackEnd;
 
 use crate::begun;
-use crate::function::{Function, with_holders};
+use crate::function::{Beside, Function, with_holders};
 use crate::judge::who;
 use crate::origin::Origin;
 use crate::verdict::{Common, EarlyEnds, FunctionShare, Hot, Ran};
@@ -28,6 +31,12 @@ use crate::verdict::{Common, EarlyEnds, FunctionShare, Hot, Ran};
 const MOST: f64 = 0.7;
 /// Where none is.
 const MORE: f64 = 0.6;
+/// What a function that hands out work called is on this share of the samples, or does not speak for it.
+const CALLED: f64 = 0.25;
+/// Fewer samples do not tell what was called most.
+const TELLING: u64 = 20;
+/// A function that has this share of the samples for itself does not only hand out work.
+const OWN_WORK: f64 = 0.25;
 /// A function on a smaller share of the samples is not listed.
 const LEAST: f64 = 0.01;
 /// So many of the hottest functions within the common one are told.
@@ -64,6 +73,8 @@ pub(crate) struct Profile<'a> {
     tallies: HashMap<Identity<'a>, Tally<'a>>,
     unknown: u64,
     common: Option<Identity<'a>>,
+    /// What else was called, where the common function is one of several that were handed work.
+    beside: Option<Identity<'a>>,
 }
 
 impl<'a> Profile<'a> {
@@ -83,12 +94,65 @@ impl<'a> Profile<'a> {
             tallies: HashMap::new(),
             unknown: 0,
             common: None,
+            beside: None,
         };
         for ((user, kernel), count) in counts {
             profile.add(evidence, user, kernel, count);
         }
         profile.common = profile.find_common();
+        if let Some(outer) = profile.common.filter(|&outer| profile.only_calls(outer))
+            && let Some(called) = profile.called_most(outer, None)
+        {
+            profile.common = Some(called);
+            profile.beside = profile.called_most(outer, Some(called));
+        }
         profile
+    }
+
+    /// Whether a function only hands out work.
+    fn only_calls(&self, identity: Identity<'a>) -> bool {
+        let tally = &self.tallies[&identity];
+        let hands_out = matches!(tally.origin, Some(Origin::Entry | Origin::Script))
+            || hangdog_graph::hands_out_work(identity.0);
+        hands_out && self.count >= TELLING && (tally.own as f64) < OWN_WORK * self.count as f64
+    }
+
+    /// The deepest function that many samples within `outer` have in common, of those that are not in
+    /// `but`: one that says more than `outer` does.
+    fn called_most(&self, outer: Identity<'a>, but: Option<Identity<'a>>) -> Option<Identity<'a>> {
+        let within = |seen: &&Seen<'a>| !but.is_some_and(|but| seen.functions.contains(&but));
+        let inner = |seen: &'_ Seen<'a>| {
+            let at = seen.functions.iter().position(|&it| it == outer);
+            seen.functions[..at.unwrap_or(0)].to_vec()
+        };
+        let mut totals: HashMap<Identity<'a>, u64> = HashMap::new();
+        for seen in self.seen.iter().filter(within) {
+            for identity in inner(seen) {
+                *totals.entry(identity).or_default() += seen.count;
+            }
+        }
+        let needed = self.count as f64 * CALLED;
+        let least = self.tallies[&outer].origin.max(Some(Origin::Nameless));
+        totals.retain(|identity, total| {
+            let origin = self.tallies[identity].origin;
+            *total as f64 >= needed
+                && (origin > least || origin == least && origin > Some(Origin::Nameless))
+                && !hangdog_graph::hands_out_work(identity.0)
+        });
+        let best = totals.keys().map(|it| self.tallies[it].origin).max()?;
+        let mut innermost: HashMap<Identity<'a>, u64> = HashMap::new();
+        for seen in self.seen.iter().filter(within) {
+            let is_candidate = |identity: &&Identity<'a>| {
+                totals.contains_key(*identity) && self.tallies[*identity].origin == best
+            };
+            if let Some(identity) = inner(seen).iter().find(is_candidate) {
+                *innermost.entry(*identity).or_default() += seen.count;
+            }
+        }
+        let deepest = innermost
+            .into_iter()
+            .max_by_key(|&(identity, count)| (count, Reverse(identity)));
+        deepest.map(|(identity, _)| identity)
     }
 
     fn add(&mut self, evidence: &'a Evidence<'_>, user: StackId, kernel: StackId, count: u64) {
@@ -168,7 +232,24 @@ impl<'a> Profile<'a> {
                 NO_STACK => seen.kernel,
                 user => user,
             },
+            share: match 1.0 - share.total {
+                missing if missing <= self.error() => 1.0,
+                _ => share.total,
+            },
+            beside: self.beside.and_then(|identity| {
+                let share = self.share(identity);
+                Some(Beside {
+                    name: share.function,
+                    place: share.source.or(share.module)?,
+                    share: share.total,
+                })
+            }),
         })
+    }
+
+    /// By how much shares are off at most, by chance: the normal approximation's 95 %, where it is widest.
+    fn error(&self) -> f64 {
+        (0.98 / (self.count.max(1) as f64).sqrt()).min(1.0)
     }
 
     fn with_common(&self) -> impl Iterator<Item = &Seen<'a>> {
@@ -280,13 +361,11 @@ impl<'a> Profile<'a> {
         });
         let (functions, rest): (Vec<_>, Vec<_>) =
             functions.into_iter().partition(|f| f.total >= LEAST);
-        // The normal approximation's 95 %, where it is widest.
-        let error = 0.98 / (self.count as f64).sqrt();
         Ran {
             who: who(evidence, thread),
             ns: windows.iter().map(ran).sum(),
             samples: self.count,
-            share_error: (self.count > 0).then_some(error.min(1.0)),
+            share_error: (self.count > 0).then(|| self.error()),
             common: self.common(),
             functions,
             others: rest.iter().fold(0.0, |sum, function| sum + function.own),

@@ -78,7 +78,10 @@ pub(crate) fn of(facts: &Facts<'_, '_>) -> String {
             None => name(facts.culprit),
         },
     };
-    let share = of_that_time(facts.share);
+    let share = match facts.function {
+        Some(function) if is_ran(facts) => ran_for(facts, function),
+        _ => of_that_time(facts.share),
+    };
     if facts.now.is_none() && facts.problem.may_be_idle() && !surely_waited(facts) {
         let doing = if facts.class == Class::Unknown {
             "waited".to_owned()
@@ -492,19 +495,7 @@ fn reason(facts: &Facts<'_, '_>) -> String {
     match facts.kind {
         _ if facts.is_idle_server => format!("did not answer, though idle{within}"),
         BlameKind::Run => match facts.function {
-            Some(Function {
-                name,
-                place,
-                inlined_into,
-                ..
-            }) => match inlined_into {
-                Some(outer) => format!(
-                    "ran {} ({}, inlined into {outer})",
-                    brief(name),
-                    file_of(place)
-                ),
-                None => format!("ran {} ({})", brief(name), file_of(place)),
-            },
+            Some(function) => format!("ran {}", ran(function)),
             None => "ran".to_owned(),
         },
         BlameKind::Runnable => "waited for a CPU".to_owned(),
@@ -590,6 +581,37 @@ fn reason(facts: &Facts<'_, '_>) -> String {
         BlameKind::Paging => format!("waited for a page-in{within}"),
         BlameKind::Unknown => "had no recorded events".to_owned(),
     }
+}
+
+/// Whether the sentence names the function as one that ran.
+fn is_ran(facts: &Facts<'_, '_>) -> bool {
+    facts.kind == BlameKind::Run
+        && facts.starvation.is_none()
+        && facts.started.is_none()
+        && facts.class != Class::RepeatedYield
+        && !facts.is_idle_server
+}
+
+/// A function that ran, with its place.
+fn ran(function: &Function) -> String {
+    let (name, place) = (brief(&function.name), file_of(&function.place));
+    match &function.inlined_into {
+        Some(outer) => format!("{name} ({place}, inlined into {outer})"),
+        // Its module is in its name.
+        None if name.starts_with(place) => name.into_owned(),
+        None => format!("{name} ({place})"),
+    }
+}
+
+/// How much of the problem's time the culprit ran in its function, and what else it ran, as the end of a clause.
+fn ran_for(facts: &Facts<'_, '_>, function: &Function) -> String {
+    let mut text = of_that_time(facts.share * function.share);
+    if let Some(beside) = &function.beside {
+        let (name, place) = (brief(&beside.name), file_of(&beside.place));
+        let percent = facts.share * beside.share * 100.0;
+        text += &format!(" and {name} ({place}) for {percent:.0} %");
+    }
+    text
 }
 
 /// The program that started the culprit, where that is sleep(1), which does nothing of its own accord.

@@ -869,3 +869,29 @@ fn an_event_loop_that_waits_again_has_read() {
     );
     assert!(input(&waits_elsewhere));
 }
+
+/// Who reads what its display sent in the middle of a turn does not answer before the turn is over.
+#[test]
+fn input_that_is_read_amid_a_turn_is_not_answered() {
+    let recording = record(
+        "process app 200
+        thread app app 200
+        process Xvfb 300
+        thread Xvfb Xvfb 300
+        0 socket app object=unix:1 peer=unix:2 peer-process=Xvfb remote=@/tmp/.X11-unix/X1
+        0 socket Xvfb object=unix:2 peer=unix:1 peer-process=app local=@/tmp/.X11-unix/X1
+        0 cpu0 switch idle -> app
+        0 cpu1 switch idle -> Xvfb
+        1ms cpu0 switch app -> idle sleeping poll stack=poll;g_main_loop_run
+        10ms cpu1 wake Xvfb -> app writev object=unix:2
+        10.1ms cpu0 switch idle -> app
+        11ms transfer Xvfb sent 32 object=unix:2 peer=unix:1
+        2000ms transfer app received 32 object=unix:1 peer=unix:2
+        5000ms cpu0 switch app -> idle sleeping poll stack=poll;g_main_loop_run
+        end 6s",
+    );
+    let found = problem::find(&recording.evidence(), problem::Scope::default());
+    let input = |it: &&problem::Problem| it.kind == problem::ProblemKind::Input;
+    let problem = found.iter().find(input).expect("it did not answer");
+    assert_eq!(problem.window.end, 5_000 * MS);
+}

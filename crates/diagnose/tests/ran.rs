@@ -165,6 +165,32 @@ fn whose_function() {
     assert_eq!(common(&ran_all_along(&text)), "load");
 }
 
+/// A loop that calls what is due says nothing of it: the time is named after what it called most, with what
+/// comes next, each with its own share. One that computes itself keeps the name.
+#[test]
+fn what_a_loop_called() {
+    let named = |text: &str| {
+        let text = format!("{PEOPLE}0 cpu0 switch idle -> main\n{text}\nend 60ms");
+        let verdict = explain(&record(&text), "main", 10_000..50_000);
+        let ran = verdict.ran.as_ref().expect("it ran");
+        (common(ran).to_owned(), verdict.sentence)
+    };
+    for outer in ["g_main_context_dispatch;run", "main"] {
+        let mut text = samples(0, "main", 10..34, &format!("leaf;layout;{outer}"));
+        text += &samples(0, "main", 34..48, &format!("leaf2;highlight;{outer}"));
+        text += &samples(0, "main", 48..50, outer);
+        let (function, sentence) = named(&text);
+        assert_eq!(function, "leaf");
+        let says = "it ran leaf (app) for 60 % of that time and leaf2 (app) for 35 %.";
+        assert!(sentence.ends_with(says), "{sentence}");
+    }
+    let mut text = samples(0, "main", 10..25, "layout;main");
+    text += &samples(0, "main", 25..50, "main");
+    let (function, sentence) = named(&text);
+    assert_eq!(function, "main");
+    assert!(sentence.ends_with("it ran main (app)."), "{sentence}");
+}
+
 /// Two functions that have nothing in common but main.
 #[test]
 fn nothing_in_common() {

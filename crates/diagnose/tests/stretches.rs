@@ -322,7 +322,7 @@ fn what_was_read_ends_a_poll_for_several() {
         }
         let recording = record(&(text + "end 1100ms"));
         let verdict = explain(&recording, "main", 100..1_000_000);
-        verdict.path[0].doing.contains("repeated: 2 times")
+        verdict.path[0].doing.contains("in 2 waits")
     };
     assert!(!is_one_wait(true));
     assert!(is_one_wait(false));

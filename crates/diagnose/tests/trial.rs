@@ -850,3 +850,75 @@ fn who_uses_the_other_end_later_has_it() {
     let path: Vec<u32> = verdict.path.iter().map(|step| step.who.tid).collect();
     assert_eq!(path, [100, 101], "{}", verdict.sentence);
 }
+
+/// All threads of a Java program wait while one runs a loop without a safepoint: it is the cause, also where the
+/// recording begins and ends amid that.
+#[test]
+fn who_is_late_for_a_safepoint_keeps_all_waiting() {
+    let asks = "sleeping futex object=futex:9 op=wait \
+                stack=pthread_cond_wait;VMThread::wait_until_executed(VM_Operation*);allocate";
+    let nap = "sleeping clock_nanosleep arg=1ms \
+               stack=nanosleep;SafepointSynchronize::synchronize_threads(long)";
+    let mut text = format!(
+        "process java 200
+        thread main java 200 name=java
+        thread cruncher java 201 name=cruncher
+        thread vm java 202 name=VM_Thread
+        thread requests java 203 name=requests
+        0 cpu0 switch idle -> cruncher
+        1ms cpu1 switch idle -> requests
+        2ms cpu1 wake requests -> vm futex object=futex:8
+        3ms cpu1 switch requests -> vm {asks}\n"
+    );
+    for at in (4..3_000).step_by(2) {
+        text += &format!(
+            "{at}ms cpu1 switch vm -> idle {nap}
+            {}.8ms cpu1 wake idle -> vm in=timer
+            {}.9ms cpu1 switch idle -> vm\n",
+            at + 1,
+            at + 1
+        );
+    }
+    text += &format!("3000ms cpu1 switch vm -> idle {nap}\n");
+    text += &samples(0, "cruncher", 4..3_000, "Server.checksum;run");
+    let verdict = explain(
+        &record(&(text + "end 3001ms")),
+        "requests",
+        3_000..3_001_000,
+    );
+    assert_eq!(verdict.root.who.tid, 201, "{}", verdict.sentence);
+    assert_eq!(verdict.root.class, Class::LongRunning);
+}
+
+/// A client that gives up waiting and asks once more is no answer: the server waits for whom it asked itself.
+#[test]
+fn who_asks_once_more_is_no_answer() {
+    let recording = record(
+        "process client 100
+        thread client client 100
+        process relay 200
+        thread relay relay 200
+        process sink 300
+        thread sink sink 300
+        0 socket client object=inet:1 peer=inet:2 peer-process=relay
+        0 cpu0 switch idle -> client
+        0 cpu1 switch idle -> relay
+        1ms cpu1 switch relay -> sink sleeping poll stack=poll;serve
+        2ms cpu1 switch sink -> idle sleeping recvfrom object=inet:9 stack=recvfrom;answer
+        10ms cpu0 wake client -> relay sendto object=inet:1
+        10.1ms cpu0 switch client -> idle sleeping poll object=inet:1 stack=poll;send_dg
+        10.2ms cpu1 switch idle -> relay
+        10.3ms cpu1 wake relay -> sink sendto object=inet:8
+        10.4ms cpu1 switch relay -> sink sleeping poll stack=poll;serve
+        10.6ms cpu1 switch sink -> idle sleeping recvfrom object=inet:9 stack=recvfrom;answer
+        3000ms cpu0 wake idle -> client in=timer
+        3000.1ms cpu0 switch idle -> client
+        3000.2ms cpu0 wake client -> relay sendto object=inet:1
+        3000.3ms cpu0 switch client -> idle sleeping poll object=inet:1 stack=poll;send_dg
+        3000.4ms cpu1 switch idle -> relay
+        3000.6ms cpu1 switch relay -> idle sleeping poll stack=poll;serve
+        end 3100ms",
+    );
+    let verdict = explain(&recording, "client", 11_000..2_999_000);
+    assert_eq!(verdict.root.who.tid, 300, "{}", verdict.sentence);
+}

@@ -52,6 +52,8 @@ pub fn beliefs(
         guess if owed::waits_for_it(evidence, wait, &guess, dependent) => Edge::nobody(),
         // Who gives up on a pool that waits for itself interrupts it, and brought it nothing.
         edge if is_by(&edge, dependent) && owed::starves_own_pool(evidence, wait) => Edge::nobody(),
+        // Who waits for its answer and asks once more has brought it none, if it has asked somebody else.
+        edge if is_by(&edge, dependent) && asked_on(evidence, wait, dependent) => Edge::nobody(),
         edge => owed::still_at_work(evidence, wait, &edge)
             .filter(|owing| !is_by(owing, dependent))
             .unwrap_or(edge),
@@ -180,6 +182,23 @@ pub fn beliefs(
 /// Whether one of these threads is the source of an edge.
 fn is_by(edge: &Edge, threads: &[Utid]) -> bool {
     matches!(edge.source, Source::Thread(source) if threads.contains(&source))
+}
+
+/// Whether a thread that waits for a message has asked somebody of another program than those that wait for it.
+fn asked_on(evidence: &Evidence<'_>, wait: &Wait, dependent: &[Utid]) -> bool {
+    let process = |thread: Utid| evidence.threads.thread(thread).upid;
+    let is_further = |edge: Edge| match edge.source {
+        Source::Thread(asked) => !dependent
+            .iter()
+            .chain([&wait.thread])
+            .any(|&other| process(other) == process(asked)),
+        _ => false,
+    };
+    let receives = matches!(
+        wait.kind,
+        WaitKind::Message | WaitKind::Poll | WaitKind::Idle
+    );
+    receives && owed::asked(evidence, wait).into_iter().any(is_further)
 }
 
 /// Whether nothing else need be considered.

@@ -48,7 +48,7 @@ pub use edge::{Edge, EdgeKind, Source, Strength};
 pub use evidence::{Evidence, Tables};
 pub use flags::FlagWait;
 pub use graph::{Arrow, Graph, Origin, Sources};
-pub use marks::Mark;
+pub use marks::{Mark, hands_out_work};
 pub use message::Messages;
 pub use vertex::{Begin, VertexId, Vertices};
 pub use wait::{Gate, Wait, WaitKind};

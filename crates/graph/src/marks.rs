@@ -92,6 +92,10 @@ pub enum Mark {
     ReadsSignal = 1 << 37,
     /// A database waits until a standby has what it commits.
     AwaitsStandby = 1 << 38,
+    /// A virtual machine waits until all of its threads have stopped.
+    AwaitsSafepoint = 1 << 39,
+    /// A thread waits for a virtual machine's own one.
+    AsksMachine = 1 << 40,
 }
 
 /// Marks that one of the innermost few frames shows, by a part of its function's name.
@@ -107,7 +111,7 @@ const INNERMOST: [(Mark, &[&str]); 6] = [
 const FEW: usize = 6;
 
 /// Marks that any frame shows, by its function's name, or by the start of it.
-const ANYWHERE: [(Mark, &[&str]); 32] = [
+const ANYWHERE: [(Mark, &[&str]); 34] = [
     (Mark::Idle, names::IDLE),
     (Mark::DiskWait, names::DISK_WAIT),
     (Mark::DiskWake, names::DISK_WAKE),
@@ -140,6 +144,8 @@ const ANYWHERE: [(Mark, &[&str]); 32] = [
     (Mark::AwaitsResult, names::AWAITS_RESULT),
     (Mark::EventLoop, names::EVENT_LOOP),
     (Mark::AwaitsStandby, names::AWAITS_STANDBY),
+    (Mark::AwaitsSafepoint, names::AWAITS_SAFEPOINT),
+    (Mark::AsksMachine, names::ASKS_MACHINE),
 ];
 
 /// The marks of all stacks, by their rows.
@@ -196,6 +202,13 @@ impl Marks {
     pub(crate) fn same_frames(&self, stacks: &StackTable, stack: StackId) -> StackId {
         stacks.row(stack).map_or(0, |row| self.same[row])
     }
+}
+
+/// Whether a function only calls what is due: an event loop, or what hands on an event or a task.
+pub fn hands_out_work(function: &str) -> bool {
+    let lists = [names::EVENT_LOOP, names::HANDLES, names::LOOPS];
+    let mut all = lists.into_iter().flatten();
+    all.any(|name| is_named(function, name))
 }
 
 /// Whether a function has a name; one that ends with a star is the start of several.

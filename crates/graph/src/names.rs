@@ -190,8 +190,6 @@ pub(crate) const OPENS_FIFO: &[&str] = &["wait_for_partner"];
 
 /// Those of the functions below that ask somebody on a message bus.
 pub(crate) const ASKS_BUS: &[&str] = &[
-    // A thread of Java has the virtual machine collect garbage, or do what stops all threads.
-    "VMThread::wait_until_executed*",
     "g_dbus_connection_call_sync",
     "g_dbus_connection_send_message_with_reply_sync",
     "g_dbus_proxy_call_sync",
@@ -229,8 +227,22 @@ pub const ASKS: &[&str] = &[
     "__GI___res_context_send",
     "ma_pvio_read",
     "ma_net_read",
+    // A thread of Java has the virtual machine collect garbage, or do what stops all threads.
+    "VMThread::wait_until_executed*",
     // pika, which waits for RabbitMQ.
     "BlockingConnection._flush_output",
+];
+
+/// Functions of a Java virtual machine in which a thread waits until the machine's own has done what it asked for.
+pub(crate) const ASKS_MACHINE: &[&str] = &["VMThread::wait_until_executed*"];
+
+/// Functions of a Java virtual machine that wait, by looking again and again, until all of its threads have
+/// stopped or taken note of something.
+pub(crate) const AWAITS_SAFEPOINT: &[&str] = &[
+    "SafepointSynchronize::synchronize_threads*",
+    "SafepointSynchronize::begin*",
+    "VM_HandshakeAllThreads::doit*",
+    "HandshakeSpinYield::*",
 ];
 
 /// Functions of languages that wait for a lock by means that look like a condition: of Python, also
@@ -456,6 +468,35 @@ pub(crate) const HANDLES: &[&str] = &[
     "java.util.concurrent.CompletableFuture$AsyncRun.run",
     "void java.util.concurrent.FutureTask.run()",
     "int java.util.concurrent.ForkJoinTask.doExec()",
+];
+
+/// Functions that call whatever is due, beside those that hand on an event: a program spends its life in them.
+pub(crate) const LOOPS: &[&str] = &[
+    "g_main_context_dispatch*",
+    "gdk_event_source_dispatch",
+    "g_signal_emit*",
+    "QObject::event*",
+    "QMetaObject::activate*",
+    "void doActivate*",
+    "QCoreApplicationPrivate::sendPostedEvents*",
+    "QCoreApplication::sendPostedEvents*",
+    "Tcl_ServiceEvent",
+    "Tcl_DoOneEvent",
+    "XtDispatchEvent",
+    "XtDispatchEventToWidget",
+    "uv_run",
+    "uv__run_*",
+    "event_base_loop",
+    "event_base_dispatch",
+    "ev_run",
+    "ev_invoke_pending",
+    "node::SpinEventLoop*",
+    "node::Start*",
+    "BaseEventLoop.run_forever",
+    "BaseEventLoop._run_once",
+    "Handle._run",
+    "start_thread",
+    "clone3",
 ];
 
 /// Functions by which a thread waits for the next piece of work.

@@ -69,6 +69,7 @@ pub(super) fn find(evidence: &Evidence<'_>, family: &Family) -> Vec<Problem> {
                 if to.saturating_sub(from) <= UNREAD_NS {
                     return None;
                 }
+                let to = turn_after(evidence, thread, to);
                 let felt = WEIGHT * family.share(evidence, thread);
                 Some(Problem {
                     thread,
@@ -150,6 +151,23 @@ fn turn_before(evidence: &Evidence<'_>, thread: Utid, from: u64) -> u64 {
         .take_while(|interval| from - interval.end <= LONGEST_TURN_NS)
         .find(|interval| Wait::new(evidence, thread, interval).kind == WaitKind::Poll);
     last_home.map_or(from, |home| home.end)
+}
+
+/// When the turn of its event loop ends in which a thread reads what came, after it had left it unread: until
+/// then it may have read, and does not answer.
+fn turn_after(evidence: &Evidence<'_>, thread: Utid, read: u64) -> u64 {
+    let intervals = evidence.timeline.intervals(thread);
+    let is_home = |interval: &Interval| {
+        interval.state == State::Blocked
+            && Wait::new(evidence, thread, interval).kind == WaitKind::Poll
+    };
+    let until = read.saturating_add(LONGEST_TURN_NS);
+    let here = intervals.index_at(read).map_or(intervals.len(), |at| at);
+    let after = (here..intervals.len()).filter_map(|at| intervals.get(at));
+    after
+        .take_while(|interval| interval.start < until)
+        .find(is_home)
+        .map_or(read, |home| home.start.max(read))
 }
 
 /// The programs that a display server sent something to.

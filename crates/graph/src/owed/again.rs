@@ -5,7 +5,7 @@ use hangdog_trace::ids::{NONE, Utid};
 use hangdog_trace::object::{Object, ObjectKind};
 use hangdog_trace::words::HandoffStep;
 
-use super::who::{first_thread, is_home, is_there, thread_of, wait_at};
+use super::who::{first_thread, is_home, is_there, is_upkeep, thread_of, wait_at};
 use crate::edge::{Edge, EdgeKind, Source, Strength};
 use crate::evidence::Evidence;
 use crate::file_locks::{self, File};
@@ -32,6 +32,7 @@ pub fn asked_again(
         .flatten();
     by_lock.or_else(|| match wait.kind {
         WaitKind::Sleep => awaited_child(evidence, wait)
+            .or_else(|| late_for_safepoint(evidence, wait, until))
             .or_else(|| child_looked_after(evidence, wait, until))
             .or_else(|| lock_file(evidence, wait, until)),
         _ => None,
@@ -69,6 +70,36 @@ pub fn child_looked_after(evidence: &Evidence<'_>, wait: &Wait, until: u64) -> O
             reason,
         )
     })
+}
+
+/// The thread of a virtual machine that runs on while the machine waits for all of its threads to stop: code
+/// without a point at which it would (a counted loop) keeps all others waiting.
+fn late_for_safepoint(evidence: &Evidence<'_>, wait: &Wait, until: u64) -> Option<Edge> {
+    if !evidence.shows(wait.user_stack(evidence), Mark::AwaitsSafepoint) {
+        return None;
+    }
+    let length = until.saturating_sub(wait.start);
+    let moments = [1, 2, 3].map(|quarter| wait.start + length / 4 * quarter);
+    let goes_on = |thread: Utid| {
+        let is_off = |moment| wait_at(evidence, thread, moment).is_some();
+        !moments
+            .into_iter()
+            .any(|it| is_off(it) || !is_there(evidence, thread, it))
+    };
+    let threads = &evidence.threads.process_of(wait.thread).threads;
+    let mut late = (threads.iter().copied())
+        .filter(|&other| other != wait.thread && !is_upkeep(evidence, other) && goes_on(other));
+    let first = late.next()?;
+    let strength = match late.next() {
+        None => Strength::Strong,
+        Some(_) => Strength::Weak,
+    };
+    let reason = format!(
+        "{} runs on without reaching the safepoint at which it is to stop",
+        evidence.name(first)
+    );
+    let source = Source::Thread(first);
+    Some(Edge::new(EdgeKind::Holder, strength, source, reason))
 }
 
 /// The first thread of the only child that a thread's process has at a moment.

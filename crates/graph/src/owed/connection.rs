@@ -114,7 +114,7 @@ pub(super) fn peer(evidence: &Evidence<'_>, wait: &Wait, object: Object) -> Opti
         .unwrap_or(0);
     Some(match (sockets.role(object), unread) {
         (Some(Role::Client), 1..) => {
-            let reason = format!("it asked {name} over {object}, and the request is unread");
+            let reason = format!("it asked {name} over {object}, which has not read all of it");
             owes(thread, Strength::Strong, reason)
         }
         (Some(Role::Client), 0) => {

@@ -110,6 +110,9 @@ fn named_debtor(evidence: &Evidence<'_>, wait: &Wait) -> Option<Edge> {
     if evidence.shows(wait.user_stack(evidence), Mark::DatabaseLock) {
         return None;
     }
+    if let Some(edge) = machine_thread(evidence, wait) {
+        return Some(edge);
+    }
     let object = match is_lifeline(evidence, wait) {
         true => Object::NONE,
         false => wait.object(evidence),
@@ -148,6 +151,25 @@ fn named_debtor(evidence: &Evidence<'_>, wait: &Wait) -> Option<Edge> {
             .or_else(|| child_at_terminal(evidence, wait)),
         _ => None,
     }
+}
+
+/// The thread of a Java virtual machine that does what stops all others, for one that asked for that.
+fn machine_thread(evidence: &Evidence<'_>, wait: &Wait) -> Option<Edge> {
+    if !evidence.shows(wait.user_stack(evidence), Mark::AsksMachine) {
+        return None;
+    }
+    let threads = &evidence.threads.process_of(wait.thread).threads;
+    let mut alive = threads
+        .iter()
+        .filter(|&&thread| is_there(evidence, thread, wait.end));
+    let stops_all = |thread: &&Utid| {
+        wait_at(evidence, **thread, wait.end)
+            .is_some_and(|there| evidence.shows(there.user_stack(evidence), Mark::AwaitsSafepoint))
+            || evidence.threads.thread(**thread).name() == "VM Thread"
+    };
+    let thread = *alive.find(stops_all)?;
+    let reason = format!("it asked {} to run an operation", evidence.name(thread));
+    Some(owes(thread, Strength::Strong, reason))
 }
 
 /// The program that serves the file that a thread waits for: the only one of `servers`, or one of them
