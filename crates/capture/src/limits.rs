@@ -1,7 +1,8 @@
-//! How much memory control groups allow their processes, and how fast they may use disks.
+//! How much memory and CPU time control groups allow their processes, and how fast they may use disks.
 //!
 //! Both versions of control groups are read, as files below /sys/fs/cgroup that everybody may read. Of a
-//! process's groups, from its own outwards, the first counts that has a limit of a kind.
+//! process's groups, from its own outwards, the first counts that has a limit of a kind; of CPU time the one
+//! that allows least.
 
 use std::collections::HashMap;
 use std::fs;
@@ -15,7 +16,7 @@ use hangdog_trace::words::LimitKind;
 pub(crate) struct Limit {
     pub pid: u32,
     pub kind: LimitKind,
-    /// Bytes, bytes a second, or operations a second.
+    /// Bytes, bytes a second, operations a second, or thousandths of a CPU.
     pub limit: u64,
     /// Of memory, how many bytes the group has.
     pub used: u64,
@@ -102,7 +103,7 @@ impl Mount {
             of => {
                 let is_here = |name: &str| self.controllers.iter().any(|own| own == name);
                 of.split(',')
-                    .any(|name| ["memory", "blkio"].contains(&name) && is_here(name))
+                    .any(|name| ["memory", "blkio", "cpu"].contains(&name) && is_here(name))
             }
         }
     }
@@ -118,8 +119,12 @@ impl Mount {
         }
         for group in inner.ancestors() {
             for limit in self.own_limits(group) {
-                if !found.iter().any(|known| known.kind == limit.kind) {
-                    found.push(limit);
+                match found.iter_mut().find(|known| known.kind == limit.kind) {
+                    Some(known) if limit.kind == LimitKind::Cpu && limit.limit < known.limit => {
+                        *known = limit;
+                    }
+                    Some(_) => {}
+                    None => found.push(limit),
                 }
             }
         }
@@ -143,7 +148,19 @@ impl Mount {
             let is_one = least < NONE_FROM;
             is_one.then(|| limit(LimitKind::Memory, least, number(used).unwrap_or(0)))
         };
+        let cpu = |quota: &str, period: &str| {
+            let (quota, period) = (quota.parse::<u64>().ok()?, period.parse::<u64>().ok()?);
+            let thousandths = quota.saturating_mul(1000).checked_div(period)?;
+            Some(limit(LimitKind::Cpu, thousandths, 0))
+        };
         if self.controllers.is_empty() {
+            let of_cpu = file("cpu.max").unwrap_or_default();
+            found.extend(
+                of_cpu
+                    .trim()
+                    .split_once(' ')
+                    .and_then(|(quota, period)| cpu(quota, period)),
+            );
             found.extend(memory(&["memory.max", "memory.high"], "memory.current"));
             let io = file("io.max").unwrap_or_default();
             for (word, kind) in [
@@ -157,6 +174,10 @@ impl Mount {
                 found.extend(values.min().map(|least| limit(kind, least, 0)));
             }
         } else {
+            // No quota is -1.
+            let of_cpu = |name: &str| file(name).unwrap_or_default();
+            let (quota, period) = (of_cpu("cpu.cfs_quota_us"), of_cpu("cpu.cfs_period_us"));
+            found.extend(cpu(quota.trim(), period.trim()));
             found.extend(memory(&["memory.limit_in_bytes"], "memory.usage_in_bytes"));
             for (name, kind) in [
                 ("read_bps", LimitKind::DiskRead),
@@ -207,7 +228,11 @@ mod tests {
         let root = tempfile::tempdir().unwrap();
         write(
             &root.path().join("a/b"),
-            &[("memory.max", "max\n"), ("memory.current", "5\n")],
+            &[
+                ("memory.max", "max\n"),
+                ("memory.current", "5\n"),
+                ("cpu.max", "400000 100000\n"),
+            ],
         );
         write(
             &root.path().join("a"),
@@ -215,6 +240,7 @@ mod tests {
                 ("memory.max", "4096\n"),
                 ("memory.high", "2048\n"),
                 ("memory.current", "2000\n"),
+                ("cpu.max", "50000 100000\n"),
                 (
                     "io.max",
                     "8:0 rbps=1000 wbps=max riops=max wiops=5\n8:16 rbps=500 wbps=max\n",
@@ -229,6 +255,7 @@ mod tests {
         assert_eq!(
             told(&mount.limits("/a/b")),
             [
+                (LimitKind::Cpu, 500, 0, "/a"),
                 (LimitKind::Memory, 2048, 2000, "/a"),
                 (LimitKind::DiskRead, 500, 0, "/a"),
                 (LimitKind::DiskWrites, 5, 0, "/a")
@@ -240,13 +267,16 @@ mod tests {
             &[
                 ("memory.limit_in_bytes", "9223372036854771712\n"),
                 ("blkio.throttle.read_bps_device", "7:0 1048576\n"),
+                ("cpu.cfs_quota_us", "-1\n"),
+                ("cpu.cfs_period_us", "100000\n"),
             ],
         );
         mount.controllers = vec!["rw".into(), "blkio".into()];
-        assert_eq!(
-            told(&mount.limits("/c")),
-            [(LimitKind::DiskRead, 1 << 20, 0, "/c")]
-        );
+        let read = (LimitKind::DiskRead, 1 << 20, 0, "/c");
+        assert_eq!(told(&mount.limits("/c")), [read]);
+        write(&root.path().join("c"), &[("cpu.cfs_quota_us", "10000\n")]);
+        let cpu = (LimitKind::Cpu, 100, 0, "/c");
+        assert_eq!(told(&mount.limits("/c")), [cpu, read]);
     }
 
     /// Only hierarchies that tell limits are asked.

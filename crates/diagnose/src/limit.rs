@@ -1,5 +1,7 @@
-//! The limits of control groups that a wait for a disk or for memory may come from: the device, or the
-//! machine's memory, need not be short.
+//! The limits of control groups that a wait for a disk, for memory or for a CPU may come from: the device, the
+//! machine's memory or its CPUs need not be short.
+
+use std::ops::Range;
 
 use hangdog_graph::Evidence;
 use hangdog_trace::ids::Upid;
@@ -41,11 +43,47 @@ pub(crate) fn of(
             LimitKind::DiskWrite => Some(format!("limits writes to a disk to {amount} per second")),
             LimitKind::DiskReads => Some(format!("limits reads from a disk to {limit} per second")),
             LimitKind::DiskWrites => Some(format!("limits writes to a disk to {limit} per second")),
-            LimitKind::Unknown => None,
+            LimitKind::Cpu | LimitKind::Unknown => None,
         }
     });
     let texts: Vec<String> = texts.collect();
     (!texts.is_empty()).then(|| format!("its control group {}", texts.join(", and ")))
+}
+
+/// The quota of a process's group, in CPUs, and the program in that group that had most of the CPU time that
+/// the group got in a window, with its share: if that is another one.
+pub(crate) fn quota(
+    evidence: &Evidence<'_>,
+    process: Upid,
+    window: &Range<u64>,
+) -> Option<(f64, Option<(Upid, f64)>)> {
+    let limits = evidence.limits;
+    let is_of_cpu = |&row: &usize| LimitKind::from(limits.kind[row]) == LimitKind::Cpu;
+    let row = rows(evidence, process).into_iter().find(is_of_cpu)?;
+    let ran = |process: Upid| -> u64 {
+        let threads = &evidence.threads.process(process).threads;
+        let parts = threads
+            .iter()
+            .flat_map(|&thread| evidence.timeline.between(thread, window.start, window.end));
+        parts
+            .filter(|part| part.state.is_on_cpu())
+            .map(|part| part.duration())
+            .sum()
+    };
+    let mut members: Vec<Upid> = (0..limits.len())
+        .filter(is_of_cpu)
+        .filter(|&other| limits.group[other] == limits.group[row])
+        .map(|other| limits.process[other])
+        .chain([process])
+        .collect();
+    members.sort_unstable();
+    members.dedup();
+    let times: Vec<(u64, Upid)> = members.into_iter().map(|it| (ran(it), it)).collect();
+    let all: u64 = times.iter().map(|(time, _)| time).sum();
+    let most = times.into_iter().max().filter(|&(_, it)| it != process);
+    let share = |time: u64| time as f64 / all.max(1) as f64;
+    let most = most.map(|(time, it)| (it, share(time)));
+    Some((limits.limit[row] as f64 / 1000.0, most))
 }
 
 /// The limits of a process's group: its own, or, of one that was not there when somebody looked, those of the

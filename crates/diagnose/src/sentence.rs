@@ -147,7 +147,8 @@ pub(crate) fn of(facts: &Facts<'_, '_>) -> String {
         (_, _, Some(Starvation::Quota)) if facts.now.is_some() && alone => format!("{head}."),
         (_, _, Some(Starvation::Quota)) => {
             let whose = if alone { "its" } else { &format!("{who}'s") };
-            format!("{head}: the CPU quota of {whose} control group was used up{share}.")
+            let (of, by) = quota(facts);
+            format!("{head}: the CPU quota of {whose} control group{of} was used up{share}{by}.")
         }
         (
             _,
@@ -313,6 +314,23 @@ fn limit(facts: &Facts<'_, '_>) -> Option<String> {
     let writes = facts.wait.is_some_and(|wait| stores(evidence, &wait));
     let limit = limit::of(evidence, process, facts.kind, writes)?;
     Some(format!("; {limit}"))
+}
+
+/// How much CPU time the starved thread's control group may have, and who else in it had most of that.
+fn quota(facts: &Facts<'_, '_>) -> (String, String) {
+    let evidence = facts.evidence;
+    let process = evidence.threads.thread(facts.starved).upid;
+    let Some((cpus, most)) = limit::quota(evidence, process, &facts.problem.window) else {
+        return Default::default();
+    };
+    let by = most.map(|(other, share)| {
+        let name = evidence.program(other);
+        format!(
+            "; {name} in the same group had {:.0} % of what it got",
+            share * 100.0
+        )
+    });
+    (format!(" ({cpus} CPUs)"), by.unwrap_or_default())
 }
 
 /// Whether a wait for a disk is for it to have taken something.

@@ -535,6 +535,33 @@ fn limits_of_control_groups_are_named() {
     }
 }
 
+/// Of a CPU quota it is told how much it allows, and who else in the group had most of that.
+#[test]
+fn a_quota_has_its_amount_and_its_user() {
+    let recording = record(
+        "process app 100
+        thread app app 100
+        process xz 200
+        thread xz xz 200
+        process other 300
+        thread other other 300
+        0 limit app cpu 100 group=/batch
+        0 limit xz cpu 100 group=/batch
+        0 limit other cpu 5000 group=/rest
+        0 cpu0 switch idle -> app
+        0 cpu1 switch idle -> xz
+        0 cpu2 switch idle -> other
+        10ms cpu0 switch app -> idle throttled
+        90ms cpu1 switch xz -> idle throttled
+        1000ms cpu0 switch idle -> app
+        end 1s",
+    );
+    let sentence = explain(&recording, "app", 0..1_000_000).sentence;
+    let says = "the CPU quota of its control group (0.1 CPUs) was used up for 99 % of that time; xz in the \
+                same group had 90 % of what it got.";
+    assert!(sentence.ends_with(says), "{sentence}");
+}
+
 /// A helper has ended most of such waits, as it had something to tell each time. In the one that is asked
 /// about it is idle from before the wait until after it. A worker wakes the waiter three times
 /// spuriously, and then because it is done: the wait is for the worker.

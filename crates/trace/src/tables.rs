@@ -520,7 +520,7 @@ tables! {
         last: u8,
     }
 
-    /// A limit that the control group of a process, or one around it, had when somebody looked: when the recording began, and when it ended. The nearest of each kind.
+    /// A limit that the control group of a process, or one around it, had when somebody looked: when the recording began, and when it ended. The nearest of each kind; of CPU time the least.
     Limits of Limit as "limits" {
         /// When, ns since the trace's start; ascending.
         ts: u64,
@@ -528,7 +528,7 @@ tables! {
         process: u32,
         /// What is limited: words::LimitKind.
         kind: u8,
-        /// How much of it is allowed: bytes, or bytes or operations a second, as the kind says.
+        /// How much of it is allowed: bytes, bytes or operations a second, or thousandths of a CPU, as the kind says.
         limit: u64,
         /// Of memory, how much the group had, bytes; otherwise 0.
         used: u64,

@@ -250,6 +250,8 @@ word! {
         DiskReads = 4 "disk reads",
         /// Writes to block devices, in operations a second.
         DiskWrites = 5 "disk writes",
+        /// CPU time, in thousandths of a CPU.
+        Cpu = 6 "cpu",
     }
 }
 
