@@ -922,3 +922,101 @@ fn who_asks_once_more_is_no_answer() {
     let verdict = explain(&recording, "client", 11_000..2_999_000);
     assert_eq!(verdict.root.who.tid, 300, "{}", verdict.sentence);
 }
+
+/// A worker that was woken and waits again where it did before has done what it could: who waits for the pool
+/// waits for the one that works.
+#[test]
+fn a_worker_that_went_home_is_not_whom_is_waited_for() {
+    const WAIT: &str =
+        "sleeping futex op=wait object=futex:0x10 stack=pthread_cond_wait;flush;main";
+    const HOME: &str =
+        "sleeping futex op=wait object=futex:0x20 stack=pthread_cond_wait;pool;start";
+    let mut text = format!(
+        "process app 100
+        thread main app 100
+        thread idler app 101
+        thread worker app 102
+        0 cpu0 switch idle -> main
+        0 cpu1 switch idle -> idler
+        0 cpu2 switch idle -> worker
+        1ms cpu1 switch idler -> idle {HOME}
+        10ms cpu0 wake main -> idler futex op=wake object=futex:0x20 stack=pthread_cond_signal;flush
+        10.1ms cpu0 switch main -> idle {WAIT}
+        10.2ms cpu1 switch idle -> idler
+        10.3ms cpu1 switch idler -> idle {HOME}\n"
+    );
+    for at in [200, 400, 600, 800] {
+        text += &format!(
+            "{at}ms cpu2 wake worker -> main futex op=wake object=futex:0x10 stack=pthread_cond_signal;pool
+            {at}.1ms cpu0 switch idle -> main
+            {at}.2ms cpu0 switch main -> idle {WAIT}\n"
+        );
+    }
+    text += "990ms cpu2 wake worker -> main futex op=wake object=futex:0x10 stack=pthread_cond_signal;pool
+        990.1ms cpu0 switch idle -> main\n";
+    text += &samples(2, "worker", 20..990, "compress;pool;start");
+    let verdict = explain(&record(&(text + "end 1s")), "main", 11_000..990_000);
+    assert_eq!(verdict.root.who.tid, 102, "{}", verdict.sentence);
+}
+
+/// Who got page after page from a program that serves a file system waits for it also at the end, where nobody
+/// brings the last.
+#[test]
+fn the_last_page_comes_from_where_the_others_did() {
+    const FAULT: &str = "uninterruptible stack=copy;load kstack=io_schedule;folio_wait_bit_common;filemap_fault;exc_page_fault";
+    let mut text = String::from(
+        "process app 100
+        thread app app 100
+        process server 200
+        thread server server 200
+        0 cpu0 switch idle -> app
+        0 cpu1 switch idle -> server\n",
+    );
+    for at in (10..1_000).step_by(50) {
+        text += &format!(
+            "{at}ms cpu0 switch app -> idle {FAULT}
+            {at}.1ms cpu1 switch server -> idle sleeping nanosleep arg=49ms stack=nanosleep;limit_rate\n"
+        );
+        if at < 950 {
+            let then = at + 49;
+            text += &format!(
+                "{then}.1ms cpu1 wake idle -> server in=timer
+                {then}.2ms cpu1 switch idle -> server
+                {then}.7ms cpu1 wake server -> app writev stack=writev;reply kstack=folio_wake_bit;fuse_dev_do_write
+                {then}.8ms cpu0 switch idle -> app\n"
+            );
+        }
+    }
+    let verdict = explain(&record(&(text + "end 1s")), "app", 11_000..1_000_000);
+    assert_eq!(verdict.root.who.tid, 200, "{}", verdict.sentence);
+}
+
+/// Of a daemon's threads the one that waits for a program which that has started works for who is waiting, not
+/// the one that sleeps for minutes.
+#[test]
+fn a_daemon_works_by_the_thread_that_waits_for_its_helper() {
+    let recording = record(
+        "process syslogd 100
+        thread main syslogd 100
+        thread input syslogd 101
+        process helper 200
+        process logger 300
+        thread logger logger 300
+        0 socket logger object=unix:1 peer=unix:2 remote=/run/log
+        0 socket syslogd object=unix:2 local=/run/log
+        0 open syslogd object=unix:2
+        0 open syslogd object=pipe:7 access=read
+        0 cpu0 switch idle -> main
+        0 cpu1 switch idle -> input
+        1us fork main -> helper helper 200
+        2us cpu0 wake main -> helper fork new
+        3us cpu0 switch main -> helper sleeping pselect6 arg=600s stack=pselect;main
+        4us open helper object=pipe:7 access=write
+        5us cpu1 switch input -> idle sleeping poll object=pipe:7 stack=poll;confirm
+        6us cpu1 switch idle -> logger
+        10us cpu1 switch logger -> idle sleeping sendmsg object=unix:1 stack=sendmsg;log
+        end 3s",
+    );
+    let verdict = explain(&recording, "logger", 100..3_000_000);
+    assert_eq!(verdict.root.who.tid, 200, "{}", verdict.sentence);
+}

@@ -6,6 +6,7 @@
 //! to the thread that the wait's own evidence names: the holder of the lock, the thread or child
 //! that should have ended. What else it may have been, [`belief`](crate::belief) weighs.
 
+use hangdog_timeline::Cause;
 use hangdog_trace::Thread;
 use hangdog_trace::calls::Call;
 use hangdog_trace::ids::{NONE, Utid};
@@ -215,8 +216,36 @@ use Strength::{Strong, Weak};
 /// How soon after a wake a thread must die for the wake to have been its death.
 pub(crate) const DEATH_NS: u64 = 5_000_000;
 
+/// The program that serves the file system from which a thread got the last that it waited for as for a disk,
+/// right before what it waits for now.
+fn served_before(evidence: &Evidence<'_>, wait: &Wait) -> Option<Utid> {
+    const MOST_INTERVALS: usize = 16;
+    if !matches!(wait.kind, WaitKind::Disk | WaitKind::Paging) {
+        return None;
+    }
+    let intervals = evidence.timeline.intervals(wait.thread);
+    let here = intervals.index_at(wait.end.saturating_sub(1))?;
+    let before = (0..here).rev().take(MOST_INTERVALS);
+    let row = before
+        .filter_map(|at| intervals.get(at))
+        .find_map(|interval| match interval.cause {
+            Cause::Wake(row) => Some(row as usize),
+            _ => None,
+        })?;
+    let is_there = |thread: Utid| evidence.timeline.life(thread).end >= wait.end;
+    let server = evidence.wakes.waker[row];
+    (evidence.is_served_by_waker(row) && is_there(server)).then_some(server)
+}
+
 /// What ended `wait`; `wake` is the row of `wakes` that made the thread runnable, if there is one.
 pub fn ended_by(evidence: &Evidence<'_>, wait: &Wait, wake: Option<usize>) -> Edge {
+    if let Some(server) = served_before(evidence, wait).filter(|_| wake.is_none()) {
+        let reason = format!(
+            "{} brought what it waited for before",
+            evidence.name(server)
+        );
+        return Edge::new(Kind::Peer, Strong, Source::Thread(server), reason);
+    }
     // Waits whose object tells the source, whoever was on the CPU that finished them.
     match wait.kind {
         // What looks like a device may be a program that serves the file system.

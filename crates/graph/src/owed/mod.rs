@@ -251,9 +251,22 @@ pub(crate) fn asked(evidence: &Evidence<'_>, wait: &Wait) -> Vec<Edge> {
             there.is_idle(evidence) || by_socket && takes_orders_by_pipe(evidence, &there)
         })
     };
+    // A worker that is where it was before it was woken has done what it could.
+    let went_home = |row: usize, other: Utid| {
+        let condition = |ts: u64| {
+            let there = wait_at(evidence, other, ts)?;
+            let stack = evidence.same_frames(there.user_stack(evidence));
+            (there.kind == WaitKind::Condition).then_some(stack)
+        };
+        let home = condition(evidence.wakes.ts[row]);
+        home.is_some() && home == condition(middle)
+    };
     let mut asked: Vec<Utid> = Vec::new();
     for &row in woken.iter().rev() {
         let other = evidence.wakes.wakee[row];
+        if evidence.threads.thread(other).upid == own && went_home(row, other) {
+            continue;
+        }
         let known = evidence.threads.thread(other);
         // Two kinds of threads are woken without being asked for an answer: the recorder, which waits
         // for the exec of its command, and a virtual machine's own threads, as its compilers.

@@ -15,8 +15,8 @@ use crate::wait::{Wait, WaitKind};
 
 /// The thread of a process that should answer: one that is stopped; else one that waits for what
 /// lies at `object`; else one of a database that is kept from a lock; else one that is busy with
-/// something, which may be this; else one that itself asked somebody; else one that sleeps, unless it does
-/// so again and again; else the first.
+/// something, which may be this; else one that itself asked somebody, or a program that its process has started;
+/// else one that sleeps, unless it does so for very long or again and again; else the first.
 pub(super) fn thread_of(
     evidence: &Evidence<'_>,
     process: Upid,
@@ -54,6 +54,17 @@ pub(super) fn thread_of(
             evidence.sockets.role(object) == Some(Role::Client) && has_sent(evidence, object, until)
         })
     };
+    // What it is asked for, it asks a program that it has started.
+    let asks_child = |&thread: &Utid| {
+        let there = wait_at(evidence, thread, until);
+        there.is_some_and(|there| {
+            let object = there.object(evidence);
+            let mut holders = evidence.sockets.holders(object).iter();
+            object.is_pipe()
+                && !there.by_epoll(evidence)
+                && holders.any(|holder| is_descendant(evidence, holder.process, process))
+        })
+    };
     // Of those that wait for a condition, the one whose stack is deepest is amid some work.
     let depth = |thread: &Utid| {
         let there = wait_at(evidence, *thread, until);
@@ -88,7 +99,11 @@ pub(super) fn thread_of(
         .or_else(|| alive().find(|thread| is_main(thread) && is_busy(thread) && !is_parked(thread)))
         .or_else(|| alive().find(|thread| is_busy(thread) && !sleeps(thread)))
         .or_else(|| alive().find(asks))
-        .or_else(|| alive().find(|&thread| is_busy(&thread) && !is_ticker(evidence, thread, until)))
+        .or_else(|| alive().find(asks_child))
+        .or_else(|| {
+            let ticks = |thread| is_parked(&thread) || is_ticker(evidence, thread, until);
+            alive().find(|&thread| is_busy(&thread) && !ticks(thread))
+        })
         .or_else(deepest)
         .or_else(|| alive().find(is_main))
         .or_else(|| alive().find(is_busy))
