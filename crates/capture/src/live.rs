@@ -58,6 +58,7 @@ pub fn look(options: &Options, process: &str, output: &Path) -> Result<()> {
     let mut cursor = session.rings.oldest();
     let start = monotonic_ns();
     let mut found = session.look_around();
+    let looked = monotonic_ns();
     let population = procfs::population();
     session.adopt(&population, PATIENCE);
     let running = std::mem::take(&mut found.running);
@@ -78,6 +79,7 @@ pub fn look(options: &Options, process: &str, output: &Path) -> Result<()> {
     session.collect_definitions(&mut pending.definitions)?;
     let stacks = running::settle(
         (start, NOMINAL),
+        looked,
         &running,
         &sampled,
         &mut pending.events,

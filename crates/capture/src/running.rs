@@ -3,7 +3,8 @@
 //! A pass over all threads tells who is on a CPU, but a running thread's registers are not to be had
 //! without stopping it. The sampling clock has them: it runs while the look goes on, and its last
 //! samples of a thread stand for what that did in the moment. A thread that was sampled and does not
-//! wait runs, also if it had to leave its CPU to another right then.
+//! wait runs, also if it had to leave its CPU to another right then; but not if it had to wait for long until
+//! it was on a turn.
 
 use std::collections::{HashMap, HashSet};
 use std::time::Duration;
@@ -17,15 +18,19 @@ use crate::waiting::Running;
 
 /// So many samples of a thread are kept.
 const MOST: usize = 8;
+/// Who has got no CPU for so long goes on wanting one, ns: threads that share one take turns sooner.
+const KEPT_OUT_NS: u64 = 50_000_000;
 /// No system call.
 const CALL_NONE: i16 = -1;
 
 /// Has the threads of `running` run from `start` on in `events`, where they were `sampled` or on a CPU,
-/// with their samples spread over the `length` of the moment. Copies of stacks of which nobody tells
+/// with their samples spread over the `length` of the moment; the look at all threads was over at `looked`.
+/// Copies of stacks of which nobody tells
 /// any more are taken out of the `definitions`, all of which are of the moment. Returns whose stack is
 /// whose, by its id.
 pub(crate) fn settle(
     (start, length): (u64, Duration),
+    looked: u64,
     running: &[Running],
     sampled: &[Event],
     events: &mut Vec<Event>,
@@ -46,7 +51,9 @@ pub(crate) fn settle(
                 _ => None,
             })
             .collect();
-        if own.is_empty() && !thread.on_cpu {
+        let on_turn = own.iter().map(|(event, _)| event.ts).min();
+        let is_kept_out = on_turn.is_none_or(|ts| ts >= looked.saturating_add(KEPT_OUT_NS));
+        if is_kept_out && !thread.on_cpu {
             continue;
         }
         runs.insert(thread.tid);
@@ -112,6 +119,7 @@ mod tests {
     use super::*;
     use crate::records::StackCopy;
 
+    const LOOKED: u64 = 4000;
     const MOMENT: (u64, Duration) = (1000, Duration::from_nanos(800));
 
     fn thread(tid: u32, on_cpu: bool) -> Running {
@@ -145,26 +153,39 @@ mod tests {
         }
     }
 
-    /// A thread that wanted a CPU and was sampled runs; one that was not goes on wanting it; one that
-    /// waits and was sampled later waits.
+    /// A thread that wanted a CPU and was sampled runs; one that was not, or only long after, goes on wanting it;
+    /// one that waits and was sampled later waits.
     #[test]
     fn who_was_sampled_and_does_not_wait_runs() {
         let waiting = |tid| Event {
             tid,
             ..begins(tid, 1000)
         };
-        let mut events = vec![waiting(1), waiting(2), waiting(3)];
-        let mut definitions = vec![copy(10), copy(11), copy(30)];
-        let running = [thread(1, false), thread(2, false), thread(4, true)];
-        let sampled = [sample(1, 10), sample(1, 11), sample(3, 30)];
-        let kept = settle(MOMENT, &running, &sampled, &mut events, &mut definitions);
+        let mut events = vec![waiting(1), waiting(2), waiting(3), waiting(5)];
+        let mut definitions = vec![copy(10), copy(11), copy(30), copy(50)];
+        let wanting = [1, 2, 5].map(|tid| thread(tid, false));
+        let running = [&wanting[..], &[thread(4, true)]].concat();
+        let late = Event {
+            ts: LOOKED + KEPT_OUT_NS,
+            ..sample(5, 50)
+        };
+        let sampled = [sample(1, 10), sample(1, 11), sample(3, 30), late];
+        let kept = settle(
+            MOMENT,
+            LOOKED,
+            &running,
+            &sampled,
+            &mut events,
+            &mut definitions,
+        );
         let told: Vec<(u64, u32)> = events.iter().map(|event| (event.ts, event.tid)).collect();
-        // 2 and 3 are as they were; 1 and 4 come on a CPU; 1 has two samples.
+        // 2, 3 and 5 are as they were; 1 and 4 come on a CPU; 1 has two samples.
         assert_eq!(
             told,
             [
                 (1000, 2),
                 (1000, 3),
+                (1000, 5),
                 (1000, 0),
                 (1200, 1),
                 (1600, 1),
@@ -174,7 +195,7 @@ mod tests {
         let mut stacks: Vec<_> = kept.into_keys().collect();
         stacks.sort_unstable();
         assert_eq!(stacks, [10, 11]);
-        assert_eq!(definitions.len(), 2, "nobody tells of stack 30");
+        assert_eq!(definitions.len(), 2, "nobody tells of stacks 30 and 50");
         assert!(definitions.iter().all(|definition| definition.ts == 1000));
     }
 }

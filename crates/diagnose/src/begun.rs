@@ -94,7 +94,11 @@ fn after_wait(evidence: &Evidence<'_>, thread: Utid, at: usize) -> Option<(Begun
     let intervals = evidence.timeline.intervals(thread);
     let wait = Wait::new(evidence, thread, &intervals.get(at)?);
     let wake = wake_of(evidence, thread, &intervals.get(at + 1)?);
-    let until_then = format!("; until then it {}", wait.phrase(evidence));
+    let until_then = match wake.is_some_and(|row| evidence.wakes.new[row]) {
+        // Before it was created it was nothing.
+        true => String::new(),
+        false => format!("; until then it {}", wait.phrase(evidence)),
+    };
     let by_timer = wake.is_some_and(|row| {
         let context = Context::from(evidence.wakes.context[row]);
         context.is_timer()

@@ -4,7 +4,7 @@
 //! It is none where one of them could have acted, or is a server that waits for its next request:
 //! that one keeps the others waiting, and they do not keep it.
 
-use hangdog_graph::{Edge, EdgeKind, Evidence, Wait, WaitKind};
+use hangdog_graph::{Edge, EdgeKind, Evidence, Strength, Wait, WaitKind};
 use hangdog_timeline::{Cause, State};
 use hangdog_trace::ids::{Upid, Utid};
 use hangdog_trace::object::ObjectKind;
@@ -32,6 +32,8 @@ pub(crate) fn is_guess(evidence: &Evidence<'_>, waiting: &Waiting, edge: &Edge) 
     let wait = &waiting.wait;
     match edge.kind {
         EdgeKind::Habit | EdgeKind::Asked => waiting.wake.is_some_and(|row| evidence.is_own(row)),
+        // Nobody knows who has the other end, and the wait has an end: then there is no circle.
+        EdgeKind::Peer => edge.strength == Strength::Weak && waiting.wake.is_some(),
         EdgeKind::Amid => wait.kind != WaitKind::Lock && !wait.is_for_own_lock(evidence),
         _ => false,
     }

@@ -212,7 +212,7 @@ impl Suspect {
         }
         if knot.is_some() {
             suspect.class = Class::Circular;
-        } else if kind != BlameKind::Gone && polls(evidence, &pieces, blame.visits(thread)) {
+        } else if kind != BlameKind::Gone && polls(evidence, blame, &pieces) {
             suspect.class = Class::RepeatedYield;
         }
         let may_be_in_faults = matches!(suspect.class, Class::LongRunning | Class::Starved);
@@ -399,9 +399,13 @@ fn ranked(blame: &Blame, victim: Utid, knot: Option<&Knot>) -> Vec<(Utid, u64)> 
     ranked
 }
 
-/// Whether a thread's time went to asking again and again; so many waits led to it. One that sleeps
-/// once each time that it is asked does not poll.
-fn polls(evidence: &Evidence<'_>, pieces: &[&Piece], visits: usize) -> bool {
+/// Whether a thread's time went to asking again and again. One that sleeps once each time that it is asked
+/// does not poll, nor does one that gives a piece of the answer after each sleep.
+fn polls(evidence: &Evidence<'_>, blame: &Blame, pieces: &[&Piece]) -> bool {
+    let Some(thread) = pieces.first().map(|piece| piece.thread) else {
+        return false;
+    };
+    let visits = blame.visits(thread);
     // A sleep that was looked at piece by piece is one.
     let mut sleeps: HashMap<u64, usize> = HashMap::new();
     for piece in pieces {
@@ -425,7 +429,7 @@ fn polls(evidence: &Evidence<'_>, pieces: &[&Piece], visits: usize) -> bool {
     // Who was runnable for most of the time was kept from more than looking.
     let slept_most = slept > ran && slept > all / 4;
     if sleeps >= POLLS.max(2 * visits) && slept / sleeps as u64 <= POLL_NS && slept_most {
-        return true;
+        return answers(evidence, blame, thread, pieces) * 2 < sleeps;
     }
     let yields = pieces
         .iter()
@@ -445,11 +449,27 @@ fn polls(evidence: &Evidence<'_>, pieces: &[&Piece], visits: usize) -> bool {
     if ran.saturating_add(yielded) <= all / 2 {
         return false;
     }
-    let Some(thread) = pieces.first().map(|piece| piece.thread) else {
-        return false;
-    };
     let samples = samples_of(evidence, thread, &on_cpu(pieces));
     samples.len() >= POLLS && mostly_yielding(evidence, &samples)
+}
+
+/// How often a thread woke one of those that wait for it, from the first of its pieces to the last.
+fn answers(evidence: &Evidence<'_>, blame: &Blame, thread: Utid, pieces: &[&Piece]) -> usize {
+    let reached = (blame.steps.iter()).filter_map(|step| step.reached.as_ref());
+    let waiters: HashSet<Utid> = reached.map(|(waiting, _)| waiting.wait.thread).collect();
+    let parts = || pieces.iter().flat_map(|piece| piece.parts.iter());
+    let (Some(from), Some(to)) = (
+        parts().map(|part| part.start).min(),
+        parts().map(|part| part.end).max(),
+    ) else {
+        return 0;
+    };
+    let woken = evidence.wakes_by(thread, from, to);
+    let waits = |&row: &usize| {
+        let wakee = evidence.wakes.wakee[row];
+        wakee != thread && waiters.contains(&wakee)
+    };
+    woken.filter(waits).count()
 }
 
 /// Whether a thread ran to have memory paged in: the samples of its running lie in page faults, and it

@@ -989,6 +989,8 @@ fn the_last_page_comes_from_where_the_others_did() {
     }
     let verdict = explain(&record(&(text + "end 1s")), "app", 11_000..1_000_000);
     assert_eq!(verdict.root.who.tid, 200, "{}", verdict.sentence);
+    // It brings a page after each sleep: it looks for nothing.
+    assert_eq!(verdict.root.class, Class::LongWait, "{}", verdict.sentence);
 }
 
 /// Of a daemon's threads the one that waits for a program which that has started works for who is waiting, not
@@ -1019,4 +1021,34 @@ fn a_daemon_works_by_the_thread_that_waits_for_its_helper() {
     );
     let verdict = explain(&recording, "logger", 100..3_000_000);
     assert_eq!(verdict.root.who.tid, 200, "{}", verdict.sentence);
+}
+
+/// Two programs of a pipeline: one waits for what the other writes, and that for what comes from elsewhere. That
+/// the first may have the other end of its pipe is a guess, and no circle.
+#[test]
+fn a_pipeline_that_goes_on_is_no_circle() {
+    let recording = record(
+        "process sh 100
+        thread sh sh 100
+        process head 201
+        process cut 202
+        0 cpu0 switch idle -> sh
+        1us fork sh -> cut cut 202
+        2us cpu1 wake sh -> cut fork new
+        3us fork sh -> head head 201
+        4us cpu2 wake sh -> head fork new
+        5us cpu0 switch sh -> idle sleeping wait4 stack=wait4;sh
+        6us cpu1 switch idle -> cut
+        6us cpu2 switch idle -> head
+        1ms cpu2 switch head -> idle sleeping read object=pipe:8 stack=read;head
+        2ms cpu1 switch cut -> idle sleeping read object=pipe:7 stack=read;cut
+        350ms cpu1 wake idle -> cut in=interrupt
+        350.1ms cpu1 switch idle -> cut
+        351ms cpu1 wake cut -> head write object=pipe:8 stack=write;cut
+        351.1ms cpu2 switch idle -> head
+        352ms cpu2 switch head -> idle dead
+        end 400ms",
+    );
+    let verdict = explain(&recording, "head", 1_000..351_000);
+    assert_ne!(verdict.root.class, Class::Circular, "{}", verdict.sentence);
 }
