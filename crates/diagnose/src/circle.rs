@@ -4,7 +4,7 @@
 //! It is none where one of them could have acted, or is a server that waits for its next request:
 //! that one keeps the others waiting, and they do not keep it.
 
-use hangdog_graph::{Edge, EdgeKind, Evidence, Strength, Wait, WaitKind};
+use hangdog_graph::{Edge, EdgeKind, Evidence, Source, Strength, Wait, WaitKind};
 use hangdog_timeline::{Cause, State};
 use hangdog_trace::ids::{Upid, Utid};
 use hangdog_trace::object::ObjectKind;
@@ -32,8 +32,15 @@ pub(crate) fn is_guess(evidence: &Evidence<'_>, waiting: &Waiting, edge: &Edge) 
     let wait = &waiting.wait;
     match edge.kind {
         EdgeKind::Habit | EdgeKind::Asked => waiting.wake.is_some_and(|row| evidence.is_own(row)),
-        // Nobody knows who has the other end, and the wait has an end: then there is no circle.
-        EdgeKind::Peer => edge.strength == Strength::Weak && waiting.wake.is_some(),
+        // Which process has the other end is not known, and the wait came to an end: then there is no circle.
+        EdgeKind::Peer if edge.strength == Strength::Weak => {
+            let process = |thread: Utid| evidence.threads.thread(thread).upid;
+            let is_other = |source: &Source| match *source {
+                Source::Thread(other) => process(other) != process(wait.thread),
+                _ => false,
+            };
+            waiting.wake.is_some() && is_other(&edge.source)
+        }
         EdgeKind::Amid => wait.kind != WaitKind::Lock && !wait.is_for_own_lock(evidence),
         _ => false,
     }
