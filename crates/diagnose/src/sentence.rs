@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use hangdog_graph::edge::tracer;
 use hangdog_graph::owed::is_descendant;
-use hangdog_graph::{Evidence, Mark, Wait, WaitKind, owed};
+use hangdog_graph::{Evidence, Mark, Wait, WaitKind, owed, stop};
 use hangdog_timeline::State;
 use hangdog_trace::calls::Call;
 use hangdog_trace::ids::Utid;
@@ -585,9 +585,10 @@ fn reason(facts: &Facts<'_, '_>) -> String {
                 facts.evidence.name(tracer)
             )
         }
-        BlameKind::Stopped => {
-            "was stopped by a signal, a debugger or the cgroup freezer".to_owned()
-        }
+        BlameKind::Stopped => match facts.wait {
+            Some(wait) => stop::phrase(facts.evidence, &wait),
+            None => "was stopped".to_owned(),
+        },
         BlameKind::Gone => match facts.evidence.threads.thread(facts.culprit).fatal_signal() {
             Some(signal) => format!("was killed by {signal}"),
             None => "exited without waking it".to_owned(),

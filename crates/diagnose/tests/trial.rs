@@ -1052,3 +1052,55 @@ fn a_pipeline_that_goes_on_is_no_circle() {
     let verdict = explain(&recording, "head", 1_000..351_000);
     assert_ne!(verdict.root.class, Class::Circular, "{}", verdict.sentence);
 }
+
+/// How a thread was stopped is told by what woke it right before, and by what let it go on.
+#[test]
+fn what_stopped_a_thread_is_told() {
+    for (stop, go_on, says) in [
+        (
+            "10ms cpu1 wake sh -> server kill arg=19
+            10.1ms cpu0 switch idle -> server
+            10.2ms cpu0 switch server -> idle stopped",
+            "kill arg=18",
+            "server was stopped by a signal from sh.",
+        ),
+        (
+            "10ms cpu0 switch idle -> server
+            10.2ms cpu0 switch server -> idle stopped",
+            "kill arg=18",
+            "server was stopped by a signal.",
+        ),
+        (
+            "10ms cpu0 switch idle -> server
+            10.2ms cpu0 switch server -> idle stopped",
+            "write kstack=__thaw_task;freezer_write",
+            "server was frozen by its control group.",
+        ),
+        (
+            "10ms cpu0 switch idle -> server
+            10.2ms cpu0 switch server -> idle stopped",
+            "",
+            "server was stopped by a signal, a debugger or the freezer of its control group.",
+        ),
+    ] {
+        let go_on = match go_on {
+            "" => String::new(),
+            by => format!("2s cpu1 wake sh -> server {by}\n2.1s cpu0 switch idle -> server"),
+        };
+        let recording = record(&format!(
+            "process sh 100
+            thread sh sh 100
+            process server 200
+            thread server server 200
+            0 cpu1 switch idle -> sh
+            0 cpu0 switch idle -> server
+            1ms cpu0 switch server -> idle sleeping read object=pipe:7 stack=read;serve
+            {stop}
+            {go_on}
+            end 3s"
+        ));
+        let sentence = explain(&recording, "server", 10_200..2_000_000).sentence;
+        let says = says.replace("server was", "it was");
+        assert!(sentence.ends_with(&says), "{sentence}");
+    }
+}

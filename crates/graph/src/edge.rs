@@ -397,9 +397,9 @@ fn works(evidence: &Evidence<'_>, thread: Utid, wait: &Wait) -> bool {
 // The same numbers on all machines that hangdog knows.
 /// SIGHUP, SIGINT, SIGQUIT, SIGKILL, SIGTERM.
 const ENDING: [u64; 5] = [1, 2, 3, 9, 15];
-const SIGCONT: u64 = 18;
-const SIGSTOP: u64 = 19;
-const SIGTSTP: u64 = 20;
+pub(crate) const SIGCONT: u64 = 18;
+pub(crate) const SIGSTOP: u64 = 19;
+pub(crate) const SIGTSTP: u64 = 20;
 
 /// The debugger that let a thread go on.
 pub fn tracer(evidence: &Evidence<'_>, wake: usize) -> Option<Utid> {

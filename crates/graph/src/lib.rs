@@ -38,6 +38,7 @@ pub mod part;
 mod peers;
 pub mod role;
 mod sampling;
+pub mod stop;
 mod upkeep;
 pub mod vertex;
 pub mod wait;

@@ -9,6 +9,7 @@ use hangdog_trace::words::Left;
 use crate::evidence::Evidence;
 use crate::flags::FlagWait;
 use crate::marks::Mark;
+use crate::stop;
 
 /// The kinds of waits.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -233,9 +234,7 @@ impl Wait {
             WaitKind::Stopped if let Some(tracer) = self.holder => {
                 format!("was stopped by {}, which debugs it", evidence.name(tracer))
             }
-            WaitKind::Stopped => {
-                "was stopped by a signal, a debugger or the cgroup freezer".to_owned()
-            }
+            WaitKind::Stopped => stop::phrase(evidence, self),
             WaitKind::Kernel => match (self.system_v(evidence), self.kernel_function(evidence)) {
                 (Some(what), _) => format!("waited for {what} in {call}"),
                 (None, Some(function)) => format!("waited in the kernel in {call}, at {function}"),
