@@ -330,7 +330,8 @@ fn quota(facts: &Facts<'_, '_>) -> (String, String) {
             share * 100.0
         )
     });
-    (format!(" ({cpus} CPUs)"), by.unwrap_or_default())
+    let unit = if cpus == 1.0 { "CPU" } else { "CPUs" };
+    (format!(" ({cpus} {unit})"), by.unwrap_or_default())
 }
 
 /// Whether a wait for a disk is for it to have taken something.

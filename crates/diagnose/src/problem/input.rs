@@ -162,7 +162,7 @@ fn turn_after(evidence: &Evidence<'_>, thread: Utid, read: u64) -> u64 {
             && Wait::new(evidence, thread, interval).kind == WaitKind::Poll
     };
     let until = read.saturating_add(LONGEST_TURN_NS);
-    let here = intervals.index_at(read).map_or(intervals.len(), |at| at);
+    let here = intervals.index_at(read).unwrap_or(intervals.len());
     let after = (here..intervals.len()).filter_map(|at| intervals.get(at));
     after
         .take_while(|interval| interval.start < until)
