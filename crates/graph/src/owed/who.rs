@@ -8,6 +8,7 @@ use std::ops::Range;
 
 use super::clients::reads_orders;
 use super::connection::has_sent;
+use super::pipe::is_own_pipe;
 use crate::evidence::Evidence;
 use crate::marks::Mark;
 use crate::names;
@@ -175,9 +176,11 @@ pub(super) fn is_home(evidence: &Evidence<'_>, wait: &Wait) -> bool {
             !evidence.shows(wait.user_stack(evidence), Mark::Handles)
         }
         WaitKind::Poll | WaitKind::Idle | WaitKind::Unknown => true,
-        // For whoever connects, or for orders.
+        // For whoever connects, for orders, or for a signal handler of its own process.
         WaitKind::Message => {
-            evidence.sockets.listens(wait.object(evidence)) || reads_orders(evidence, wait)
+            evidence.sockets.listens(wait.object(evidence))
+                || reads_orders(evidence, wait)
+                || is_own_pipe(evidence, wait)
         }
         _ => awaits_completions(evidence, wait),
     }
