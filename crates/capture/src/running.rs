@@ -3,8 +3,8 @@
 //! A pass over all threads tells who is on a CPU, but a running thread's registers are not to be had
 //! without stopping it. The sampling clock has them: it runs while the look goes on, and its last
 //! samples of a thread stand for what that did in the moment. A thread that was sampled and does not
-//! wait runs, also if it had to leave its CPU to another right then; but not if it had to wait for long until
-//! it was on a turn.
+//! wait runs, also if it had to leave its CPU to another right then; but not if it was runnable for long
+//! before it got one.
 
 use std::collections::{HashMap, HashSet};
 use std::time::Duration;
@@ -18,7 +18,8 @@ use crate::waiting::Running;
 
 /// So many samples of a thread are kept.
 const MOST: usize = 8;
-/// Who has got no CPU for so long goes on wanting one, ns: threads that share one take turns sooner.
+/// A thread that gets no CPU for this long after the look counts as runnable, not running, ns. Threads that share a
+/// CPU take turns sooner.
 const KEPT_OUT_NS: u64 = 50_000_000;
 /// No system call.
 const CALL_NONE: i16 = -1;
@@ -153,8 +154,8 @@ mod tests {
         }
     }
 
-    /// A thread that wanted a CPU and was sampled runs; one that was not, or only long after, goes on wanting it;
-    /// one that waits and was sampled later waits.
+    /// A runnable thread counts as running if it was sampled soon after the look. If it was sampled late or never,
+    /// it stays runnable. A blocked thread stays blocked, also if it was sampled later.
     #[test]
     fn who_was_sampled_and_does_not_wait_runs() {
         let waiting = |tid| Event {

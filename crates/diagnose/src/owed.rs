@@ -39,7 +39,9 @@ pub(crate) fn owed(evidence: &Evidence<'_>, wait: &Wait, often: bool) -> f64 {
         // Somebody else is to open it.
         WaitKind::Message if evidence.shows(wait.kernel_stack(evidence), Mark::OpensFifo) => STREAM,
         WaitKind::Message | WaitKind::Poll | WaitKind::Condition
-            if evidence.shows(wait.user_stack(evidence), Mark::Asks) =>
+            if [Mark::Asks, Mark::AsksMachine]
+                .iter()
+                .any(|&mark| evidence.shows(wait.user_stack(evidence), mark)) =>
         {
             1.0
         }

@@ -117,36 +117,48 @@ impl<'a> Profile<'a> {
         hands_out && self.count >= TELLING && (tally.own as f64) < OWN_WORK * self.count as f64
     }
 
-    /// The deepest function that many samples within `outer` have in common, of those that are not in
-    /// `but`: one that says more than `outer` does.
+    /// The deepest function that many samples have in common within `outer`, leaving out those that are in
+    /// `but`, if it says more than `outer` does.
     fn called_most(&self, outer: Identity<'a>, but: Option<Identity<'a>>) -> Option<Identity<'a>> {
-        let within = |seen: &&Seen<'a>| !but.is_some_and(|but| seen.functions.contains(&but));
-        let inner = |seen: &'_ Seen<'a>| {
-            let at = seen.functions.iter().position(|&it| it == outer);
-            seen.functions[..at.unwrap_or(0)].to_vec()
-        };
+        let is_in = |seen: &Seen<'a>, function| seen.functions.contains(&function);
+        let within = |seen: &&Seen<'a>| !but.is_some_and(|but| is_in(seen, but));
+        let inner = |seen: &Seen<'a>| seen.functions.iter().position(|&it| it == outer);
+        let stacks: Vec<(&[Identity<'a>], u64)> = (self.seen.iter().filter(within))
+            .filter_map(|seen| Some((&seen.functions[..inner(seen)?], seen.count)))
+            .collect();
         let mut totals: HashMap<Identity<'a>, u64> = HashMap::new();
-        for seen in self.seen.iter().filter(within) {
-            for identity in inner(seen) {
-                *totals.entry(identity).or_default() += seen.count;
+        for (functions, count) in &stacks {
+            for &identity in *functions {
+                *totals.entry(identity).or_default() += count;
             }
         }
         let needed = self.count as f64 * CALLED;
-        let least = self.tallies[&outer].origin.max(Some(Origin::Nameless));
+        let outers = self.tallies[&outer].origin;
+        let says_more = |origin| origin >= outers && origin > Some(Origin::Nameless);
         totals.retain(|identity, total| {
-            let origin = self.tallies[identity].origin;
             *total as f64 >= needed
-                && (origin > least || origin == least && origin > Some(Origin::Nameless))
+                && says_more(self.tallies[identity].origin)
                 && !hangdog_graph::hands_out_work(identity.0)
         });
-        let best = totals.keys().map(|it| self.tallies[it].origin).max()?;
+        self.innermost(&stacks, |identity| totals.contains_key(&identity))
+    }
+
+    /// Of the candidates that are most of all the program's own, the one that is the innermost on the most stacks.
+    fn innermost(
+        &self,
+        stacks: &[(&[Identity<'a>], u64)],
+        is_candidate: impl Fn(Identity<'a>) -> bool,
+    ) -> Option<Identity<'a>> {
+        let origin = |identity: Identity<'a>| self.tallies[&identity].origin;
+        let all = || stacks.iter().flat_map(|(functions, _)| functions.iter());
+        let best = (all().filter(|it| is_candidate(**it)))
+            .filter_map(|&it| origin(it))
+            .max()?;
+        let is_best = |it: &&Identity<'a>| is_candidate(**it) && origin(**it) == Some(best);
         let mut innermost: HashMap<Identity<'a>, u64> = HashMap::new();
-        for seen in self.seen.iter().filter(within) {
-            let is_candidate = |identity: &&Identity<'a>| {
-                totals.contains_key(*identity) && self.tallies[*identity].origin == best
-            };
-            if let Some(identity) = inner(seen).iter().find(is_candidate) {
-                *innermost.entry(*identity).or_default() += seen.count;
+        for (functions, count) in stacks {
+            if let Some(identity) = functions.iter().find(is_best) {
+                *innermost.entry(*identity).or_default() += count;
             }
         }
         let deepest = innermost
@@ -196,25 +208,12 @@ impl<'a> Profile<'a> {
     /// The deepest function that is on such a share of the samples.
     fn deepest_on(&self, share: f64) -> Option<Identity<'a>> {
         let needed = self.count as f64 * share;
-        let is_common = |tally: &Tally<'_>| tally.total as f64 >= needed;
-        let best = (self.tallies.values())
-            .filter(|tally| is_common(tally))
-            .filter_map(|tally| tally.origin)
-            .max()?;
-        let is_candidate = |identity: &&Identity<'a>| {
-            let tally = &self.tallies[*identity];
-            is_common(tally) && tally.origin == Some(best)
-        };
-        let mut innermost: HashMap<Identity<'a>, u64> = HashMap::new();
-        for seen in &self.seen {
-            if let Some(identity) = seen.functions.iter().find(is_candidate) {
-                *innermost.entry(*identity).or_default() += seen.count;
-            }
-        }
-        let deepest = innermost
-            .into_iter()
-            .max_by_key(|&(identity, count)| (count, Reverse(identity)));
-        deepest.map(|(identity, _)| identity)
+        let stacks: Vec<(&[Identity<'a>], u64)> = (self.seen.iter())
+            .map(|seen| (&seen.functions[..], seen.count))
+            .collect();
+        self.innermost(&stacks, |identity| {
+            self.tallies[&identity].total as f64 >= needed
+        })
     }
 
     /// The common function, with the stack that it was seen in most often.

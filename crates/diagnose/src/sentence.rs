@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use hangdog_graph::edge::tracer;
 use hangdog_graph::owed::is_descendant;
-use hangdog_graph::{Evidence, Mark, Wait, WaitKind, owed, stop};
+use hangdog_graph::{Evidence, Mark, Wait, WaitKind, owed};
 use hangdog_timeline::State;
 use hangdog_trace::calls::Call;
 use hangdog_trace::ids::Utid;
@@ -587,7 +587,7 @@ fn reason(facts: &Facts<'_, '_>) -> String {
             )
         }
         BlameKind::Stopped => match facts.wait {
-            Some(wait) => stop::phrase(facts.evidence, &wait),
+            Some(wait) => wait.phrase(facts.evidence),
             None => "was stopped".to_owned(),
         },
         BlameKind::Gone => match facts.evidence.threads.thread(facts.culprit).fatal_signal() {

@@ -401,14 +401,11 @@ impl Joiner<'_, '_> {
 /// The wake that a runnable interval began with; where the thread ran at once, the wake of that
 /// very moment.
 pub(crate) fn wake_of(evidence: &Evidence<'_>, thread: Utid, next: &Interval) -> Option<usize> {
-    match next.cause {
-        Cause::Wake(row) => Some(row as usize),
-        _ => {
-            let wakes = evidence.wakes;
-            let first = wakes.ts.partition_point(|&ts| ts < next.start);
-            (first..wakes.len())
-                .take_while(|&row| wakes.ts[row] == next.start)
-                .find(|&row| wakes.wakee[row] == thread)
-        }
-    }
+    next.wake().or_else(|| {
+        let wakes = evidence.wakes;
+        let first = wakes.ts.partition_point(|&ts| ts < next.start);
+        (first..wakes.len())
+            .take_while(|&row| wakes.ts[row] == next.start)
+            .find(|&row| wakes.wakee[row] == thread)
+    })
 }

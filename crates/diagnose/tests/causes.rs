@@ -535,7 +535,7 @@ fn limits_of_control_groups_are_named() {
     }
 }
 
-/// Of a CPU quota it is told how much it allows, and who else in the group had most of that.
+/// The sentence gives the size of a CPU quota, and the program in the group that used most of it.
 #[test]
 fn a_quota_has_its_amount_and_its_user() {
     let recording = record(

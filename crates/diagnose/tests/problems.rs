@@ -828,6 +828,22 @@ fn a_short_sleep_of_the_command_is_not_the_worst() {
     assert_eq!(first("ppoll object=pipe:5"), 1_000);
 }
 
+/// A window waits for its display in its event loop, and is woken by what that sends.
+const WINDOW: &str = "
+    process app 200
+    thread app app 200
+    process Xvfb 300
+    thread Xvfb Xvfb 300
+    0 socket app object=unix:1 peer=unix:2 peer-process=Xvfb remote=@/tmp/.X11-unix/X1
+    0 socket Xvfb object=unix:2 peer=unix:1 peer-process=app local=@/tmp/.X11-unix/X1
+    0 cpu0 switch idle -> app
+    0 cpu1 switch idle -> Xvfb
+    1ms cpu0 switch app -> idle sleeping poll stack=poll;g_main_loop_run
+    10ms cpu1 wake Xvfb -> app writev object=unix:2
+    10.1ms cpu0 switch idle -> app
+    10.2ms transfer Xvfb sent 32 object=unix:2 peer=unix:1
+";
+
 /// Where so much is sent that some of it is not recorded, what a program on the display received may be
 /// missing: it has read what made its event loop turn, once it waits there again. A program that computes
 /// meanwhile has not.
@@ -835,18 +851,7 @@ fn a_short_sleep_of_the_command_is_not_the_worst() {
 fn an_event_loop_that_waits_again_has_read() {
     let input = |then: &str| {
         let recording = record(&format!(
-            "process app 200
-                thread app app 200
-                process Xvfb 300
-                thread Xvfb Xvfb 300
-                0 socket app object=unix:1 peer=unix:2 peer-process=Xvfb remote=@/tmp/.X11-unix/X1
-                0 socket Xvfb object=unix:2 peer=unix:1 peer-process=app local=@/tmp/.X11-unix/X1
-                0 cpu0 switch idle -> app
-                0 cpu1 switch idle -> Xvfb
-                1ms cpu0 switch app -> idle sleeping poll stack=poll;g_main_loop_run
-                10ms cpu1 wake Xvfb -> app writev object=unix:2
-                10.1ms cpu0 switch idle -> app
-                10.2ms transfer Xvfb sent 32 object=unix:2 peer=unix:1
+            "{WINDOW}
                 {then}
                 3001ms transfer app received 32 object=unix:1 peer=unix:2
                 3002ms cpu0 switch app -> idle sleeping poll stack=poll;g_main_loop_run
@@ -873,23 +878,12 @@ fn an_event_loop_that_waits_again_has_read() {
 /// Who reads what its display sent in the middle of a turn does not answer before the turn is over.
 #[test]
 fn input_that_is_read_amid_a_turn_is_not_answered() {
-    let recording = record(
-        "process app 200
-        thread app app 200
-        process Xvfb 300
-        thread Xvfb Xvfb 300
-        0 socket app object=unix:1 peer=unix:2 peer-process=Xvfb remote=@/tmp/.X11-unix/X1
-        0 socket Xvfb object=unix:2 peer=unix:1 peer-process=app local=@/tmp/.X11-unix/X1
-        0 cpu0 switch idle -> app
-        0 cpu1 switch idle -> Xvfb
-        1ms cpu0 switch app -> idle sleeping poll stack=poll;g_main_loop_run
-        10ms cpu1 wake Xvfb -> app writev object=unix:2
-        10.1ms cpu0 switch idle -> app
-        11ms transfer Xvfb sent 32 object=unix:2 peer=unix:1
+    let recording = record(&format!(
+        "{WINDOW}
         2000ms transfer app received 32 object=unix:1 peer=unix:2
         5000ms cpu0 switch app -> idle sleeping poll stack=poll;g_main_loop_run
-        end 6s",
-    );
+        end 6s"
+    ));
     let found = problem::find(&recording.evidence(), problem::Scope::default());
     let input = |it: &&problem::Problem| it.kind == problem::ProblemKind::Input;
     let problem = found.iter().find(input).expect("it did not answer");

@@ -6,7 +6,6 @@
 //! to the thread that the wait's own evidence names: the holder of the lock, the thread or child
 //! that should have ended. What else it may have been, [`belief`](crate::belief) weighs.
 
-use hangdog_timeline::Cause;
 use hangdog_trace::Thread;
 use hangdog_trace::calls::Call;
 use hangdog_trace::ids::{NONE, Utid};
@@ -18,6 +17,7 @@ use crate::evidence::Evidence;
 use crate::flags::FlagWait;
 use crate::marks::Mark;
 use crate::owed;
+use crate::stop::{SIGCONT, SIGSTOP, SIGTSTP};
 use crate::wait::{Gate, Wait, WaitKind};
 
 /// How a cause reaches its effect.
@@ -216,8 +216,8 @@ use Strength::{Strong, Weak};
 /// How soon after a wake a thread must die for the wake to have been its death.
 pub(crate) const DEATH_NS: u64 = 5_000_000;
 
-/// The program that serves the file system from which a thread got the last that it waited for as for a disk,
-/// right before what it waits for now.
+/// The file system server that ended the thread's previous wait, if this wait is for a disk or a page-in: the
+/// page that is missing now most likely comes from the same server.
 fn served_before(evidence: &Evidence<'_>, wait: &Wait) -> Option<Utid> {
     const MOST_INTERVALS: usize = 16;
     if !matches!(wait.kind, WaitKind::Disk | WaitKind::Paging) {
@@ -228,10 +228,7 @@ fn served_before(evidence: &Evidence<'_>, wait: &Wait) -> Option<Utid> {
     let before = (0..here).rev().take(MOST_INTERVALS);
     let row = before
         .filter_map(|at| intervals.get(at))
-        .find_map(|interval| match interval.cause {
-            Cause::Wake(row) => Some(row as usize),
-            _ => None,
-        })?;
+        .find_map(|interval| interval.wake())?;
     let is_there = |thread: Utid| evidence.timeline.life(thread).end >= wait.end;
     let server = evidence.wakes.waker[row];
     (evidence.is_served_by_waker(row) && is_there(server)).then_some(server)
@@ -397,9 +394,6 @@ fn works(evidence: &Evidence<'_>, thread: Utid, wait: &Wait) -> bool {
 // The same numbers on all machines that hangdog knows.
 /// SIGHUP, SIGINT, SIGQUIT, SIGKILL, SIGTERM.
 const ENDING: [u64; 5] = [1, 2, 3, 9, 15];
-pub(crate) const SIGCONT: u64 = 18;
-pub(crate) const SIGSTOP: u64 = 19;
-pub(crate) const SIGTSTP: u64 = 20;
 
 /// The debugger that let a thread go on.
 pub fn tracer(evidence: &Evidence<'_>, wake: usize) -> Option<Utid> {

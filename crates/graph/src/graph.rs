@@ -307,7 +307,9 @@ impl Builder<'_> {
         for vertex in start..end {
             edges.offsets.push(edges.from.len() as u32);
             let wake = match self.vertices.begin(vertex) {
-                Begin::Wait => woken_by(&intervals, self.vertices.interval(vertex)),
+                Begin::Wait => {
+                    (intervals.get(self.vertices.interval(vertex))).and_then(|it| it.wake())
+                }
                 Begin::Life => self.born_by(&intervals),
                 Begin::Handover | Begin::Batch | Begin::Peers => None,
             };
@@ -357,7 +359,7 @@ impl Builder<'_> {
     /// The wake by which a thread's life began, if it did in the trace.
     fn born_by(&self, intervals: &Intervals<'_>) -> Option<usize> {
         (0..2)
-            .find_map(|at| woken_by(intervals, at))
+            .find_map(|at| intervals.get(at)?.wake())
             .filter(|&row| self.evidence.wakes.new[row])
     }
 
@@ -477,12 +479,4 @@ impl Builder<'_> {
 /// Whether what began the vertex is the same edge already.
 fn is_same(arrow: &Arrow, first: Option<&Arrow>) -> bool {
     first.is_some_and(|first| (first.kind, first.from) == (arrow.kind, arrow.from))
-}
-
-/// The row of the wake that began an interval.
-fn woken_by(intervals: &Intervals<'_>, at: usize) -> Option<usize> {
-    match intervals.get(at)?.cause {
-        Cause::Wake(row) => Some(row as usize),
-        _ => None,
-    }
 }

@@ -38,7 +38,7 @@ pub mod part;
 mod peers;
 pub mod role;
 mod sampling;
-pub mod stop;
+mod stop;
 mod upkeep;
 pub mod vertex;
 pub mod wait;

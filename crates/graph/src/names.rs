@@ -227,17 +227,16 @@ pub const ASKS: &[&str] = &[
     "__GI___res_context_send",
     "ma_pvio_read",
     "ma_net_read",
-    // A thread of Java has the virtual machine collect garbage, or do what stops all threads.
-    "VMThread::wait_until_executed*",
     // pika, which waits for RabbitMQ.
     "BlockingConnection._flush_output",
 ];
 
-/// Functions of a Java virtual machine in which a thread waits until the machine's own has done what it asked for.
+/// Functions of a Java virtual machine in which a thread waits until the machine's own thread has collected garbage,
+/// or done something else for it that stops all threads.
 pub(crate) const ASKS_MACHINE: &[&str] = &["VMThread::wait_until_executed*"];
 
-/// Functions of a Java virtual machine that wait, by looking again and again, until all of its threads have
-/// stopped or taken note of something.
+/// Functions of a Java virtual machine that check again and again whether all of its threads have reached a
+/// safepoint or handled a handshake.
 pub(crate) const AWAITS_SAFEPOINT: &[&str] = &[
     "SafepointSynchronize::synchronize_threads*",
     "SafepointSynchronize::begin*",
@@ -470,9 +469,9 @@ pub(crate) const HANDLES: &[&str] = &[
     "int java.util.concurrent.ForkJoinTask.doExec()",
 ];
 
-/// Functions that call whatever is due, beside those that hand on an event: a program spends its life in them.
+/// Functions of event loops that call handlers, beside `EVENT_LOOP` and `HANDLES`: they are on nearly every stack
+/// of a program, so they do not say what it did.
 pub(crate) const LOOPS: &[&str] = &[
-    "g_main_context_dispatch*",
     "gdk_event_source_dispatch",
     "g_signal_emit*",
     "QObject::event*",
@@ -495,8 +494,6 @@ pub(crate) const LOOPS: &[&str] = &[
     "BaseEventLoop.run_forever",
     "BaseEventLoop._run_once",
     "Handle._run",
-    "start_thread",
-    "clone3",
 ];
 
 /// Functions by which a thread waits for the next piece of work.

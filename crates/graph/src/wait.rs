@@ -234,7 +234,10 @@ impl Wait {
             WaitKind::Stopped if let Some(tracer) = self.holder => {
                 format!("was stopped by {}, which debugs it", evidence.name(tracer))
             }
-            WaitKind::Stopped => stop::phrase(evidence, self),
+            WaitKind::Stopped => {
+                let window = self.start..self.end;
+                stop::phrase(evidence, self.thread, &window, self.kernel_stack(evidence))
+            }
             WaitKind::Kernel => match (self.system_v(evidence), self.kernel_function(evidence)) {
                 (Some(what), _) => format!("waited for {what} in {call}"),
                 (None, Some(function)) => format!("waited in the kernel in {call}, at {function}"),

@@ -110,6 +110,14 @@ impl Interval {
     pub fn duration(&self) -> u64 {
         self.end - self.start
     }
+
+    /// The row of `wakes` that began it, if a wake did.
+    pub fn wake(&self) -> Option<usize> {
+        match self.cause {
+            Cause::Wake(row) => Some(row as usize),
+            _ => None,
+        }
+    }
 }
 
 #[cfg(test)]

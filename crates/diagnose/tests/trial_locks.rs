@@ -1,0 +1,247 @@
+//! What somebody who did not know the diagnosis made freeze, and what it first took for the cause: each
+//! as a trace small enough to read, with the cause that it was made with. Here: locks, conditions and pools.
+
+mod support;
+
+use hangdog_diagnose::Class;
+use support::*;
+
+const PLAYER: &str = "
+    process player 100
+    thread player player 100
+    thread decoder player 101
+    thread audio player 102
+";
+const SEMAPHORE: &str =
+    "sleeping futex op=wait object=futex:0x10 stack=__new_sem_wait_slow;present_frame";
+
+const WORKER: &str = "Condition.wait;Future.result;outer;_WorkItem.run;_worker";
+
+/// The decoder gives a semaphore six times, every 10 ms, and exits at 62 ms. The player waits on, for
+/// good; a third thread that naps is not to blame. From 70 ms on all time is the decoder's, which had
+/// exited.
+#[test]
+fn a_partner_that_exited_is_missed() {
+    let mut text = format!("{PLAYER}0 cpu0 switch idle -> player\n0 cpu1 switch idle -> decoder\n");
+    for turn in 0..6 {
+        let at = 1 + 10 * turn;
+        text += &format!(
+            "{at}ms cpu0 switch player -> idle {SEMAPHORE}
+            {}ms cpu1 wake decoder -> player futex op=wake object=futex:0x10 stack=sem_post;decode
+            {}us cpu0 switch idle -> player\n",
+            at + 9,
+            (at + 9) * 1000 + 10
+        );
+    }
+    text += &format!(
+        "61ms cpu0 switch player -> idle {SEMAPHORE}
+        62ms exit decoder 0
+        62ms cpu1 switch decoder -> audio dead\n"
+    );
+    for at in (70..600).step_by(20) {
+        text += &format!(
+            "{at}ms cpu1 switch audio -> idle sleeping nanosleep arg=19ms stack=nanosleep;play
+            {}ms cpu1 wake idle -> audio in=timer
+            {}us cpu1 switch idle -> audio\n",
+            at + 19,
+            (at + 19) * 1000 + 10
+        );
+    }
+    let recording = record(&format!("{text}end 600ms"));
+    let verdict = explain(&recording, "player", 70_000..600_000);
+    assert_eq!(
+        (verdict.root.who.tid, verdict.root.class),
+        (101, Class::LongWait)
+    );
+    assert_eq!(of_thread(&verdict, 101, "exited"), 530_000);
+    assert!(
+        verdict.sentence.contains("player/decoder exited"),
+        "{}",
+        verdict.sentence
+    );
+}
+
+/// Two threads wait at a barrier for a third, which returned early: nobody is left that could end that. Threads
+/// that exited long before are not missed.
+#[test]
+fn a_thread_that_returned_early_is_missed_at_the_barrier() {
+    const WAIT: &str = "sleeping futex arg=128 object=futex:0x10 stack=pthread_cond_wait;step;main";
+    let verdict = |exit: &str| {
+        let recording = record(&format!(
+            "process simulate 100
+            thread first simulate 100
+            thread second simulate 101
+            thread third simulate 102
+            0 cpu0 switch idle -> first
+            0 cpu1 switch idle -> second
+            0 cpu2 switch idle -> third
+            {exit} exit third 0
+            {exit} cpu2 switch third -> idle dead
+            2500ms cpu0 switch first -> idle {WAIT}
+            2501ms cpu1 switch second -> idle {WAIT}
+            end 9s"
+        ));
+        explain(&recording, "first", 2_501_000..9_000_000)
+    };
+    let missed = verdict("2450ms");
+    assert_eq!(missed.root.who.tid, 102, "{}", missed.sentence);
+    let says = "in step: first/third exited without waking it, and no thread is left";
+    assert!(missed.sentence.contains(says), "{}", missed.sentence);
+    let long_gone = verdict("100ms");
+    assert_ne!(long_gone.root.who.tid, 102, "{}", long_gone.sentence);
+}
+
+/// The task of a pool waits for a task of the same pool. No thread of the process is left that could wake
+/// another: the sentence says so, and the problem comes first. The worker is the root.
+#[test]
+fn a_pool_that_waits_for_itself() {
+    let recording = record(&format!(
+        "process app 100
+        thread main app 100
+        thread one app 101
+        process shell 200
+        thread shell shell 200
+        0 cpu0 switch idle -> main
+        0 cpu1 switch idle -> one
+        5us cpu1 switch one -> idle sleeping futex arg=128 object=futex:0x1 stack=sem_wait;PyThread_acquire_lock_timed;{WORKER}
+        10us cpu0 switch main -> shell sleeping futex arg=128 object=futex:0x2 stack=sem_wait;PyThread_acquire_lock_timed;Condition.wait;Future.result;main
+        20us cpu0 switch shell -> idle sleeping read object=pipe:1 stack=read
+        end 3s"
+    ));
+    let found = problems(&recording, None);
+    assert_eq!(found[0].0, "main", "{found:?}");
+    let verdict = explain(&recording, "main", 1_000..3_000_000);
+    assert_eq!(verdict.root.who.tid, 101, "{}", verdict.sentence);
+    assert!(
+        verdict
+            .sentence
+            .contains("waits for a task that only they could run"),
+        "{}",
+        verdict.sentence
+    );
+
+    // A thread that something from outside can wake may wake the others.
+    let other = record(&format!(
+        "process app 100
+        thread main app 100
+        thread one app 101
+        0 cpu0 switch idle -> main
+        0 cpu1 switch idle -> one
+        10us cpu0 switch main -> idle sleeping futex arg=128 object=futex:0x2 stack=sem_wait;PyThread_acquire_lock_timed;Condition.wait;{WORKER}
+        15us cpu1 switch one -> idle sleeping epoll_wait object=epoll:1 stack=epoll_wait;loop
+        end 3s"
+    ));
+    let verdict = explain(&other, "main", 1_000..3_000_000);
+    assert!(
+        !verdict
+            .sentence
+            .contains("waits for a task that only they could run"),
+        "{}",
+        verdict.sentence
+    );
+}
+
+/// A thread of Python waits for the global lock, 5 ms at a time, and another computes: it is that
+/// one's time, and not that of the timeouts. The function that waits has no name.
+#[test]
+fn pythons_global_lock_is_with_who_computes() {
+    let mut text = "process python 100
+        thread python python 100
+        thread worker python 101
+        0 cpu0 switch idle -> python
+        0 cpu1 switch idle -> worker\n"
+        .to_owned();
+    for at in (1..400).step_by(6) {
+        text += &format!(
+            "{at}ms cpu0 switch python -> idle sleeping futex op=wait object=futex:0x10 \
+             stack=pthread_cond_timedwait;PyEval_RestoreThread;select
+            {}ms cpu0 wake idle -> python in=timer
+            {}.1ms cpu0 switch idle -> python\n",
+            at + 5,
+            at + 5
+        );
+    }
+    text += "410ms cpu1 switch worker -> idle dead\nend 420ms";
+    let verdict = explain(&record(&text), "python", 1_000..402_000);
+    assert_eq!(
+        (verdict.root.who.tid, verdict.root.class),
+        (101, Class::LongRunning),
+        "{}",
+        verdict.sentence
+    );
+}
+
+/// All threads of a Java program wait while one runs a loop without a safepoint: it is the cause, also where the
+/// recording begins and ends amid that.
+#[test]
+fn who_is_late_for_a_safepoint_keeps_all_waiting() {
+    let asks = "sleeping futex object=futex:9 op=wait \
+                stack=pthread_cond_wait;VMThread::wait_until_executed(VM_Operation*);allocate";
+    let nap = "sleeping clock_nanosleep arg=1ms \
+               stack=nanosleep;SafepointSynchronize::synchronize_threads(long)";
+    let mut text = format!(
+        "process java 200
+        thread main java 200 name=java
+        thread cruncher java 201 name=cruncher
+        thread vm java 202 name=VM_Thread
+        thread requests java 203 name=requests
+        0 cpu0 switch idle -> cruncher
+        1ms cpu1 switch idle -> requests
+        2ms cpu1 wake requests -> vm futex object=futex:8
+        3ms cpu1 switch requests -> vm {asks}\n"
+    );
+    for at in (4..3_000).step_by(2) {
+        text += &format!(
+            "{at}ms cpu1 switch vm -> idle {nap}
+            {}.8ms cpu1 wake idle -> vm in=timer
+            {}.9ms cpu1 switch idle -> vm\n",
+            at + 1,
+            at + 1
+        );
+    }
+    text += &format!("3000ms cpu1 switch vm -> idle {nap}\n");
+    text += &samples(0, "cruncher", 4..3_000, "Server.checksum;run");
+    let verdict = explain(
+        &record(&(text + "end 3001ms")),
+        "requests",
+        3_000..3_001_000,
+    );
+    assert_eq!(verdict.root.who.tid, 201, "{}", verdict.sentence);
+    assert_eq!(verdict.root.class, Class::LongRunning);
+}
+
+/// A worker that was woken and waits again where it did before has done what it could: who waits for the pool
+/// waits for the one that works.
+#[test]
+fn a_worker_that_went_home_is_not_whom_is_waited_for() {
+    const WAIT: &str =
+        "sleeping futex op=wait object=futex:0x10 stack=pthread_cond_wait;flush;main";
+    const HOME: &str =
+        "sleeping futex op=wait object=futex:0x20 stack=pthread_cond_wait;pool;start";
+    let mut text = format!(
+        "process app 100
+        thread main app 100
+        thread idler app 101
+        thread worker app 102
+        0 cpu0 switch idle -> main
+        0 cpu1 switch idle -> idler
+        0 cpu2 switch idle -> worker
+        1ms cpu1 switch idler -> idle {HOME}
+        10ms cpu0 wake main -> idler futex op=wake object=futex:0x20 stack=pthread_cond_signal;flush
+        10.1ms cpu0 switch main -> idle {WAIT}
+        10.2ms cpu1 switch idle -> idler
+        10.3ms cpu1 switch idler -> idle {HOME}\n"
+    );
+    for at in [200, 400, 600, 800] {
+        text += &format!(
+            "{at}ms cpu2 wake worker -> main futex op=wake object=futex:0x10 stack=pthread_cond_signal;pool
+            {at}.1ms cpu0 switch idle -> main
+            {at}.2ms cpu0 switch main -> idle {WAIT}\n"
+        );
+    }
+    text += "990ms cpu2 wake worker -> main futex op=wake object=futex:0x10 stack=pthread_cond_signal;pool
+        990.1ms cpu0 switch idle -> main\n";
+    text += &samples(2, "worker", 20..990, "compress;pool;start");
+    let verdict = explain(&record(&(text + "end 1s")), "main", 11_000..990_000);
+    assert_eq!(verdict.root.who.tid, 102, "{}", verdict.sentence);
+}

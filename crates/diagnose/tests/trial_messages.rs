@@ -1,0 +1,387 @@
+//! What somebody who did not know the diagnosis made freeze, and what it first took for the cause: each
+//! as a trace small enough to read, with the cause that it was made with. Here: pipes, connections
+//! and terminals.
+
+mod support;
+
+use hangdog_diagnose::{Class, problem};
+use support::*;
+
+/// A client and its server in one process, begun before the recording: the handler was asked, and waits
+/// for a queue that nobody serves any more. That its client could hold a lock makes no circle.
+#[test]
+fn a_queue_that_nobody_serves_is_no_circle() {
+    for queue in ["get", "Condition.wait;Queue.get"] {
+        let recording = record(&format!(
+            "process app 100
+        thread main app 100
+        thread handler app 101
+        0 socket app object=inet:1 local=127.0.0.1:5000 remote=127.0.0.1:80
+        0 socket app object=inet:2 local=127.0.0.1:80 remote=127.0.0.1:5000
+        0 socket app object=inet:3 local=127.0.0.1:80
+        0 open app object=inet:1 last=sent
+        0 open app object=inet:2 last=received
+        0 open app object=inet:3 kind=listener
+        0 cpu0 switch idle -> main
+        0 cpu1 switch idle -> handler
+        1ms cpu1 switch handler -> idle sleeping futex arg=128 object=futex:0x1 stack=sem_wait;PyThread_acquire_lock_timed;{queue};handle
+        1ms cpu0 switch main -> idle sleeping recvfrom object=inet:1 stack=recv;ask
+        end 3s"
+        ));
+        let verdict = explain(&recording, "main", 1_000..3_000_000);
+        assert_eq!(verdict.root.who.tid, 101, "{}", verdict.sentence);
+        assert_ne!(verdict.root.class, Class::Circular, "{}", verdict.sentence);
+    }
+}
+
+/// A program that has no room to write in its terminal waits for the terminal's program if that does not
+/// read: it was stopped, or computes. A shell in between waits for the program itself.
+#[test]
+fn a_terminal_that_does_not_read_is_named() {
+    for (term, class) in [
+        (
+            "10us cpu1 switch term -> idle stopped stack=poll;loop",
+            Class::LongWait,
+        ),
+        ("", Class::LongRunning),
+    ] {
+        let recording = record(&format!(
+            "process term 50
+            thread term term 50
+            process shell 100
+            process app 200
+            0 cpu1 switch idle -> term
+            1us fork term -> shell shell 100
+            2us cpu1 wake term -> shell fork new
+            3us cpu0 switch idle -> shell
+            4us fork shell -> app app 200
+            5us cpu0 wake shell -> app fork new
+            6us cpu0 switch shell -> app sleeping wait4 stack=wait4;waitjobs
+            20us cpu0 switch app -> idle sleeping write object=char:3 stack=write;list
+            {term}
+            end 3s"
+        ));
+        let verdict = explain(&recording, "app", 1_000..3_000_000);
+        assert_eq!(verdict.root.who.tid, 50, "{}", verdict.sentence);
+        assert_eq!(verdict.root.class, class, "{}", verdict.sentence);
+    }
+}
+
+/// A thread that reads what a child writes ends when the child does, and its process goes on: the child's
+/// exit is what it waited for, and no death.
+#[test]
+fn who_ends_after_the_end_of_a_pipe_did_not_die_of_it() {
+    let recording = record(
+        "process cargo 100
+        thread cargo cargo 100
+        thread job cargo 101
+        process script 200
+        0 cpu0 switch idle -> cargo
+        1ms cpu0 switch cargo -> idle sleeping futex op=wait object=futex:0x1000 stack=syscall;drain
+        1ms cpu1 switch idle -> job
+        1ms fork job -> script script 200
+        1ms cpu1 wake job -> script fork new
+        2ms cpu1 switch job -> idle sleeping poll stack=poll;read2
+        3ms cpu0 switch idle -> script
+        4ms cpu0 switch script -> idle sleeping nanosleep arg=3s stack=nanosleep;wait_for_license
+        3004ms cpu0 wake idle -> script in=timer
+        3005ms cpu0 switch idle -> script
+        3006ms cpu0 wake script -> job exit_group
+        3007ms cpu1 switch idle -> job
+        3007ms cpu0 switch script -> idle dead
+        3007ms exit script 0
+        3008ms cpu1 wake job -> cargo futex op=wake object=futex:0x1000
+        3008100us cpu0 switch idle -> cargo
+        3009ms cpu1 switch job -> idle dead
+        3009ms exit job 0
+        end 4s",
+    );
+    let verdict = explain(&recording, "cargo", 1_000..3_008_000);
+    let root = &verdict.root;
+    assert_eq!(root.who.tid, 200, "{}", verdict.sentence);
+    assert_eq!(root.function.as_deref(), Some("wait_for_license"));
+}
+
+/// A packet from this machine is delivered after the sender's call, in a softirq that is nobody's doing:
+/// the sender is found by what the receiver reads.
+#[test]
+fn a_packet_from_this_machine_has_a_sender() {
+    let recording = record(
+        "process client 100
+        thread client client 100
+        process server 200
+        thread server server 200
+        0 socket client object=inet:1 local=127.0.0.1:5000 remote=127.0.0.1:80
+        0 socket server object=inet:2 local=127.0.0.1:80 remote=127.0.0.1:5000
+        0 cpu0 switch idle -> client
+        0 cpu1 switch idle -> server
+        5us transfer client sent 10 object=inet:1
+        10us cpu0 switch client -> idle sleeping poll stack=poll;ask
+        500ms transfer server sent 99 object=inet:2
+        500010us cpu1 wake server -> client in=softirq vector=3 kstack=tcp_data_queue
+        500100us cpu0 switch idle -> client
+        500110us transfer client received 99 object=inet:1
+        600ms cpu1 switch server -> idle sleeping poll stack=poll;serve
+        end 1s",
+    );
+    let verdict = explain(&recording, "client", 10..500_100);
+    assert_eq!(
+        (verdict.root.who.tid, verdict.root.class),
+        (200, Class::LongRunning),
+        "{}",
+        verdict.sentence
+    );
+}
+
+/// Whoever reads from a program that waits to be asked misses nothing; from one that sleeps, it may.
+#[test]
+fn a_pipe_from_an_idle_program_is_quiet() {
+    let owed = |wait: &str| {
+        let recording = record(&format!(
+            "process shell 100
+            thread shell shell 100
+            process log 200
+            thread log log 200
+            0 open shell object=pipe:1 access=write
+            0 open log object=pipe:1 access=read
+            0 cpu0 switch idle -> shell
+            0 cpu1 switch idle -> log
+            end 3s
+            0 cpu0 switch shell -> idle {wait}
+            0 cpu1 switch log -> idle sleeping read object=pipe:1 stack=read"
+        ));
+        problems(&recording, None)
+            .iter()
+            .any(|(thread, _)| thread == "log")
+    };
+    assert!(!owed("sleeping poll stack=poll;prompt"));
+    assert!(owed("sleeping nanosleep arg=9s stack=nanosleep;work"));
+}
+
+/// Who cannot connect because a listener takes none of the connections that it has got waits for the
+/// listener's process, also where it takes itself for connected and polls for the answer; where the listener
+/// has none, for the network.
+#[test]
+fn a_full_listener_keeps_who_connects() {
+    let calls = ["connect", "poll"];
+    for ((unread, root), call) in [(2, 200), (0, 100)]
+        .into_iter()
+        .flat_map(|case| calls.map(|call| (case, call)))
+    {
+        let recording = record(&format!(
+            "process app 100
+            thread app app 100
+            process server 200
+            thread server server 200
+            0 socket app object=inet:1 local=127.0.0.1:5000 remote=127.0.0.1:80
+            0 socket server object=inet:3 local=127.0.0.1:80
+            0 open app object=inet:1 last=lost
+            0 open server object=inet:3 kind=listener unread={unread}
+            0 cpu0 switch idle -> app
+            0 cpu1 switch idle -> server
+            1ms cpu1 switch server -> idle sleeping nanosleep arg=9s stack=nanosleep;reindex
+            1ms cpu0 switch app -> idle sleeping {call} object=inet:1 stack={call};upload
+            end 3s"
+        ));
+        let verdict = explain(&recording, "app", 1_000..3_000_000);
+        assert_eq!(verdict.root.who.tid, root, "{}", verdict.sentence);
+    }
+}
+
+/// A client sends 50 µs after its server began to wait, and the server is woken 40 ms later by the
+/// network: the data was on its way all that time, and the client had no part in it. Where it is sent
+/// right before the wakeup, the client took the time.
+#[test]
+fn data_on_its_way_is_the_networks() {
+    for (sent_us, kind) in [(1_050, "network"), (40_900, "run")] {
+        let recording = record(&format!(
+            "process stock 100
+            thread stock stock 100
+            process list 200
+            thread list list 200
+            0 socket stock object=inet:1 peer=inet:2 local=127.0.0.1:80 remote=127.0.0.1:40000
+            0 socket list object=inet:2 peer=inet:1 local=127.0.0.1:40000 remote=127.0.0.1:80
+            0 cpu0 switch idle -> stock
+            0 cpu1 switch idle -> list
+            1ms cpu0 switch stock -> idle sleeping recvfrom object=inet:1 stack=read;serve
+            {sent_us}us transfer list sent 20 object=inet:2 peer=inet:1
+            41ms cpu0 wake idle -> stock in=softirq vector=3
+            41.01ms cpu0 switch idle -> stock
+            41.02ms transfer stock received 20 object=inet:1 peer=inet:2
+            50ms cpu1 switch list -> idle dead
+            end 60ms"
+        ));
+        let verdict = explain(&recording, "stock", 1_000..41_000);
+        assert_eq!(verdict.blame[0].kind, kind, "{}", verdict.sentence);
+    }
+}
+
+/// Who reads from a pipe that only its own child writes to waits for what that does, though the child
+/// waits for a message itself. A supervisor whose shell waits for a command does not.
+#[test]
+fn who_reads_what_its_child_writes() {
+    let found = |child: &str| {
+        let recording = record(&format!(
+            "process ssh 100
+            thread ssh ssh 100
+            process helper 200
+            0 fork ssh -> helper helper 200
+            0 open ssh object=pipe:1 access=read
+            0 open helper object=pipe:1 access=write
+            0 cpu0 switch ssh -> idle sleeping read object=pipe:1 stack=read;exchange
+            0 cpu1 switch helper -> idle sleeping poll stack=poll;{child}
+            end 4s"
+        ));
+        let found = problem::find(&recording.evidence(), problem::Scope::default());
+        let ssh = recording.t("ssh");
+        found.iter().any(|problem| problem.thread == ssh)
+    };
+    assert!(found("proxy"));
+    assert!(!found("read_builtin"));
+}
+
+/// A shell that reads the output of a command waits for whoever has the pipe, also if that is no child
+/// of it any more.
+#[test]
+fn a_command_substitution_waits_for_its_end() {
+    let found = |function: &str| {
+        let recording = record(&format!(
+            "process bash 100
+            thread bash bash 100
+            process socat 200
+            thread socat socat 200
+            0 open bash object=pipe:1 access=read
+            0 open socat object=pipe:1 access=write
+            0 cpu0 switch bash -> idle sleeping read object=pipe:1 stack=read;{function}
+            0 cpu1 switch socat -> idle sleeping poll stack=poll;relay
+            end 4s"
+        ));
+        let found = problem::find(&recording.evidence(), problem::Scope::default());
+        found.first().map(|first| (first.thread, first.duration()))
+    };
+    let bash = Some((1, 4_000 * MS));
+    assert_eq!(found("command_substitute"), bash);
+    assert_ne!(found("main"), bash);
+}
+
+/// Two threads of a process are at the ends of a connection. Nobody used the other end before the wait,
+/// and one did afterwards: that one is waited for, whoever else is busy.
+#[test]
+fn who_uses_the_other_end_later_has_it() {
+    let recording = record(
+        "process app 100
+        thread asks app 100
+        thread answers app 101
+        thread busy app 102
+        0 socket app object=unix:1 peer=unix:2 peer-process=app
+        0 socket app object=unix:2 peer=unix:1 peer-process=app
+        0 cpu0 switch idle -> asks
+        0 cpu1 switch idle -> busy
+        0 cpu2 switch idle -> answers
+        1ms cpu2 switch answers -> idle sleeping read object=file:9 stack=read;other
+        1ms cpu0 switch asks -> idle sleeping read object=unix:1 stack=read;ask
+        500ms cpu2 wake idle -> answers in=interrupt
+        500.1ms cpu2 switch idle -> answers
+        500.2ms transfer answers sent 1 object=unix:2 peer=unix:1
+        501ms cpu0 wake idle -> asks in=timer
+        501.1ms cpu0 switch idle -> asks
+        510ms cpu1 switch busy -> idle dead
+        end 520ms",
+    );
+    let verdict = explain(&recording, "asks", 1_000..499_000);
+    let path: Vec<u32> = verdict.path.iter().map(|step| step.who.tid).collect();
+    assert_eq!(path, [100, 101], "{}", verdict.sentence);
+}
+
+/// A client that gives up waiting and asks once more is no answer: the server waits for whom it asked itself.
+#[test]
+fn who_asks_once_more_is_no_answer() {
+    let recording = record(
+        "process client 100
+        thread client client 100
+        process relay 200
+        thread relay relay 200
+        process sink 300
+        thread sink sink 300
+        0 socket client object=inet:1 peer=inet:2 peer-process=relay
+        0 cpu0 switch idle -> client
+        0 cpu1 switch idle -> relay
+        1ms cpu1 switch relay -> sink sleeping poll stack=poll;serve
+        2ms cpu1 switch sink -> idle sleeping recvfrom object=inet:9 stack=recvfrom;answer
+        10ms cpu0 wake client -> relay sendto object=inet:1
+        10.1ms cpu0 switch client -> idle sleeping poll object=inet:1 stack=poll;send_dg
+        10.2ms cpu1 switch idle -> relay
+        10.3ms cpu1 wake relay -> sink sendto object=inet:8
+        10.4ms cpu1 switch relay -> sink sleeping poll stack=poll;serve
+        10.6ms cpu1 switch sink -> idle sleeping recvfrom object=inet:9 stack=recvfrom;answer
+        3000ms cpu0 wake idle -> client in=timer
+        3000.1ms cpu0 switch idle -> client
+        3000.2ms cpu0 wake client -> relay sendto object=inet:1
+        3000.3ms cpu0 switch client -> idle sleeping poll object=inet:1 stack=poll;send_dg
+        3000.4ms cpu1 switch idle -> relay
+        3000.6ms cpu1 switch relay -> idle sleeping poll stack=poll;serve
+        end 3100ms",
+    );
+    let verdict = explain(&recording, "client", 11_000..2_999_000);
+    assert_eq!(verdict.root.who.tid, 300, "{}", verdict.sentence);
+}
+
+/// Of a daemon's threads the one that waits for a program which that has started works for who is waiting, not
+/// the one that sleeps for minutes.
+#[test]
+fn a_daemon_works_by_the_thread_that_waits_for_its_helper() {
+    let recording = record(
+        "process syslogd 100
+        thread main syslogd 100
+        thread input syslogd 101
+        process helper 200
+        process logger 300
+        thread logger logger 300
+        0 socket logger object=unix:1 peer=unix:2 remote=/run/log
+        0 socket syslogd object=unix:2 local=/run/log
+        0 open syslogd object=unix:2
+        0 open syslogd object=pipe:7 access=read
+        0 cpu0 switch idle -> main
+        0 cpu1 switch idle -> input
+        1us fork main -> helper helper 200
+        2us cpu0 wake main -> helper fork new
+        3us cpu0 switch main -> helper sleeping pselect6 arg=600s stack=pselect;main
+        4us open helper object=pipe:7 access=write
+        5us cpu1 switch input -> idle sleeping poll object=pipe:7 stack=poll;confirm
+        6us cpu1 switch idle -> logger
+        10us cpu1 switch logger -> idle sleeping sendmsg object=unix:1 stack=sendmsg;log
+        end 3s",
+    );
+    let verdict = explain(&recording, "logger", 100..3_000_000);
+    assert_eq!(verdict.root.who.tid, 200, "{}", verdict.sentence);
+}
+
+/// Two programs of a pipeline: one waits for what the other writes, and that for what comes from elsewhere. That
+/// the first may have the other end of its pipe is a guess, and no circle.
+#[test]
+fn a_pipeline_that_goes_on_is_no_circle() {
+    let recording = record(
+        "process sh 100
+        thread sh sh 100
+        process head 201
+        process cut 202
+        0 cpu0 switch idle -> sh
+        1us fork sh -> cut cut 202
+        2us cpu1 wake sh -> cut fork new
+        3us fork sh -> head head 201
+        4us cpu2 wake sh -> head fork new
+        5us cpu0 switch sh -> idle sleeping wait4 stack=wait4;sh
+        6us cpu1 switch idle -> cut
+        6us cpu2 switch idle -> head
+        1ms cpu2 switch head -> idle sleeping read object=pipe:8 stack=read;head
+        2ms cpu1 switch cut -> idle sleeping read object=pipe:7 stack=read;cut
+        350ms cpu1 wake idle -> cut in=interrupt
+        350.1ms cpu1 switch idle -> cut
+        351ms cpu1 wake cut -> head write object=pipe:8 stack=write;cut
+        351.1ms cpu2 switch idle -> head
+        352ms cpu2 switch head -> idle dead
+        end 400ms",
+    );
+    let verdict = explain(&recording, "head", 1_000..351_000);
+    assert_ne!(verdict.root.class, Class::Circular, "{}", verdict.sentence);
+}
