@@ -113,7 +113,8 @@ impl Layouts {
         self.insert(pid, shape, threads, epoch);
     }
 
-    /// A process that has its parent's code, and, if the kernel side knew it, its parent's epoch.
+    /// A process that has its parent's code, and, if the kernel side knew it, its parent's epoch. Of code that
+    /// the parent got shortly before, the kernel side had not been told when the child inherited what it knew.
     pub(super) fn fork(&mut self, parent: u32, pid: u32, epoch: u32) {
         self.forget(pid);
         let (shape, known) = match self.processes.get(&parent) {
@@ -124,7 +125,7 @@ impl Layouts {
             self.shapes[shape].users += 1;
         }
         self.insert(pid, shape, 1, epoch);
-        if epoch == 0 || epoch != known {
+        if epoch == 0 || epoch != known || self.changed.contains(&parent) {
             self.changed.insert(pid);
         }
     }
@@ -384,6 +385,21 @@ mod tests {
             path: String::new(),
             build_id: String::new(),
         }
+    }
+
+    /// A child inherits what the kernel side knew of its parent's code. If that was told of anew since, so is the
+    /// child's: the block that it inherited may be another process's soon.
+    #[test]
+    fn a_child_of_a_parent_with_new_code_is_told_of() {
+        let (mut layouts, _) = layouts();
+        layouts.begin(10, 1, 3);
+        layouts.map(10, &mapping(0x5000, 0), Code::File(0));
+        layouts.take_changed();
+        layouts.fork(10, 11, 3);
+        assert!(layouts.take_changed().is_empty(), "it has what is known");
+        layouts.map(10, &mapping(0x9000, 0), Code::File(1));
+        layouts.fork(10, 12, 3);
+        assert_eq!(layouts.take_changed(), HashSet::from([10, 12]));
     }
 
     /// A process has no interpreter until its file is found to be one; then its ranges are told
