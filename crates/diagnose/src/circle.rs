@@ -4,6 +4,7 @@
 //! It is none where one of them could have acted, or is a server that waits for its next request:
 //! that one keeps the others waiting, and they do not keep it.
 
+use hangdog_graph::edge::was_death;
 use hangdog_graph::{Edge, EdgeKind, Evidence, Source, Strength, Wait, WaitKind};
 use hangdog_timeline::{Cause, State};
 use hangdog_trace::ids::{Upid, Utid};
@@ -32,14 +33,18 @@ pub(crate) fn is_guess(evidence: &Evidence<'_>, waiting: &Waiting, edge: &Edge) 
     let wait = &waiting.wait;
     match edge.kind {
         EdgeKind::Habit | EdgeKind::Asked => waiting.wake.is_some_and(|row| evidence.is_own(row)),
-        // Which process has the other end is not known, and the wait came to an end: then there is no circle.
+        // Which process has the other end is not known, and the wait came to an end other than by its thread's
+        // death: then there is no circle.
         EdgeKind::Peer if edge.strength == Strength::Weak => {
             let process = |thread: Utid| evidence.threads.thread(thread).upid;
             let is_other = |source: &Source| match *source {
                 Source::Thread(other) => process(other) != process(wait.thread),
                 _ => false,
             };
-            waiting.wake.is_some() && is_other(&edge.source)
+            let is_ended = waiting
+                .wake
+                .is_some_and(|wake| !was_death(evidence, wait, wake));
+            is_ended && is_other(&edge.source)
         }
         EdgeKind::Amid => wait.kind != WaitKind::Lock && !wait.is_for_own_lock(evidence),
         _ => false,

@@ -8,9 +8,10 @@ use hangdog_graph::edge::ended_by;
 use hangdog_graph::evidence::signed;
 use hangdog_graph::fore::is_nearly_all;
 use hangdog_graph::owed::{
-    asked_again, asked_own, awaits_completions, child_looked_after, is_deadlocked, is_descendant,
-    is_from_outside, is_job_pool, is_lost, is_open, is_own_pipe, is_upkeep, may_be_open,
-    may_wait_for_jobs, only_partner, open_request, peer_of, takes_orders_by_pipe, waits_out_child,
+    accepted_late, asked_again, asked_own, awaits_completions, child_looked_after, has_unread,
+    is_deadlocked, is_descendant, is_from_outside, is_job_pool, is_lost, is_open, is_own_pipe,
+    is_upkeep, may_be_open, may_wait_for_jobs, only_partner, open_request, peer_of,
+    takes_orders_by_pipe, waits_out_child,
 };
 use hangdog_graph::{EdgeKind, Evidence, Mark, Source, Strength, Wait, WaitKind};
 use hangdog_timeline::State;
@@ -100,6 +101,7 @@ pub(crate) fn owed(evidence: &Evidence<'_>, wait: &Wait, often: bool) -> f64 {
         {
             MAYBE
         }
+        WaitKind::Poll if accepted_late(evidence, wait).is_some() => ASKED,
         WaitKind::Message | WaitKind::Poll => {
             match (object.kind(), evidence.sockets.role(object)) {
                 _ if is_lost(evidence, object) => 1.0,
@@ -181,8 +183,9 @@ pub(crate) fn owed(evidence: &Evidence<'_>, wait: &Wait, often: bool) -> f64 {
             _ => MAYBE,
         },
         WaitKind::Stopped if is_main && was_sent_something(evidence, wait) => HOPED,
-        // It was at something. One that was stopped already may have been left so on purpose.
-        WaitKind::Stopped if is_main && wait.start > 0 => MAYBE,
+        // It was at something. One that was stopped already may have been left so on purpose, unless somebody
+        // has sent it something since.
+        WaitKind::Stopped if is_main && (wait.start > 0 || has_unread(evidence, process)) => MAYBE,
         WaitKind::Signal
         | WaitKind::Sleep
         | WaitKind::Timer

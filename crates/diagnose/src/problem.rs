@@ -207,7 +207,7 @@ impl Problem {
 /// Shorter ones are not looked at.
 const SHORTEST_NS: u64 = 1_000_000;
 /// So many of a thread are kept.
-const MOST_OF_A_THREAD: usize = 16;
+const MOST_OF_A_THREAD: usize = 64;
 /// So many are reported.
 const MOST: usize = 20;
 
@@ -456,6 +456,12 @@ fn of_thread(
                         _ if is_upkeep(evidence, thread) => owed,
                         _ if is_own_choice && gave_up(evidence, &wait) => owed.max(owed::HOPED),
                         _ if is_own_choice => owed.min(owed::MAYBE),
+                        // It looks now and then whether something has come.
+                        WaitKind::Poll | WaitKind::Message
+                            if candidate.timed_out && is_often && owed <= owed::HOPED =>
+                        {
+                            owed.min(owed::MAYBE)
+                        }
                         _ if holds_up_turns => owed.max(owed::HOPED),
                         WaitKind::Condition | WaitKind::Message | WaitKind::Poll
                             if owed < owed::HOPED

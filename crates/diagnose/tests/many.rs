@@ -109,26 +109,31 @@ fn ask(at: u64) -> String {
 }
 
 /// A program asks a database a hundred times, and each answer takes 3.9 ms: it is the asking that takes
-/// long, and the sentence says how often and where.
+/// long, and the sentence says how often and where. So it is where it polls, and what it polls is told by what it
+/// reads then.
 #[test]
 fn a_loop_that_asks_a_server() {
-    let mut text = CONNECTION.to_owned();
-    text.extend((0..100).map(|turn| ask(2 + 5 * turn)));
-    text += "503ms cpu0 switch app -> idle sleeping nanosleep arg=400ms stack=nanosleep\nend 800ms";
-    let (problem, verdict) = first(&record(&text));
-    assert_eq!(problem.kind, ProblemKind::Many);
-    assert_eq!(verdict.problem.who.pid, 100);
-    assert_eq!(
-        (verdict.root.who.pid, verdict.root.class),
-        (200, Class::LongRunning)
-    );
-    assert!(
-        verdict
-            .sentence
-            .contains("in 100 waits of 3.90 ms on average in load_orders"),
-        "{}",
-        verdict.sentence
-    );
+    const READS: &str = "sleeping recvfrom object=inet:2 stack=read;load_orders";
+    for waits in [READS, "sleeping poll stack=poll;load_orders"] {
+        let mut text = CONNECTION.to_owned();
+        text.extend((0..100).map(|turn| ask(2 + 5 * turn).replace(READS, waits)));
+        text +=
+            "503ms cpu0 switch app -> idle sleeping nanosleep arg=400ms stack=nanosleep\nend 800ms";
+        let (problem, verdict) = first(&record(&text));
+        assert_eq!(problem.kind, ProblemKind::Many);
+        assert_eq!(verdict.problem.who.pid, 100);
+        assert_eq!(
+            (verdict.root.who.pid, verdict.root.class),
+            (200, Class::LongRunning)
+        );
+        assert!(
+            verdict
+                .sentence
+                .contains("in 100 waits of 3.90 ms on average in load_orders"),
+            "{}",
+            verdict.sentence
+        );
+    }
 }
 
 /// A turn that took far longer than the others is what was slow, and not the asking before and after it: in

@@ -50,6 +50,41 @@ fn a_script_and_its_filter_wait_for_each_other() {
     }
 }
 
+/// A program waits for the end of what it started, and that for room in a pipe that only the program reads. What
+/// they were killed by at last is no way out of it; that the filter went on is one.
+#[test]
+fn a_circle_lasts_until_a_kill() {
+    let class = |end: &str| {
+        let recording = record(&format!(
+            "process lister 100
+            thread lister lister 100
+            process find 200
+            process shell 300
+            thread shell shell 300
+            0 cpu0 switch idle -> lister
+            0 cpu2 switch idle -> shell
+            1us fork lister -> find find 200
+            2us cpu0 wake lister -> find fork new
+            5us cpu1 switch idle -> find
+            10us cpu0 switch lister -> idle sleeping wait4 arg=200 stack=wait4;list
+            20us cpu1 switch find -> idle sleeping write object=pipe:1 stack=write;find
+            {end}
+            3000.3ms cpu1 switch find -> idle dead
+            3000.4ms cpu0 wake find -> lister exit
+            3000.5ms cpu0 switch idle -> lister
+            3001ms cpu0 switch lister -> idle dead
+            end 4s"
+        ));
+        explain(&recording, "find", 20..3_000_000).root.class
+    };
+    let killed = "3000ms cpu2 wake shell -> find kill arg=15
+        3000.1ms cpu1 switch idle -> find";
+    assert_eq!(class(killed), Class::Circular);
+    let read = "2000ms cpu2 wake shell -> find read object=pipe:1 stack=read;sh
+        2000.1ms cpu1 switch idle -> find";
+    assert_ne!(class(read), Class::Circular);
+}
+
 /// The recorder and its helpers have open what the shell had that started them. They are to send nothing.
 #[test]
 fn the_recorder_only_inherited_the_pipe() {

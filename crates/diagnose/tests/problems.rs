@@ -564,6 +564,53 @@ fn a_computation_is_its_starter_s() {
     assert_eq!(recorded("bash"), "child");
 }
 
+/// Programs that started each other, and each of which awaits the next, be they ever so many, do what the last one
+/// does: that is nobody's problem as long as it goes on, beside a computation that began meanwhile.
+#[test]
+fn a_long_line_of_starters_is_one_job() {
+    const DEPTH: u32 = 24;
+    const FILES: u32 = 9;
+    let mut text = String::from(
+        "process editor 50
+        thread editor editor 50
+        process make0 100
+        thread make0 make0 100\n",
+    );
+    for depth in 1..=DEPTH {
+        text += &format!("process make{depth} {}\n", 100 + depth);
+    }
+    for file in 0..FILES {
+        text += &format!("process cc{file} {}\n", 200 + file);
+    }
+    text += "0 cpu0 switch idle -> editor
+        0 cpu1 switch idle -> make0\n";
+    for depth in 1..=DEPTH {
+        let (starter, pid) = (depth - 1, 100 + depth);
+        text += &format!(
+            "{depth}us fork make{starter} -> make{depth} make{depth} {pid}
+            {depth}.5us cpu1 switch make{starter} -> make{depth} sleeping wait4 arg={pid} stack=wait4;make\n"
+        );
+    }
+    text += "1ms cpu0 switch editor -> idle sleeping poll stack=poll;editor\n";
+    for file in 0..FILES {
+        let (begin, pid) = (10 + file * 500, 200 + file);
+        text += match file {
+            2 => "1s cpu0 wake idle -> editor in=softirq vector=3\n1s cpu0 switch idle -> editor\n",
+            8 => "4s cpu0 switch editor -> idle sleeping poll stack=poll;editor\n",
+            _ => "",
+        };
+        text += &format!(
+            "{begin}ms fork make{DEPTH} -> cc{file} cc{file} {pid}
+            {begin}.1ms cpu1 switch make{DEPTH} -> cc{file} sleeping wait4 arg={pid} stack=wait4;make
+            {end}ms cpu1 wake cc{file} -> make{DEPTH} exit
+            {end}.1ms cpu1 switch cc{file} -> make{DEPTH} dead\n",
+            end = begin + 490,
+        );
+    }
+    let found = problems(&record(&format!("{text}end 4600ms")), None);
+    assert_eq!(found[0].0, "editor", "{found:?}");
+}
+
 /// A program of which a thread awaits the end of what it started, and whose first thread sleeps meanwhile, is
 /// not held up by that: the computation is its own problem.
 #[test]

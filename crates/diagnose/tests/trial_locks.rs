@@ -245,3 +245,32 @@ fn a_worker_that_went_home_is_not_whom_is_waited_for() {
     let verdict = explain(&record(&(text + "end 1s")), "main", 11_000..990_000);
     assert_eq!(verdict.root.who.tid, 102, "{}", verdict.sentence);
 }
+
+/// A thread has the lock of the log and no room in the log's pipe, which another program reads slowly; two more
+/// wait for the lock. Those two are no circle.
+#[test]
+fn who_writes_to_a_full_pipe_has_the_lock() {
+    const LOCKED: &str =
+        "sleeping futex arg=128 object=futex:0x10 stack=__lll_lock_wait;pthread_mutex_lock;log";
+    let recording = record(&format!(
+        "process gateway 100
+        thread orders gateway 100
+        thread meters gateway 101
+        thread writer gateway 102
+        process shipper 200
+        thread shipper shipper 200
+        0 open gateway object=pipe:5 access=write
+        0 open shipper object=pipe:5 access=read
+        0 cpu0 switch idle -> orders
+        0 cpu1 switch idle -> meters
+        0 cpu2 switch idle -> writer
+        0 cpu3 switch idle -> shipper
+        1ms cpu2 switch writer -> idle sleeping write object=pipe:5 stack=write;log;main
+        2ms cpu0 switch orders -> idle {LOCKED};take_order;main
+        3ms cpu1 switch meters -> idle {LOCKED};read_meters;run
+        end 3s"
+    ));
+    let verdict = explain(&recording, "orders", 2_000..3_000_000);
+    assert_eq!(verdict.root.who.tid, 200, "{}", verdict.sentence);
+    assert_ne!(verdict.root.class, Class::Circular, "{}", verdict.sentence);
+}

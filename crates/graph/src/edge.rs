@@ -340,8 +340,8 @@ fn answer(evidence: &Evidence<'_>, wait: &Wait, wake: usize) -> Answer {
         }
         return Answer::No("a kernel setting was changed, which let it continue");
     }
-    if wait.gate(evidence) == Some(Gate::Standby) {
-        return Answer::GoOn("a signal let it continue; the standby's answer is not followed");
+    if wait.gate(evidence) == Some(Gate::Standby) && !owed::serves_known(evidence, process(waker)) {
+        return Answer::GoOn("a signal let it continue; the standby is not in the trace");
     }
     if wait.gate(evidence) == Some(Gate::MemoryLimit)
         && evidence.threads.thread(wakes.waker[wake]).is_kernel()
@@ -405,7 +405,7 @@ pub fn tracer(evidence: &Evidence<'_>, wake: usize) -> Option<Utid> {
 
 /// Whether the wake only made the thread die. The exit of another process ends a whole process where it
 /// ends anything: a thread that ends alone, for instance at the end of a pipe that it read, did so by itself.
-fn was_death(evidence: &Evidence<'_>, wait: &Wait, wake: usize) -> bool {
+pub fn was_death(evidence: &Evidence<'_>, wait: &Wait, wake: usize) -> bool {
     let timeline = evidence.timeline;
     let is_soon = |end: u64| end < timeline.end() && end - wait.end.min(end) < DEATH_NS;
     let process = evidence.threads.process_of(wait.thread);

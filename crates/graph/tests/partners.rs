@@ -71,7 +71,14 @@ fn a_connection_that_is_accepted_late() {
         ));
         source(&recording, "main") == Some(recording.t("server"))
     };
-    assert!(network("", "", 5));
+    let busy = "1ms cpu2 switch server -> idle sleeping write object=pipe:9 stack=write;report";
+    assert!(network(busy, "", 5));
+    let ready =
+        "1ms cpu2 switch server -> idle sleeping poll object=inet:3 stack=poll;serve_forever";
+    assert!(
+        !network(ready, "", 5),
+        "a listener that is ready has not been reached"
+    );
     assert!(!network("1ms transfer main sent 3 object=inet:1", "", 5));
     assert!(
         !network("", "", 2_900),

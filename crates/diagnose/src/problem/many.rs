@@ -20,6 +20,8 @@ use crate::stretch::Waiting;
 const FEWEST: u64 = 10;
 /// So many are explained: what follows is the same again, and explaining takes as long as there are waits.
 const MOST_EXPLAINED: u64 = 20_000;
+/// Who polls reads so soon what came.
+const SOON_NS: u64 = 1_000_000;
 /// Less than this part of the time in waits is a computation that waits now and then.
 const LEAST_PART: u64 = 10;
 
@@ -103,15 +105,15 @@ impl Many {
                 None
             }
             // One that is noticed by itself is a problem of its own, but for a nap of a shell's loop.
-            Part::Help if each(waiting) >= NOTED_NS && !is_nap(evidence, waiting) => self.end(),
-            Part::Help => {
-                self.help(evidence, waiting);
+            Part::Help(_) if each(waiting) >= NOTED_NS && !is_nap(evidence, waiting) => self.end(),
+            Part::Help(asked) => {
+                self.help(evidence, waiting, asked);
                 None
             }
         }
     }
 
-    fn help(&mut self, evidence: &Evidence<'_>, waiting: &Waiting) {
+    fn help(&mut self, evidence: &Evidence<'_>, waiting: &Waiting, asked: Object) {
         let sum = &mut self.sum;
         if sum.waits == 0 {
             (sum.window.start, self.busy) = (waiting.from, 0);
@@ -129,7 +131,6 @@ impl Many {
             sum.longest_ns = each(waiting);
             sum.stack = waiting.wait.user_stack(evidence);
         }
-        let asked = waiting.wait.object(evidence);
         let is_known = self.seen.replace(asked) == Some(asked);
         if let Some(peer) = evidence.sockets.peer_process(asked).filter(|_| !is_known)
             && !sum.asked.contains(&peer)
@@ -170,12 +171,25 @@ impl Many {
 
     fn part(&mut self, evidence: &Evidence<'_>, waiting: &Waiting) -> Part {
         let wait = &waiting.wait;
+        let object = wait.object(evidence);
         match wait.kind {
             _ if wait.is_idle(evidence) => Part::Other,
-            WaitKind::Child | WaitKind::Disk | WaitKind::Paging | WaitKind::Lock => Part::Help,
-            WaitKind::Message | WaitKind::Poll if awaits_child(evidence, wait) => Part::Help,
+            WaitKind::Child | WaitKind::Disk | WaitKind::Paging | WaitKind::Lock => {
+                Part::Help(object)
+            }
+            WaitKind::Message | WaitKind::Poll if awaits_child(evidence, wait) => {
+                Part::Help(object)
+            }
+            // What it polled is told by what it read then.
+            WaitKind::Poll if object == Object::NONE && !wait.by_epoll(evidence) => {
+                let soon = waiting.to.saturating_add(SOON_NS);
+                let came = evidence.received(wait.thread, waiting.to, soon);
+                match came.filter(|&came| self.asks(evidence, came)) {
+                    Some(came) => Part::Help(came),
+                    None => Part::Other,
+                }
+            }
             WaitKind::Message | WaitKind::Poll => {
-                let object = wait.object(evidence);
                 let asks = match object.kind() {
                     ObjectKind::Pipe => {
                         !wait.writes(evidence) && is_from_child(evidence, wait.thread, waiting.wake)
@@ -183,7 +197,11 @@ impl Many {
                     ObjectKind::Inet | ObjectKind::Unix => self.asks(evidence, object),
                     _ => false,
                 };
-                if asks { Part::Help } else { Part::Other }
+                if asks {
+                    Part::Help(object)
+                } else {
+                    Part::Other
+                }
             }
             WaitKind::Kernel | WaitKind::Stopped | WaitKind::Device | WaitKind::Unknown => {
                 Part::Pause
@@ -237,8 +255,8 @@ fn is_nap(evidence: &Evidence<'_>, waiting: &Waiting) -> bool {
 
 /// What a wait is to a thread's work.
 enum Part {
-    /// Somebody else does a piece of the work.
-    Help,
+    /// Somebody else does a piece of the work, who was asked for it by this, if by anything.
+    Help(Object),
     /// Nobody's doing, and no end of the work.
     Pause,
     /// The thread waits for more work, or for time to pass.

@@ -24,7 +24,7 @@ use crate::owed::{IDLE, owed};
 use crate::stretch::{Stretch, Waiting, each_stretch};
 
 /// So many of the worst are held against each other.
-const MOST: usize = 64;
+const MOST: usize = 160;
 /// A wait is what an interval is about from this share of it on.
 const MAIN_SHARE: f64 = 0.5;
 /// Two intervals are at one time if they share so much of the shorter.
@@ -37,7 +37,7 @@ const AS_MUCH: f64 = 0.5;
 /// A thread that has more intervals than this in a window does not wait for one thing in it.
 const BUSY: usize = 200_000;
 /// No chain of waits is followed further.
-const LONGEST: usize = 12;
+const LONGEST: usize = 256;
 
 /// One that the problem's thread waits for, directly or by others.
 pub(super) struct Link {
@@ -112,13 +112,18 @@ pub(super) fn merge(
             continue;
         }
         if let Some(old) = kept.iter_mut().find(|old| new.waits_for(old)) {
+            let started_shell = new.started_shell(evidence, old);
             let is_head = (new.is_felt_like(old)
                 || new.is_felt && new.only_asked(old)
-                || old.stopped_most_of(&new) && !new.only_may_wait_for(old)
-                || new.is_program_of(evidence, old))
+                || old.stopped_most_of(&new)
+                    && !new.only_may_wait_for(old)
+                    && !new.passes_on(evidence)
+                || new.is_program_of(evidence, old)
+                || started_shell)
                 && !old.is_loop_of_reader(evidence, &new);
             let is_long = new.problem.duration() as f64 >= AS_MUCH * old.problem.duration() as f64;
-            if is_head && is_long && (!new.only_started(old) || new.is_as_long_as(evidence, old)) {
+            let is_starter = started_shell || new.is_as_long_as(evidence, old);
+            if is_head && is_long && (!new.only_started(old) || is_starter) {
                 old.replace(new);
             }
             continue;
@@ -262,6 +267,11 @@ impl Chained {
         })
     }
 
+    /// Whether it is a relay's, as a display server is one: somebody else asked.
+    fn passes_on(&self, evidence: &Evidence<'_>) -> bool {
+        evidence.passes_on(evidence.threads.thread(self.problem.thread).upid)
+    }
+
     /// Whether what this one suffers is worth as much as what the other does.
     fn is_felt_like(&self, other: &Chained) -> bool {
         self.is_felt && self.problem.owed >= AS_MUCH * other.problem.owed
@@ -301,6 +311,15 @@ impl Chained {
         other.problem.kind != ProblemKind::Wait
             && is_as_long(&self.problem.window, &other.problem.window)
             && !is_shell(evidence, self.problem.thread)
+            && !sleeps_meanwhile(evidence, self.problem.thread, self.problem.window.clone())
+    }
+
+    /// Whether a program waits for what a shell runs for it, which it started: a person looks at the program.
+    fn started_shell(&self, evidence: &Evidence<'_>, other: &Chained) -> bool {
+        other.problem.kind == ProblemKind::Wait
+            && is_shell(evidence, other.problem.thread)
+            && !is_shell(evidence, self.problem.thread)
+            && self.only_started(other)
             && !sleeps_meanwhile(evidence, self.problem.thread, self.problem.window.clone())
     }
 

@@ -19,27 +19,27 @@ pub(super) fn join_sequels(
     family: &Family,
     mut all: Vec<Chained>,
 ) -> Vec<Chained> {
+    /// So many of a thread's own are looked back for one that goes on: it computes in between.
+    const BACK: usize = 8;
     all.sort_by_key(|one| (one.problem.thread, one.problem.window.start));
-    let mut joined: Vec<Chained> = Vec::new();
-    // The longest of the pieces that the last one consists of, ns.
-    let mut longest = 0;
+    // With the longest of the pieces that each consists of, ns.
+    let mut joined: Vec<(Chained, u64)> = Vec::new();
     for next in all {
         let length = next.problem.duration();
-        match joined.last_mut() {
-            Some(last)
-                if last.goes_on_in(evidence, &next, longest)
-                    || last.is_one_turn(evidence, family, &next) =>
-            {
-                longest = longest.max(length);
-                last.append(next)
+        let mut before = (joined.iter_mut().rev().take(BACK))
+            .take_while(|(last, _)| last.problem.thread == next.problem.thread);
+        let goes_on = before.find(|(last, longest)| {
+            last.goes_on_in(evidence, &next, *longest) || last.is_one_turn(evidence, family, &next)
+        });
+        match goes_on {
+            Some((last, longest)) => {
+                *longest = length.max(*longest);
+                last.append(next);
             }
-            _ => {
-                longest = length;
-                joined.push(next)
-            }
+            None => joined.push((next, length)),
         }
     }
-    joined
+    joined.into_iter().map(|(one, _)| one).collect()
 }
 
 /// What comes again and again is as bad as all of it together: the worst of a thread's problems that have the
@@ -75,6 +75,7 @@ impl Chained {
     fn goes_on_in(&self, evidence: &Evidence<'_>, next: &Chained, longest: u64) -> bool {
         const SHORTEST_NS: u64 = 5_000_000;
         const GAP_PART: u64 = 20;
+        const GAP_PART_WITHIN: u64 = 5;
         let (own, other) = (&self.problem, &next.problem);
         let Some(gap) = other.window.start.checked_sub(own.window.end) else {
             return false;
@@ -85,8 +86,23 @@ impl Chained {
             || own.many.is_some()
             || other.many.is_some()
             || own.duration().min(other.duration()) < SHORTEST_NS
-            || gap > (own.duration() + other.duration()) / GAP_PART
         {
+            return false;
+        }
+        let wait = |problem: &Problem| {
+            let waiting = main_wait(evidence, problem.thread, problem.window.clone());
+            waiting.map(|waiting| waiting.wait)
+        };
+        // What holds up a program from within does so again as soon as it goes on.
+        let is_within = |problem: &Problem| {
+            wait(problem)
+                .is_some_and(|it| it.kind == WaitKind::Condition && it.is_within_process(evidence))
+        };
+        let gap_part = match is_within(own) && is_within(other) {
+            true => GAP_PART_WITHIN,
+            false => GAP_PART,
+        };
+        if gap > (own.duration() + other.duration()) / gap_part {
             return false;
         }
         let length = other.duration();
@@ -99,13 +115,11 @@ impl Chained {
         if stands_out && (got_something() || ends_turn(evidence, own.thread, between.clone())) {
             return false;
         }
-        let wait = |problem: &Problem| {
-            let waiting = main_wait(evidence, problem.thread, problem.window.clone());
-            waiting.map(|waiting| waiting.wait)
-        };
         // What comes through a pipe came: the next piece of it is another.
-        let streams = wait(own)
-            .is_some_and(|wait| wait.kind == WaitKind::Message && wait.object(evidence).is_pipe());
+        let is_piece = |wait: Option<Wait>| {
+            wait.is_some_and(|it| it.kind == WaitKind::Message && it.object(evidence).is_pipe())
+        };
+        let streams = is_piece(wait(own)) || is_piece(wait(other));
         match (self.links.last(), next.links.last()) {
             _ if streams => false,
             (Some(a), Some(b)) => a.thread == b.thread,

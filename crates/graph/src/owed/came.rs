@@ -8,15 +8,16 @@ use hangdog_trace::sockets::Role;
 
 use super::connection::last_user;
 use super::owes;
-use super::who::{peer_of, process_of, thread_of};
-use crate::edge::{Edge, Strength};
+use super::who::{is_amid, peer_of, process_of, thread_of};
+use crate::edge::{Edge, EdgeKind, Source, Strength};
 use crate::evidence::Evidence;
 use crate::wait::{Wait, WaitKind};
 
 /// Who accepted a connection late, if that was what ended a wait for anything: right behind it the thread
 /// sends over a connection to a program of this machine for the first time. The kernel drops who asks to be
-/// connected while a listener's queue is full, and asks again after a second.
-pub(crate) fn accepted_late(evidence: &Evidence<'_>, wait: &Wait) -> Option<Edge> {
+/// connected while a listener's queue is full, and asks again after a second. A listener that has nothing else to
+/// do has no full queue: then nothing reached it.
+pub fn accepted_late(evidence: &Evidence<'_>, wait: &Wait) -> Option<Edge> {
     const LATE_NS: u64 = 500_000_000;
     const SOON_NS: u64 = 2_000_000;
     if wait.duration() < LATE_NS {
@@ -43,10 +44,19 @@ pub(crate) fn accepted_late(evidence: &Evidence<'_>, wait: &Wait) -> Option<Edge
         listener().unwrap_or(Object::NONE),
         middle,
     )?;
-    let reason = format!(
-        "it connected to {}, which took long to accept",
-        evidence.name(thread)
-    );
+    let name = evidence.name(thread);
+    if !is_amid(evidence, thread, middle) {
+        let reason = format!(
+            "it connected to {name}, which was ready to accept: its packets were lost or dropped"
+        );
+        return Some(Edge::new(
+            EdgeKind::Network,
+            Strength::Strong,
+            Source::Network,
+            reason,
+        ));
+    }
+    let reason = format!("it connected to {name}, which took long to accept");
     Some(owes(thread, Strength::Strong, reason))
 }
 

@@ -407,9 +407,8 @@ pub fn open_request(evidence: &Evidence<'_>, wait: &Wait) -> Option<Object> {
     let until = wait.end;
     let is_stuck = |object: Object| {
         let end = other_end_of(evidence, object);
-        end.is_some_and(|end| {
-            end.unread > 0 || stopped_thread(evidence, end.process, until).is_some()
-        })
+        lies_unread(evidence, object, until)
+            || end.is_some_and(|end| stopped_thread(evidence, end.process, until).is_some())
     };
     open_requests(evidence, wait).max_by_key(|&object| {
         (
@@ -447,7 +446,7 @@ fn open_requests<'e>(evidence: &'e Evidence<'_>, wait: &Wait) -> impl Iterator<I
 /// through one that passes on, if whoever was handed it did not answer.
 pub fn is_open(evidence: &Evidence<'_>, object: Object, until: u64) -> bool {
     let end = other_end_of(evidence, object);
-    if end.is_some_and(|end| end.unread > 0) {
+    if lies_unread(evidence, object, until) {
         return true;
     }
     let sent = has_sent(evidence, object, until);
@@ -463,6 +462,19 @@ pub fn is_open(evidence: &Evidence<'_>, object: Object, until: u64) -> bool {
         }
         _ => sent,
     }
+}
+
+/// Whether a process serves another by a connection that is in the trace, too.
+pub(crate) fn serves_known(evidence: &Evidence<'_>, process: Upid) -> bool {
+    let mut served = evidence.sockets.served_by(process);
+    served.any(|object| peer_of(evidence, object).is_some())
+}
+
+/// Whether what was sent over a connection lies unread at the other end at a moment: so it was when the sockets
+/// were looked at, and nothing went over it since that moment.
+fn lies_unread(evidence: &Evidence<'_>, object: Object, until: u64) -> bool {
+    other_end_of(evidence, object).is_some_and(|end| end.unread > 0)
+        && last_transfer(evidence, object, until) == last_transfer(evidence, object, u64::MAX)
 }
 
 /// Whether something may be owed over a connection of which nothing is known: none of its bytes are in

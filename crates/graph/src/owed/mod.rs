@@ -42,12 +42,13 @@ use again::awaited_child;
 pub use again::{asked_again, child_looked_after, waits_out_child};
 pub(crate) use amid::{amid_something, goes_on, likely_holder, only_other, waits_for_it};
 use amid::{child_at_work, helper, own_worker};
-pub(crate) use came::{accepted_late, handed_answer};
+pub use came::accepted_late;
+pub(crate) use came::handed_answer;
 pub use clients::may_wait_for_jobs;
 use clients::other_client;
 use connection::{asked_process, only_client, peer, server_at_work};
 pub use connection::{is_lost, is_open, may_be_open, open_request};
-pub(crate) use connection::{is_undelivered, still_at_work};
+pub(crate) use connection::{is_undelivered, serves_known, still_at_work};
 pub(crate) use killed::{all_killed, exited_mate, killed};
 pub(crate) use own::told_by_stacks;
 use partner::child_at_terminal;
@@ -56,6 +57,7 @@ pub(crate) use partner::terminal_reader;
 pub(crate) use pipe::relative;
 pub use pipe::{is_from_outside, is_job_pool, is_own_pipe, takes_orders_by_pipe};
 use pipe::{is_lifeline, other_end};
+pub use stopped::has_unread;
 pub(crate) use who::stopped_thread;
 pub use who::{
     ancestors, awaits_completions, has_mates, is_deadlocked, is_descendant, is_upkeep, peer_of,
@@ -94,7 +96,7 @@ fn named_debtor(evidence: &Evidence<'_>, wait: &Wait) -> Option<Edge> {
             reason,
         ));
     }
-    // A standby that is stopped confirms nothing. What another waits for is not followed.
+    // A standby that is stopped confirms nothing. What another waits for is only followed from who reports it.
     let may_end_it = |edge: &Edge| match edge.source {
         Source::Thread(thread) if wait.gate(evidence) == Some(Gate::Standby) => {
             let process = evidence.threads.thread(thread).upid;

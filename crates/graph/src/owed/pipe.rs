@@ -237,12 +237,14 @@ fn has_parent_gone(evidence: &Evidence<'_>, wait: &Wait) -> bool {
     (wait.start..wait.end.min(looked.ts)).contains(&end)
 }
 
-/// Whether nobody but the process itself can write to the pipe that a thread waits for.
+/// Whether nobody but the process itself can write to the pipe that a thread waits to read.
 pub fn is_own_pipe(evidence: &Evidence<'_>, wait: &Wait) -> bool {
     let process = evidence.threads.thread(wait.thread).upid;
     let holders = evidence.sockets.holders(wait.object(evidence));
     let mut writers = holders.iter().filter(|holder| holder.writes).peekable();
-    writers.peek().is_some() && writers.all(|writer| writer.process == process)
+    !wait.writes(evidence)
+        && writers.peek().is_some()
+        && writers.all(|writer| writer.process == process)
 }
 
 /// Whether what is read from a pipe comes from where nobody can look: somebody looked while the thread

@@ -76,7 +76,7 @@ pub(crate) fn within_reach(evidence: &Evidence<'_>, wait: &Wait) -> Option<Edge>
 }
 
 /// Whether something lies unread in a socket of a process.
-fn has_unread(evidence: &Evidence<'_>, process: Upid) -> bool {
+pub fn has_unread(evidence: &Evidence<'_>, process: Upid) -> bool {
     let holders = |object: Object| evidence.sockets.holders(object).iter();
     let mut all = evidence.sockets.had(process).flat_map(holders);
     all.any(|holder| holder.process == process && holder.unread > 0)
