@@ -211,4 +211,24 @@ __noinline u64 chain_next(u32 scratch)
 	return word;
 }
 
+// The next function of those that no frame has made place for; 0 if there is none.
+__noinline u64 chain_rest(u32 scratch)
+{
+	// Calls of the loop that run no function of the program's.
+	const u32 marks = 4;
+	struct chain *chain = chain_of(scratch);
+	u64 word;
+
+	if (!chain)
+		return 0;
+	for (u32 i = 0; i < marks; i++) {
+		if (chain->next >= chain->count)
+			return 0;
+		word = chain->words[chain->next++ & (CHAIN_WORDS - 1)];
+		if (word & FUNCTION)
+			return word;
+	}
+	return 0;
+}
+
 #endif

@@ -215,6 +215,22 @@ __noinline u32 add_frame(struct cursor *at, u32 scratch, u32 i, u64 sp)
 	return 1;
 }
 
+// Adds one of the functions that are further out than the walk has come. Returns whether there may
+// be more.
+__noinline u32 add_rest(u32 scratch, u32 i)
+{
+	struct stack_scratch *space = bpf_map_lookup_elem(&stack_scratch, &scratch);
+	u64 frame = chain_rest(scratch);
+
+	if (!space || !frame || i >= MAX_FRAMES)
+		return 0;
+	space->walk.frames[i] = frame;
+	space->hash = mix(space->hash, frame);
+	space->walk.frame_count = i + 1;
+	space->remember = 0;
+	return 1;
+}
+
 // Walks from the registers. `place` is what the memo is to be known by, 0 for none: a sample
 // interrupts any place, and may interrupt whoever looks at the memos. A function that the verifier
 // looks at by itself: inlined, it would be looked at for every path to it.
@@ -242,6 +258,15 @@ __noinline u32 walk_user_stack(struct cursor *at, u64 ts, u64 place, u32 scratch
 	for (u32 i = 1; i < MAX_FRAMES; i++) {
 		if (!add_frame(at, scratch, i, sp))
 			break;
+	}
+	end = *(volatile u16 *)&walk->end;
+	// Where the way out of native code is not known, the program's own functions around it
+	// still are.
+	if (at->chain && (end == STACK_NO_RULE || end == STACK_UNREADABLE)) {
+		for (u32 i = *(volatile u16 *)&walk->frame_count; i < MAX_FRAMES; i++) {
+			if (!add_rest(scratch, i))
+				break;
+		}
 	}
 	hash = *(volatile u64 *)&space->hash;
 	end = *(volatile u16 *)&walk->end;

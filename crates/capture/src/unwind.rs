@@ -511,8 +511,8 @@ impl Unwinder {
         if let (Some(code), false) = (missing, force) {
             return Err(code);
         }
-        // Further out than the copy reaches are the functions that have no place yet.
-        if end == End::Unreadable {
+        // Further out than the copy or the rules reach are the functions that have no place yet.
+        if matches!(end, End::Unreadable | End::NoRule) {
             let room = MOST_FRAMES.saturating_sub(frames.len());
             frames.extend(weaver.rest().take(room));
         }

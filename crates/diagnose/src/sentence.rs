@@ -572,6 +572,9 @@ fn reason(facts: &Facts<'_, '_>) -> String {
         },
         BlameKind::Timer => match facts.wait.map(|wait| wait.kind) {
             Some(WaitKind::Sleep) if sleeper_of(facts).is_some() => "slept".to_owned(),
+            Some(WaitKind::Sleep) if tries_again(facts) => {
+                format!("slept between two attempts{within}")
+            }
             Some(WaitKind::Sleep) => format!("slept{within}"),
             Some(WaitKind::Timer) => format!("waited for a timer{within}"),
             Some(_) => format!("waited{within} until a timeout"),
@@ -687,6 +690,14 @@ fn reads_device(facts: &Facts<'_, '_>, wait: &Wait) -> bool {
 /// Whether a wait is for several things, of which the trace names none.
 fn polls_several(facts: &Facts<'_, '_>, wait: &Wait) -> bool {
     wait.kind == WaitKind::Poll && wait.object(facts.evidence).is_none()
+}
+
+/// Whether the culprit sleeps before it tries again what failed.
+fn tries_again(facts: &Facts<'_, '_>) -> bool {
+    let evidence = facts.evidence;
+    facts
+        .wait
+        .is_some_and(|wait| evidence.shows(wait.user_stack(evidence), Mark::Retries))
 }
 
 /// Whether a wait is a shell's or another interpreter's for what it is to do next.

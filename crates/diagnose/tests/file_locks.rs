@@ -152,3 +152,31 @@ fn kept_out_anew_by_flock() {
 fn step_of_main(at: u64, step: &str) -> String {
     format!("{at}ms cpu0 handoff main file-lock {step} object=file:9\n")
 }
+
+/// A script has flock(1) take a lock by a file that the script has open. The lock stays with the script, which
+/// waits for a program that it runs.
+#[test]
+fn a_lock_that_was_taken_for_a_script() {
+    let recording = record(
+        "process script 100
+        thread script script 100
+        process flock 200
+        process gzip 300
+        process app 400
+        thread app app 400
+        0 cpu0 switch idle -> script
+        0 cpu1 switch idle -> app
+        1us fork script -> flock flock 200
+        2us cpu0 switch script -> flock sleeping wait4 arg=200 stack=wait4;script
+        3us cpu0 handoff flock file-lock taken object=file:9 detail=256
+        4us cpu0 wake flock -> script exit
+        5us cpu0 switch flock -> script dead
+        6us fork script -> gzip gzip 300
+        7us cpu0 switch script -> gzip sleeping wait4 arg=300 stack=wait4;script
+        1ms cpu1 handoff app file-lock waiting object=file:9 other=flock detail=256
+        1ms cpu1 switch app -> idle sleeping flock object=file:9 stack=flock;app
+        end 3s",
+    );
+    let verdict = explain(&recording, "app", 1_000..3_000_000);
+    assert_eq!(verdict.root.who.tid, 300, "{}", verdict.sentence);
+}

@@ -125,6 +125,29 @@ fn a_prompt_waits_for_a_command() {
     assert!(!other.contains("command"), "{other}");
 }
 
+/// A shell that was refused another process sleeps before it tries again: the sentence says that it does.
+#[test]
+fn a_sleep_between_two_attempts() {
+    let sentence = |within: &str| {
+        let sleep = "sleeping clock_nanosleep arg=4s";
+        let text = format!(
+            "process bash 100
+            thread bash bash 100
+            0 cpu0 switch idle -> bash
+            1ms cpu0 switch bash -> idle {sleep} stack=nanosleep;{within};main
+            end 1s"
+        );
+        root(&text, "bash").2
+    };
+    let refused = sentence("make_child");
+    assert!(
+        refused.contains("slept between two attempts in make_child"),
+        "{refused}"
+    );
+    let naps = sentence("nap");
+    assert!(!naps.contains("attempts"), "{naps}");
+}
+
 /// PostgreSQL's commit waits for a standby: not for whoever signals that this has answered, nor for the server
 /// whose end its processes learn of by a pipe.
 #[test]

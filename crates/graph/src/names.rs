@@ -393,6 +393,8 @@ pub(crate) const RETRIES: &[&str] = &[
     // backoff
     "retry_exception.<locals>.retry",
     "retry_predicate.<locals>.retry",
+    // bash, which was refused another process
+    "make_child",
 ];
 
 /// Functions of libraries that try again and again to make a file that serves as a lock, with sleeps in

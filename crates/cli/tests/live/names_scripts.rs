@@ -230,6 +230,53 @@ fn ruby_functions_are_named() {
     RUBY.is_named_from_the_start();
 }
 
+/// GMP's assembly does not say where its callers are. Ruby's methods around it are known all the same.
+#[test]
+fn ruby_functions_are_named_around_code_without_rules() {
+    const DIGITS: Program = Program {
+        interpreter: "ruby",
+        version: "ruby 3.1",
+        file: "digits.rb",
+        text: "def digits\n  (7**5_000_000).to_s.size\nend\ndef report\n  digits\nend\nreport\n",
+        waits: &[],
+        computes: &[
+            ("digits", "def digits"),
+            ("report", "def report"),
+            ("<main>", ""),
+        ],
+    };
+    let Some(machine) = machine() else { return };
+    if !DIGITS.can_run() {
+        return;
+    }
+    let path = DIGITS.write(&machine);
+    let live = machine.recorded(&["--sample", "1000"], &[DIGITS.interpreter, &path]);
+    let stacks = StackTable::load(&live.trace).expect("stacks");
+    let thread = DIGITS.main_thread(&live);
+    let samples: Samples = live.table();
+    let in_gmp = |stack: u32| {
+        let innermost = stacks.stack(stack).next();
+        let module = innermost.and_then(|frame| frame.module);
+        module.is_some_and(|module| module.contains("gmp"))
+    };
+    let found: Vec<Vec<String>> = (0..samples.len())
+        .filter(|&row| samples.thread[row] == thread && in_gmp(samples.user_stack[row]))
+        .map(|row| DIGITS.functions(&stacks, samples.user_stack[row]))
+        .collect();
+    let expected = DIGITS.expected(DIGITS.computes);
+    // Ruby's outermost frame, in which nothing runs, is named after the program too.
+    let right = (found.iter())
+        .filter(|found| found.starts_with(&expected))
+        .count();
+    assert!(found.len() >= 20, "{}", found.len());
+    assert!(
+        right * 10 >= found.len() * 9,
+        "{right} of {}: {expected:?} {:?}",
+        found.len(),
+        found.first()
+    );
+}
+
 /// The same, of a thread that waits already.
 #[test]
 fn ruby_functions_are_named_where_threads_wait_already() {

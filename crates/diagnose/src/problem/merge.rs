@@ -121,7 +121,7 @@ pub(super) fn merge(
                 || new.is_program_of(evidence, old)
                 || started_shell)
                 && !old.is_loop_of_reader(evidence, &new);
-            let is_long = new.problem.duration() as f64 >= AS_MUCH * old.problem.duration() as f64;
+            let is_long = new.takes_much_of(&old.problem);
             let is_starter = started_shell || new.is_as_long_as(evidence, old);
             if is_head && is_long && (!new.only_started(old) || is_starter) {
                 old.replace(new);
@@ -138,7 +138,14 @@ pub(super) fn merge(
             Some(old) if old.problem.may_be_idle() && !new.problem.may_be_idle() => {
                 old.replace(new);
             }
-            Some(old) if new.is_felt && old.is_guess() && !new.is_guess() => old.replace(new),
+            Some(old)
+                if new.is_felt
+                    && old.is_guess()
+                    && !new.is_guess()
+                    && new.takes_much_of(&old.problem) =>
+            {
+                old.replace(new);
+            }
             Some(_) => {}
             None => kept.push(new),
         }
@@ -212,8 +219,12 @@ impl Chained {
     /// Whether it is a program's own wait for most of the time of another problem, that of whoever only
     /// started the program.
     fn says_more_than(&self, starter: &Chained) -> bool {
-        let is_long = self.problem.duration() as f64 >= AS_MUCH * starter.problem.duration() as f64;
-        self.is_felt && self.waits_itself() && is_long
+        self.is_felt && self.waits_itself() && self.takes_much_of(&starter.problem)
+    }
+
+    /// Whether it lasts for a good part of another problem's time.
+    fn takes_much_of(&self, other: &Problem) -> bool {
+        self.problem.duration() as f64 >= AS_MUCH * other.duration() as f64
     }
 
     fn is_same(&self, other: &Chained) -> bool {

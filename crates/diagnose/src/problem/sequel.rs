@@ -46,23 +46,25 @@ pub(super) fn join_sequels(
 /// same thread at their end counts for those that are nearly as long, too.
 pub(super) fn sum_repeats(evidence: &Evidence<'_>, kept: &mut [Chained]) {
     const ALIKE: f64 = 0.5;
-    let mut sums: HashMap<(Utid, ProblemKind, Utid), (f64, f64)> = HashMap::new();
+    /// So many count: what comes more often is how the thread works.
+    const MOST: usize = 16;
+    let mut sums: HashMap<(Utid, ProblemKind, Utid), (f64, Vec<f64>)> = HashMap::new();
     for chained in kept.iter() {
         let problem = &chained.problem;
         if let Some(repeats) = chained.repeats(evidence)
             && problem.felt > 0.0
         {
             let ns = ns_worth(problem.score / problem.felt);
-            let (longest, sum) = sums.entry(repeats).or_insert((ns, 0.0));
-            if ns >= ALIKE * *longest {
-                *sum += ns;
+            let (longest, all) = sums.entry(repeats).or_insert((ns, Vec::new()));
+            if ns >= ALIKE * *longest && all.len() < MOST {
+                all.push(ns);
             }
         }
     }
     for chained in kept.iter_mut() {
         let repeats = chained.repeats(evidence);
-        if let Some((_, sum)) = repeats.and_then(|repeats| sums.remove(&repeats)) {
-            chained.problem.score = worth(sum) * chained.problem.felt;
+        if let Some((_, all)) = repeats.and_then(|repeats| sums.remove(&repeats)) {
+            chained.problem.score = worth(all.iter().sum()) * chained.problem.felt;
         }
     }
     kept.sort_by(|a, b| b.problem.score.total_cmp(&a.problem.score));

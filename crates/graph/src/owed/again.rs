@@ -5,7 +5,7 @@ use hangdog_trace::ids::{NONE, Utid};
 use hangdog_trace::object::{Object, ObjectKind};
 use hangdog_trace::words::HandoffStep;
 
-use super::who::{first_thread, is_home, is_there, is_upkeep, thread_of, wait_at};
+use super::who::{ancestors, first_thread, is_home, is_there, is_upkeep, thread_of, wait_at};
 use crate::edge::{Edge, EdgeKind, Source, Strength};
 use crate::evidence::Evidence;
 use crate::file_locks::{self, File};
@@ -160,6 +160,18 @@ pub(super) fn awaited_child(evidence: &Evidence<'_>, wait: &Wait) -> Option<Edge
     ))
 }
 
+/// Who has the lock of a file whose taker had ended before the wait began: the lock belongs to the open file,
+/// which flock(1) has from the shell that started it.
+pub(crate) fn lock_heir(evidence: &Evidence<'_>, wait: &Wait, taker: Utid) -> Option<Utid> {
+    let ended = evidence.timeline.life(taker).end;
+    if wait.object(evidence).kind() != ObjectKind::File || ended > wait.start {
+        return None;
+    }
+    let process = evidence.threads.thread(taker).upid;
+    let mut starters = ancestors(evidence, process).filter_map(|it| first_thread(evidence, it));
+    starters.find(|&starter| is_there(evidence, starter, wait.end))
+}
+
 /// Who has the lock of the file that `wait` is for, or that its thread was refused in the course of
 /// the wait or right before it; `until` is where the wait ends, or the part of it that is looked at.
 fn file_lock(evidence: &Evidence<'_>, wait: &Wait, until: u64) -> Option<Edge> {
@@ -207,7 +219,8 @@ fn file_lock(evidence: &Evidence<'_>, wait: &Wait, until: u64) -> Option<Edge> {
         }
     }
     let most = all.into_iter().max_by_key(|held| (held.count, held.last))?;
-    let holder = evidence.file_lock_taker(most.file, most.holder, most.last);
+    let taker = evidence.file_lock_taker(most.file, most.holder, most.last);
+    let holder = lock_heir(evidence, wait, taker).unwrap_or(taker);
     let times = match most.count {
         1 => String::new(),
         count => format!(", and lock attempts failed {count} times"),
