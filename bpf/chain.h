@@ -214,7 +214,7 @@ __noinline u64 chain_next(u32 scratch)
 // The next function of those that no frame has made place for; 0 if there is none.
 __noinline u64 chain_rest(u32 scratch)
 {
-	// Calls of the loop that run no function of the program's.
+	// At most so many calls of the loop in a row run none of the program's functions.
 	const u32 marks = 4;
 	struct chain *chain = chain_of(scratch);
 	u64 word;

@@ -109,8 +109,8 @@ fn ask(at: u64) -> String {
 }
 
 /// A program asks a database a hundred times, and each answer takes 3.9 ms: it is the asking that takes
-/// long, and the sentence says how often and where. So it is where it polls, and what it polls is told by what it
-/// reads then.
+/// long, and the sentence says how often and where. The same holds for a client that polls: what it receives after
+/// the poll shows which connection it polled.
 #[test]
 fn a_loop_that_asks_a_server() {
     const READS: &str = "sleeping recvfrom object=inet:2 stack=read;load_orders";

@@ -564,6 +564,53 @@ fn a_computation_is_its_starter_s() {
     assert_eq!(recorded("bash"), "child");
 }
 
+/// A collector stops a program again and again, and the program computes a little in between: that is one problem,
+/// as long as all of it.
+#[test]
+fn pauses_that_follow_each_other_are_one() {
+    let pauses = |computes: u64| {
+        let mut events = String::from("0 cpu0 switch idle -> main\n");
+        let mut at = 10;
+        for _ in 0..20 {
+            let (end, next) = (at + 100, at + 100 + computes);
+            events += &format!(
+                "{at}ms cpu0 switch main -> idle sleeping futex arg=128 object=futex:0x10 stack=pthread_cond_wait;VMThread::wait_until_executed
+                {at}ms cpu1 switch idle -> worker
+                {end}ms cpu1 wake worker -> main futex arg=128 object=futex:0x10
+                {end}ms cpu1 switch worker -> idle sleeping futex arg=128 object=futex:0x20 stack=pthread_cond_wait;loop
+                {end}ms cpu0 switch idle -> main\n"
+            );
+            at = next;
+        }
+        let found = found(&format!("{events}end {at}ms"), None);
+        let first = found.iter().find(|(name, _)| name == "app");
+        let (_, window) = first.unwrap_or_else(|| panic!("{found:?}"));
+        (window.end - window.start) / 1_000
+    };
+    assert!(pauses(8) >= 2_000, "{}", pauses(8));
+    assert!(pauses(80) < 200, "{}", pauses(80));
+}
+
+/// A program that was stopped before the recording began may have been left so, unless something that another has
+/// sent lies there.
+#[test]
+fn a_stopped_program_with_something_to_read_is_told() {
+    let stopped = |unread: &str| {
+        let events = format!(
+            "0 socket app object=unix:1 peer=unix:2 peer-process=other
+            0 open app object=unix:1 {unread}
+            0 cpu1 switch idle -> other
+            0 cpu0 switch idle -> main
+            0 cpu0 switch main -> idle stopped stack=poll;main
+            2900ms cpu1 switch other -> idle dead
+            end 3s"
+        );
+        found(&events, None).iter().any(|(name, _)| name == "app")
+    };
+    assert!(stopped("unread=8"));
+    assert!(!stopped(""));
+}
+
 /// Programs that started each other, and each of which awaits the next, be they ever so many, do what the last one
 /// does: that is nobody's problem as long as it goes on, beside a computation that began meanwhile.
 #[test]

@@ -537,13 +537,7 @@ fn named(evidence: &Evidence<'_>, wait: &Wait) -> Option<Edge> {
     if let Some(holder) = wait.holder {
         let name = evidence.name(holder);
         return Some(match wait.kind {
-            WaitKind::Lock if let Some(heir) = owed::lock_heir(evidence, wait, holder) => {
-                let heir_name = evidence.name(heir);
-                let reason = format!(
-                    "{name} took the lock for {heir_name}, which started it and has the file open"
-                );
-                Edge::new(Kind::Holder, Strong, Source::Thread(heir), reason)
-            }
+            WaitKind::Lock if let Some(edge) = owed::inherited_lock(evidence, wait, holder) => edge,
             WaitKind::Lock => {
                 let reason = format!("the lock itself names {name} as its holder");
                 Edge::new(Kind::Holder, Strong, Source::Thread(holder), reason)

@@ -652,7 +652,7 @@ tables! {
         process: u32,
         /// Frame ids, innermost first.
         frames: Vec<u32>,
-        /// Why it goes no further out: words::StackEnd; 0 where that was not recorded.
+        /// Why it goes no further out: words::StackEnd; 0 where that was not recorded. Where a rule or memory is missing, an interpreter's functions may follow after a gap.
         end: u8,
     }
 

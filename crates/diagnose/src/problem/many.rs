@@ -180,7 +180,7 @@ impl Many {
             WaitKind::Message | WaitKind::Poll if awaits_child(evidence, wait) => {
                 Part::Help(object)
             }
-            // What it polled is told by what it read then.
+            // The first bytes that it receives after the poll show which connection it polled.
             WaitKind::Poll if object == Object::NONE && !wait.by_epoll(evidence) => {
                 let soon = waiting.to.saturating_add(SOON_NS);
                 let came = evidence.received(wait.thread, waiting.to, soon);

@@ -24,7 +24,7 @@ use crate::owed::{IDLE, owed};
 use crate::stretch::{Stretch, Waiting, each_stretch};
 
 /// So many of the worst are held against each other.
-const MOST: usize = 160;
+const MOST: usize = 64;
 /// A wait is what an interval is about from this share of it on.
 const MAIN_SHARE: f64 = 0.5;
 /// Two intervals are at one time if they share so much of the shorter.
@@ -37,7 +37,7 @@ const AS_MUCH: f64 = 0.5;
 /// A thread that has more intervals than this in a window does not wait for one thing in it.
 const BUSY: usize = 200_000;
 /// No chain of waits is followed further.
-const LONGEST: usize = 256;
+const LONGEST: usize = 64;
 
 /// One that the problem's thread waits for, directly or by others.
 pub(super) struct Link {

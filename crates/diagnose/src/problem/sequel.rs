@@ -19,14 +19,13 @@ pub(super) fn join_sequels(
     family: &Family,
     mut all: Vec<Chained>,
 ) -> Vec<Chained> {
-    /// So many of a thread's own are looked back for one that goes on: it computes in between.
-    const BACK: usize = 8;
     all.sort_by_key(|one| (one.problem.thread, one.problem.window.start));
     // With the longest of the pieces that each consists of, ns.
     let mut joined: Vec<(Chained, u64)> = Vec::new();
     for next in all {
         let length = next.problem.duration();
-        let mut before = (joined.iter_mut().rev().take(BACK))
+        // What the thread computed in between stands before it.
+        let mut before = (joined.iter_mut().rev())
             .take_while(|(last, _)| last.problem.thread == next.problem.thread);
         let goes_on = before.find(|(last, longest)| {
             last.goes_on_in(evidence, &next, *longest) || last.is_one_turn(evidence, family, &next)
@@ -100,11 +99,10 @@ impl Chained {
             wait(problem)
                 .is_some_and(|it| it.kind == WaitKind::Condition && it.is_within_process(evidence))
         };
-        let gap_part = match is_within(own) && is_within(other) {
-            true => GAP_PART_WITHIN,
-            false => GAP_PART,
-        };
-        if gap > (own.duration() + other.duration()) / gap_part {
+        let is_short = |part: u64| gap <= (own.duration() + other.duration()) / part;
+        let follows =
+            is_short(GAP_PART) || is_short(GAP_PART_WITHIN) && is_within(own) && is_within(other);
+        if !follows {
             return false;
         }
         let length = other.duration();

@@ -10,7 +10,7 @@ use super::{Problem, ProblemKind};
 
 const SHELLS: [&str; 6] = ["bash", "dash", "fish", "ksh", "sh", "zsh"];
 /// So many programs start each other.
-const MOST: usize = 256;
+const MOST: usize = 64;
 
 /// Whether a thread is a shell's.
 pub(super) fn is_shell(evidence: &Evidence<'_>, thread: Utid) -> bool {

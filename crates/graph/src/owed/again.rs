@@ -160,16 +160,31 @@ pub(super) fn awaited_child(evidence: &Evidence<'_>, wait: &Wait) -> Option<Edge
     ))
 }
 
-/// Who has the lock of a file whose taker had ended before the wait began: the lock belongs to the open file,
-/// which flock(1) has from the shell that started it.
-pub(crate) fn lock_heir(evidence: &Evidence<'_>, wait: &Wait, taker: Utid) -> Option<Utid> {
+/// Who has the lock of a file whose taker had ended before the wait began. The lock belongs to the open file, which
+/// a child of the taker has inherited, or which the taker, as flock(1), has from the shell that started it.
+pub(crate) fn inherited_lock(evidence: &Evidence<'_>, wait: &Wait, taker: Utid) -> Option<Edge> {
     let ended = evidence.timeline.life(taker).end;
     if wait.object(evidence).kind() != ObjectKind::File || ended > wait.start {
         return None;
     }
     let process = evidence.threads.thread(taker).upid;
-    let mut starters = ancestors(evidence, process).filter_map(|it| first_thread(evidence, it));
-    starters.find(|&starter| is_there(evidence, starter, wait.end))
+    let children = evidence.threads.processes();
+    let children = children.filter(|it| it.parent == process).map(|it| it.upid);
+    let mut heirs = children
+        .chain(ancestors(evidence, process))
+        .filter_map(|it| first_thread(evidence, it));
+    let heir = heirs.find(|&heir| is_there(evidence, heir, wait.end))?;
+    let reason = format!(
+        "{} took the lock and has ended; the lock stays with the open file, which {} shares",
+        evidence.name(taker),
+        evidence.name(heir)
+    );
+    Some(Edge::new(
+        EdgeKind::Holder,
+        Strength::Weak,
+        Source::Thread(heir),
+        reason,
+    ))
 }
 
 /// Who has the lock of the file that `wait` is for, or that its thread was refused in the course of
@@ -219,8 +234,10 @@ fn file_lock(evidence: &Evidence<'_>, wait: &Wait, until: u64) -> Option<Edge> {
         }
     }
     let most = all.into_iter().max_by_key(|held| (held.count, held.last))?;
-    let taker = evidence.file_lock_taker(most.file, most.holder, most.last);
-    let holder = lock_heir(evidence, wait, taker).unwrap_or(taker);
+    let holder = evidence.file_lock_taker(most.file, most.holder, most.last);
+    if let Some(edge) = inherited_lock(evidence, wait, holder) {
+        return Some(edge);
+    }
     let times = match most.count {
         1 => String::new(),
         count => format!(", and lock attempts failed {count} times"),

@@ -39,7 +39,7 @@ use crate::marks::Mark;
 use crate::wait::{Gate, Wait, WaitKind};
 
 use again::awaited_child;
-pub(crate) use again::lock_heir;
+pub(crate) use again::inherited_lock;
 pub use again::{asked_again, child_looked_after, waits_out_child};
 pub(crate) use amid::{amid_something, goes_on, likely_holder, only_other, waits_for_it};
 use amid::{child_at_work, helper, own_worker};

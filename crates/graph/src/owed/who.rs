@@ -302,7 +302,7 @@ pub fn ancestors<'e>(
     evidence: &'e Evidence<'_>,
     process: Upid,
 ) -> impl Iterator<Item = Upid> + Clone + 'e {
-    const DEEPEST: usize = 256;
+    const DEEPEST: usize = 64;
     let parent = move |&at: &Upid| {
         let parent = evidence.threads.process(at).parent;
         (parent != NONE && parent != at).then_some(parent)
