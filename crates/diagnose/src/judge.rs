@@ -166,13 +166,11 @@ impl Judge<'_, '_> {
             others: suspect.alike.len(),
             by_crowd: matches!(
                 suspect.starvation,
-                Some(
-                    Starvation::Crowd { .. }
-                        | Starvation::Hog {
-                            gives_way: true,
-                            ..
-                        }
-                )
+                Some(Starvation::Crowd {
+                    in_turn: true,
+                    outranks: false,
+                    ..
+                })
             ),
             by_naps: (suspect.started.as_ref()).is_some_and(|started| started.name == "sleep"),
             confidence: {

@@ -402,6 +402,8 @@ fn of_thread(
     finder.end_many();
     let usual = finder.usual();
     let takes_turns = finder.takes_turns(family.serves(evidence, thread));
+    let has_usual_place = finder.has_usual_place();
+    let process = evidence.threads.thread(thread).upid;
     let frames: HashSet<u64> = (finder.candidates.iter())
         .filter(|candidate| candidate.doing == Doing::Busy)
         .filter(|candidate| finder.is_frame(evidence, thread, &candidate.window))
@@ -411,9 +413,13 @@ fn of_thread(
         .filter(|candidate| finder.is_often(evidence, candidate))
         .map(|candidate| candidate.window.start)
         .collect();
+    // What a launcher waits for stands for it.
+    let joined = evidence.joined_by(thread);
+    let only_joins = |wait: &Wait| joined.is_some() && wait.holder == joined;
     let mut problems: Vec<Problem> = finder
         .candidates
         .into_iter()
+        .filter(|candidate| !candidate.wait.as_ref().is_some_and(only_joins))
         .map(|candidate| {
             let length = candidate.window.end - candidate.window.start;
             // A lock is usually not waited for at all.
@@ -437,7 +443,12 @@ fn of_thread(
                     family.holds_up_turns(evidence, thread, takes_turns)
                 }
                 Doing::Waiting(WaitKind::Condition) => {
-                    length >= NOTED_NS && !is_often && family.is_window(evidence, thread)
+                    length >= NOTED_NS
+                        && !is_often
+                        && (family.is_window(evidence, thread)
+                            || evidence.stands_for_program(thread)
+                                && owed::is_helper(evidence, process)
+                                && has_usual_place)
                 }
                 Doing::Waiting(WaitKind::Poll | WaitKind::Message) => {
                     length >= NOTED_NS && family.is_window(evidence, thread) && is_amid_event()
@@ -454,7 +465,13 @@ fn of_thread(
                     let is_own_choice = wait.kind == WaitKind::Condition && candidate.timed_out;
                     let owed = match wait.kind {
                         _ if is_upkeep(evidence, thread) => owed,
-                        _ if is_own_choice && gave_up(evidence, &wait) => owed.max(owed::HOPED),
+                        // Whoever has a helper do something waits for that.
+                        _ if is_own_choice
+                            && !owed::is_helper(evidence, process)
+                            && gave_up(evidence, &wait) =>
+                        {
+                            owed.max(owed::HOPED)
+                        }
                         _ if is_own_choice => owed.min(owed::MAYBE),
                         // It looks now and then whether something has come.
                         WaitKind::Poll | WaitKind::Message

@@ -211,8 +211,13 @@ impl Replay<'_, '_> {
                 false => as_long,
             };
         };
-        // Nobody ended it in time: then when all was done that it waited for.
-        let woken = wake.map_or(to, |wake| evidence.wakes.ts[wake].min(to));
+        // Nobody ended it in time: then when all was done that it waited for. One that looked again and again
+        // found that after its last pause.
+        let pause = match waiting.timed_out {
+            0 => 0,
+            _ => (to - waiting.from) / waiting.parts.max(1) as u64,
+        };
+        let woken = wake.map_or(to - pause, |wake| evidence.wakes.ts[wake].min(to));
         let asked = std::mem::replace(&mut self.asked, now);
         let brought = self.moment(waker, woken);
         self.asked = asked;

@@ -181,6 +181,7 @@ pub(crate) fn of(facts: &Facts<'_, '_>) -> String {
             Some(Starvation::Crowd {
                 most: Some(_),
                 outranks,
+                ..
             }),
         ) => {
             let rank = if *outranks {

@@ -28,6 +28,8 @@ pub(crate) enum Starvation {
         most: Option<Utid>,
         /// Those of a stronger kernel priority had it for most of the time.
         outranks: bool,
+        /// The thread itself ran about as long as each of them, between the times at which it had no CPU.
+        in_turn: bool,
     },
 }
 
@@ -40,6 +42,9 @@ const MOST: f64 = 0.5;
 
 /// Where there are more windows than this, an evenly spaced sample of so many shows who had the CPU.
 pub(crate) const MOST_WINDOWS: usize = 20_000;
+
+/// One of many that runs less than the busiest of them by so many times does not have its turn.
+const LESS: u64 = 4;
 
 /// One of several programs that had so much of it is named.
 const MUCH: f64 = 0.2;
@@ -91,6 +96,7 @@ pub(crate) fn explain(
         return Starvation::Crowd {
             most: most_seen_running(evidence, thread, moment),
             outranks: false,
+            in_turn: true,
         };
     }
     let most = (had.iter()).max_by_key(|((other, cpu), time)| (**time, *other, *cpu));
@@ -135,7 +141,26 @@ pub(crate) fn explain(
     Starvation::Crowd {
         most: most.and_then(|(&program, _)| busiest(program)),
         outranks: above as f64 > MOST * wanted as f64,
+        in_turn: ran(evidence, thread, windows).saturating_mul(LESS)
+            >= had
+                .values()
+                .max()
+                .copied()
+                .unwrap_or(0)
+                .saturating_mul(stride as u64),
     }
+}
+
+/// How long a thread ran between the first of some windows and the last, ns.
+fn ran(evidence: &Evidence<'_>, thread: Utid, windows: &[Range<u64>]) -> u64 {
+    let start = windows.iter().map(|window| window.start).min();
+    let end = windows.iter().map(|window| window.end).max();
+    let Some((start, end)) = start.zip(end) else {
+        return 0;
+    };
+    (evidence.timeline.between(thread, start, end))
+        .filter(|part| part.state == State::Running)
+        .fold(0, |sum, part| sum.saturating_add(part.duration()))
 }
 
 /// Whether a trace is of one moment: who ran in it is known, and on which CPU is not.
@@ -162,22 +187,45 @@ fn most_seen_running(evidence: &Evidence<'_>, thread: Utid, moment: u64) -> Opti
         .max_by_key(|&other| (samples(other), std::cmp::Reverse(other)))
 }
 
-/// Whether many of its rank had the CPU that `thread` wanted in a window, none of them for most of the time: each
-/// waits for its turn.
+/// Whether many of its rank had the CPU that `thread` wanted in a window, and it had its share, too: each waits
+/// for its turn.
 pub(crate) fn by_crowd(evidence: &Evidence<'_>, thread: Utid, window: &Range<u64>) -> bool {
-    let why = explain(evidence, thread, std::slice::from_ref(window), 0);
+    let why = explain(evidence, thread, &wanting(evidence, thread, window), 0);
     matches!(
         why,
         Starvation::Crowd {
             outranks: false,
+            in_turn: true,
             ..
         }
     )
 }
 
+/// Whether others than a crowd of its rank kept a thread from a CPU for nearly all of a window.
+pub(crate) fn is_kept_out(evidence: &Evidence<'_>, thread: Utid, window: &Range<u64>) -> bool {
+    const NEARLY_ALL: f64 = 0.9;
+    let wanting = wanting(evidence, thread, window);
+    let wanted: u64 = wanting.iter().map(|part| part.end - part.start).sum();
+    wanted as f64 >= NEARLY_ALL * (window.end - window.start) as f64
+        && !by_crowd(evidence, thread, window)
+}
+
 /// Whether a thread ran at a lower priority than usual in a window: somebody chose that it may take its time.
 pub(crate) fn is_nice(evidence: &Evidence<'_>, thread: Utid, window: &Range<u64>) -> bool {
-    priority(evidence, thread, std::slice::from_ref(window)).is_some_and(|own| own > NICE_0)
+    let mut windows = wanting(evidence, thread, window);
+    if windows.is_empty() {
+        windows.push(window.clone());
+    }
+    priority(evidence, thread, &windows).is_some_and(|own| own > NICE_0)
+}
+
+/// When a thread wanted a CPU and had none, in a window.
+fn wanting(evidence: &Evidence<'_>, thread: Utid, window: &Range<u64>) -> Vec<Range<u64>> {
+    let parts = evidence.timeline.between(thread, window.start, window.end);
+    parts
+        .filter(|part| matches!(part.state, State::Runnable | State::Preempted))
+        .map(|part| part.start..part.end)
+        .collect()
 }
 
 /// Who had the CPU that `thread` wanted in `window`, each interval with its length, ns; the idle

@@ -305,6 +305,7 @@ impl Suspect {
                 Starvation::Crowd {
                     most: Some(other),
                     outranks: false,
+                    ..
                 }
                 | Starvation::Hog {
                     thread: other,

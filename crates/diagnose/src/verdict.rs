@@ -82,7 +82,7 @@ pub struct Root {
     /// How sure this is, 0 to 1: what is known of the time, less for every edge on the way that
     /// need not be a cause.
     pub confidence: f64,
-    /// Whether it only shared the CPUs with others, or gave way to them as its niceness has it.
+    /// Whether it only shared the CPUs with others.
     #[serde(skip)]
     pub by_crowd: bool,
     /// Whether it is the many programs that let time pass for a shell's loop.

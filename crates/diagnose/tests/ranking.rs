@@ -269,3 +269,152 @@ fn the_work_of_a_child_is_whoevers_is_named() {
     assert!(window.end - window.start > 2_000_000_000, "{found:?}");
     assert!(found[0].felt >= 0.05, "{found:?}");
 }
+
+/// A program that two others of its rank keep from the CPU that they share is worse off than either, though
+/// each of those has only half of it; four that take turns are not told apart.
+#[test]
+fn who_has_no_turn_in_a_crowd() {
+    let mut text = "
+        process hash 100
+        thread first hash 100 name=hash
+        process sum 200
+        thread second sum 200 name=sum
+        process zip 300
+        thread zip zip 300
+        0 cpu0 switch idle -> zip\n"
+        .to_owned();
+    text += "10ms cpu0 switch zip -> first preempted priority=120\n";
+    for turn in 0..50 {
+        let at = 10 + 60 * turn;
+        text += &format!(
+            "{}ms cpu0 switch first -> second preempted priority=120
+            {}ms cpu0 switch second -> zip preempted priority=120
+            {}.1ms cpu0 switch zip -> first preempted priority=120\n",
+            at + 30,
+            at + 59,
+            at + 59
+        );
+    }
+    text += "3100ms cpu0 switch first -> idle dead\nend 4s";
+    assert_eq!(worst(&text, false), "zip");
+}
+
+/// A program that writes into the pipe of one that works at a pace, and cannot go on while that computes, is the
+/// one that is held up.
+#[test]
+fn who_waits_for_a_turn_is_held_up() {
+    let nap = |from_ms: u64| {
+        format!(
+            "{from_ms}ms cpu1 switch importer -> idle sleeping nanosleep arg=8ms stack=nanosleep;pace
+            {}ms cpu1 wake idle -> importer in=timer
+            {}.01ms cpu1 switch idle -> importer\n",
+            from_ms + 8,
+            from_ms + 8
+        )
+    };
+    let mut text = "
+        process cat 100
+        thread cat cat 100
+        process importer 200
+        thread importer importer 200
+        0 open cat object=pipe:7 access=write
+        0 open importer object=pipe:7 access=read
+        0 cpu0 switch idle -> cat
+        0 cpu1 switch idle -> importer\n"
+        .to_owned();
+    text += &(10..200).step_by(10).map(nap).collect::<String>();
+    text += "
+        200ms cpu0 switch cat -> idle sleeping write object=pipe:7 stack=write;main kstack=pipe_write
+        3200ms cpu1 wake importer -> cat read object=pipe:7
+        3200.1ms cpu0 switch idle -> cat\n";
+    text += &nap(3201);
+    text += "3210ms cpu0 switch cat -> idle dead\nend 3211ms";
+    assert_eq!(worst(&text, false), "cat");
+}
+
+/// A name server that replied to somebody, and then waits for whoever asks next, asked nobody: it is who asks
+/// again after a timeout that was held up.
+#[test]
+fn who_replies_by_datagrams_asks_nobody() {
+    let text = "
+        process dns 100
+        thread dns dns 100
+        process wget 200
+        thread wget wget 200
+        0 cpu0 switch idle -> dns
+        0 cpu1 switch idle -> wget
+        5ms transfer dns received 40 object=inet:5
+        6ms transfer dns sent 80 object=inet:5
+        7ms cpu0 switch dns -> idle sleeping poll stack=poll;loop
+        8ms transfer wget sent 40 object=inet:6
+        9ms cpu1 switch wget -> idle sleeping poll object=inet:6 arg=5s stack=poll;__res_context_send;main
+        5008ms cpu1 wake idle -> wget in=timer
+        5008.1ms cpu1 switch idle -> wget
+        5009ms cpu1 wake wget -> dns sendto in=softirq vector=3
+        5009ms transfer wget sent 40 object=inet:6
+        5009.1ms cpu0 switch idle -> dns
+        5009.2ms transfer dns received 40 object=inet:5
+        5009.5ms cpu1 switch wget -> idle sleeping poll object=inet:6 arg=5s stack=poll;__res_context_send;main
+        5010ms cpu0 switch dns -> idle dead
+        end 5011ms";
+    assert_eq!(worst(text, false), "wget");
+}
+
+/// The wait of a launcher for the thread that is the program says nothing beside what that waits for.
+#[test]
+fn a_launcher_is_not_held_up() {
+    let text = "
+        process java 100
+        thread launcher java 100 name=java
+        process pool 200
+        0 cpu0 switch idle -> launcher
+        1900ms fork launcher -> main java 101
+        1900ms cpu1 switch idle -> main
+        1901ms cpu0 switch launcher -> idle sleeping futex op=wait object=futex:0x10 holder=main stack=__pthread_clockjoin_ex;launch
+        2s cpu1 switch main -> idle uninterruptible read object=file:7 stack=read;load kstack=io_schedule;wait
+        5s cpu1 wake idle -> main in=interrupt
+        5000.1ms cpu1 switch idle -> main
+        end 6s";
+    let recording = record(text);
+    let evidence = recording.evidence();
+    let found = problem::find_of(&evidence, Scope::default(), |_| true);
+    assert!(
+        found
+            .iter()
+            .all(|problem| problem.window.end - problem.window.start <= 3_000_000_000),
+        "{found:?}"
+    );
+}
+
+/// A program that writes to a disk which is slow throughout is held up once, though it reads a little in between.
+#[test]
+fn waits_for_a_slow_disk_are_one() {
+    let mut text = "
+        process dd 100
+        thread dd dd 100
+        process source 200
+        thread source source 200
+        0 open source object=pipe:7 access=write
+        0 cpu0 switch idle -> dd
+        0 cpu1 switch idle -> source\n"
+        .to_owned();
+    for turn in 0..4 {
+        let at = 10 + 1000 * turn;
+        text += &format!(
+            "{at}ms cpu0 switch dd -> idle uninterruptible write object=file:7 stack=write;copy kstack=io_schedule;wait
+            {}ms cpu1 wake idle -> dd in=interrupt
+            {}.1ms cpu0 switch idle -> dd
+            {}ms cpu0 switch dd -> idle sleeping read object=pipe:7 stack=read;copy
+            {}ms cpu1 wake source -> dd write object=pipe:7
+            {}.1ms cpu0 switch idle -> dd\n",
+            at + 980,
+            at + 980,
+            at + 998,
+            at + 999,
+            at + 999
+        );
+    }
+    text += "4010ms cpu0 switch dd -> idle dead\nend 5s";
+    let found = problems(&record(&text), None);
+    assert_eq!(found[0], ("dd".to_owned(), 10_000..3_990_000), "{found:?}");
+}

@@ -234,3 +234,60 @@ fn what_was_started_goes_with_its_starter() {
         verdict.without_root_ns
     );
 }
+
+/// Who tries a lock every 100 ms has it after the pause in which it was released, whatever who had it did then.
+#[test]
+fn who_tries_again_comes_after_the_release() {
+    let mut text = "
+        process waiter 100
+        thread waiter waiter 100
+        process holder 200
+        thread holder holder 200
+        process script 300
+        thread script script 300
+        0 cpu0 switch idle -> waiter
+        0 cpu1 switch idle -> holder
+        0 cpu2 switch idle -> script
+        0 open script object=pipe:7 access=write
+        1ms cpu2 switch script -> idle sleeping nanosleep arg=4s stack=nanosleep;main
+        1ms cpu1 handoff holder file-lock taken object=file:9
+        5ms cpu1 switch holder -> idle sleeping nanosleep arg=3s stack=nanosleep;think\n"
+        .to_owned();
+    for turn in 0..31 {
+        let at = 10 + 100 * turn;
+        text += &format!(
+            "{at}ms cpu0 handoff waiter file-lock refused object=file:9 other=holder
+            {at}.1ms cpu0 switch waiter -> idle sleeping nanosleep arg=99ms stack=nanosleep;busy_handler\n"
+        );
+        if turn == 29 {
+            text += "3005ms cpu1 wake idle -> holder in=timer
+                3005.1ms cpu1 switch idle -> holder
+                3006ms cpu1 handoff holder file-lock released object=file:9
+                3007ms cpu1 switch holder -> idle sleeping read object=pipe:7 stack=read;main\n";
+        }
+        if turn == 30 {
+            continue;
+        }
+        text += &format!(
+            "{}.8ms cpu0 wake idle -> waiter in=timer
+            {}.9ms cpu0 switch idle -> waiter\n",
+            at + 99,
+            at + 99
+        );
+    }
+    let text = text.replace("3010ms cpu0 handoff waiter file-lock refused object=file:9 other=holder\n            3010.1ms cpu0 switch waiter -> idle sleeping nanosleep arg=99ms stack=nanosleep;busy_handler\n", "3010ms cpu0 handoff waiter file-lock taken object=file:9\n");
+    let recording = record(&format!(
+        "{text}4001ms cpu2 wake idle -> script in=timer
+        4001ms cpu2 switch idle -> script
+        4002ms cpu2 wake script -> holder write object=pipe:7
+        4002.1ms cpu1 switch idle -> holder
+        end 5s"
+    ));
+    let verdict = explain(&recording, "waiter", 10_100..3_009_900);
+    assert_eq!(verdict.root.who.tid, 200, "{}", verdict.sentence);
+    assert!(
+        verdict.without_root_ns < 200 * MS,
+        "{} ns",
+        verdict.without_root_ns
+    );
+}

@@ -23,7 +23,8 @@ pub(crate) fn joined(evidence: &Evidence<'_>) -> HashMap<Utid, Utid> {
 /// A thread with more intervals than this does more than wait for another's end.
 const MOST_INTERVALS: usize = 10_000;
 
-/// The thread whose end another waits for in nearly all of its life.
+/// The thread whose end another waits for in nearly all of its life, or for most of it and in nearly all of
+/// that thread's, as a launcher does that first loads what is to run.
 fn only_joins(evidence: &Evidence<'_>, thread: Utid) -> Option<Utid> {
     let life = seen_life(evidence, thread);
     let mut waited: HashMap<Utid, u64> = HashMap::new();
@@ -43,7 +44,10 @@ fn only_joins(evidence: &Evidence<'_>, thread: Utid) -> Option<Utid> {
     }
     let most = waited.into_iter().max_by_key(|&(joined, ns)| (ns, joined));
     let (joined, ns) = most?;
-    is_nearly_all(ns, &life).then_some(joined)
+    let is_most = ns >= (life.end - life.start) / 2;
+    let only_joins =
+        is_nearly_all(ns, &life) || is_most && is_nearly_all(ns, &evidence.timeline.life(joined));
+    only_joins.then_some(joined)
 }
 
 /// A thread's life without a wait in front of it of which the trace saw no beginning: that of a

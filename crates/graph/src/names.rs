@@ -211,6 +211,7 @@ pub const ASKS: &[&str] = &[
     "dbus_pending_call_block",
     "sd_bus_call",
     "_XReply",
+    "XWindowEvent",
     "xcb_wait_for_reply",
     "xcb_wait_for_reply64",
     "xcb_request_check",
@@ -474,6 +475,7 @@ pub(crate) const HANDLES: &[&str] = &[
 /// Functions of event loops that call handlers, beside `EVENT_LOOP` and `HANDLES`: they are on nearly every stack
 /// of a program, so they do not say what it did.
 pub(crate) const LOOPS: &[&str] = &[
+    "ChromeMain",
     "gdk_event_source_dispatch",
     "g_signal_emit*",
     "QObject::event*",

@@ -255,6 +255,14 @@ impl Finder {
             || serves && self.turns.values().chain(last).any(|&turns| turns >= TURNS)
     }
 
+    /// Whether the thread comes back to one place again and again to wait for what it is to do next.
+    pub(super) fn has_usual_place(&self) -> bool {
+        const TIMES: u32 = 30;
+        let times = |&at: &usize| self.counts[at].iter().sum::<u32>();
+        let sites = self.lengths.iter().filter(|(site, _)| site.1 != NO_STACK);
+        sites.map(|(_, at)| times(at)).any(|times| times >= TIMES)
+    }
+
     /// Whether the thread does its work at a pace, frame by frame, and one of its turns was computed in a
     /// window: it slept briefly right before and right after.
     pub(super) fn is_frame(

@@ -10,6 +10,7 @@ use hangdog_graph::belief::beliefs;
 use hangdog_graph::edge::ended_by;
 use hangdog_graph::owed::{ancestors, asked_again, is_deadlocked, is_descendant};
 use hangdog_graph::{Edge, EdgeKind, Evidence, Source, Wait, WaitKind};
+use hangdog_timeline::{Interval, State};
 use hangdog_trace::ids::{NONE, Upid, Utid};
 use hangdog_trace::object::ObjectKind;
 use rayon::prelude::*;
@@ -21,6 +22,7 @@ use super::sequel::{join_sequels, sum_repeats};
 use super::starter::{is_shell, of_starter, sleeps_meanwhile};
 use super::{Problem, ProblemKind, start_up};
 use crate::owed::{IDLE, owed};
+use crate::starvation::is_kept_out;
 use crate::stretch::{Stretch, Waiting, each_stretch};
 
 /// So many of the worst are held against each other.
@@ -61,6 +63,8 @@ pub(super) struct Chained {
     is_felt: bool,
     /// When its thread was stopped, or the thread of the one that it stands for.
     stopped: Option<Range<u64>>,
+    /// It waits for a disk, a few times and long, or the longest piece does that it was joined of.
+    pub(super) awaits_disk: bool,
 }
 
 /// How much of what is felt is left where a program only waits for its own work.
@@ -119,6 +123,7 @@ pub(super) fn merge(
                     && !new.only_may_wait_for(old)
                     && !new.passes_on(evidence)
                 || new.is_program_of(evidence, old)
+                || new.is_kept_waiting_by_turn(evidence, family, old)
                 || started_shell)
                 && !old.is_loop_of_reader(evidence, &new);
             let is_long = new.takes_much_of(&old.problem);
@@ -194,6 +199,7 @@ impl Chained {
         }
         let main_wait = main_wait(evidence, problem.thread, problem.window.clone());
         Chained {
+            awaits_disk: awaits_disk(evidence, &problem),
             stopped: main_wait
                 .filter(|waiting| waiting.wait.kind == WaitKind::Stopped)
                 .map(|waiting| waiting.from..waiting.to),
@@ -267,6 +273,22 @@ impl Chained {
             && process(reader.problem.thread) == own
             && reader.links.iter().any(|link| process(link.thread) != own)
             && is_as_long(&self.problem.window, &reader.problem.window)
+    }
+
+    /// Whether it surely waits for a turn of an event loop, and directly, just as long as that takes; and the
+    /// loop is no window's, at which somebody looks.
+    fn is_kept_waiting_by_turn(
+        &self,
+        evidence: &Evidence<'_>,
+        family: &Family,
+        turn: &Chained,
+    ) -> bool {
+        self.is_felt
+            && turn.problem.kind == ProblemKind::Turn
+            && !family.is_window(evidence, turn.problem.thread)
+            && self.link_to(turn) == Some(0)
+            && !self.only_may_wait_for(turn)
+            && is_as_long(&self.problem.window, &turn.problem.window)
     }
 
     /// Whether its thread was stopped for most of another one: it did not feel that itself, but whoever asked
@@ -502,6 +524,7 @@ fn is_own_work(evidence: &Evidence<'_>, problem: &Problem, links: &[Link]) -> bo
         && is_family(evidence, last.thread, problem.thread)
         && last_wait.is_none_or(|waiting| is_as_wished(evidence, &waiting.wait))
         && !(sleeps && overflows())
+        && !is_kept_out(evidence, last.thread, &last.window)
 }
 
 /// Whether a program waits for a file's lock that another run of the same program has, and what that does
@@ -569,6 +592,24 @@ fn were_started_together(evidence: &Evidence<'_>, a: Upid, b: Upid) -> bool {
 fn is_child(evidence: &Evidence<'_>, thread: Utid, of: Utid) -> bool {
     let process = |thread: Utid| evidence.threads.thread(thread).upid;
     evidence.threads.process(process(thread)).parent == process(of)
+}
+
+/// Whether a thread waits for a disk in a problem, a few times and long, not for many pages one after the other.
+fn awaits_disk(evidence: &Evidence<'_>, problem: &Problem) -> bool {
+    const FEW: u64 = 4;
+    let intervals = evidence.timeline.intervals(problem.thread);
+    let window = &problem.window;
+    if intervals.indexes(window.start, window.end).len() > BUSY {
+        return false;
+    }
+    let longest = (intervals.between(window.start, window.end))
+        .filter(|part| part.state == State::Blocked)
+        .max_by_key(Interval::duration);
+    longest.is_some_and(|longest| {
+        let kind = Wait::new(evidence, problem.thread, &longest).kind;
+        matches!(kind, WaitKind::Disk | WaitKind::Paging)
+            && longest.duration() >= problem.duration() / FEW
+    })
 }
 
 /// The wait that most of a thread's time in `window` went to.

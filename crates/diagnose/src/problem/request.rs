@@ -50,6 +50,7 @@ pub(super) fn find(evidence: &Evidence<'_>, family: &Family) -> Vec<Problem> {
     let transfers = evidence.transfers;
     let ends: HashSet<u64> = transfers.object.iter().copied().collect();
     let mut last: HashMap<u64, Last> = HashMap::new();
+    let mut receives_first: HashSet<u64> = HashSet::new();
     let mut alike: HashMap<(String, bool), Vec<Request>> = HashMap::new();
     let mut lengths: HashMap<(String, bool), Vec<u64>> = HashMap::new();
     let mut roles: HashMap<Utid, String> = HashMap::new();
@@ -62,6 +63,10 @@ pub(super) fn find(evidence: &Evidence<'_>, family: &Family) -> Vec<Problem> {
         );
         let object = transfers.object[row];
         let before = last.insert(object, Last { thread, ts, sent });
+        // A socket without a connection, by which requests come and are replied to.
+        if before.is_none() && !sent && Object(object).kind() == ObjectKind::Inet {
+            receives_first.insert(object);
+        }
         let Some(before) = before.filter(|before| before.thread == thread) else {
             continue;
         };
@@ -83,7 +88,7 @@ pub(super) fn find(evidence: &Evidence<'_>, family: &Family) -> Vec<Problem> {
         let asks = match evidence.sockets.role(Object(object)) {
             Some(Role::Client) => !sent,
             Some(Role::Server) => sent,
-            None => true,
+            None => !receives_first.contains(&object) || sent,
         };
         if !asks {
             continue;

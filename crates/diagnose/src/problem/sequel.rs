@@ -115,6 +115,14 @@ impl Chained {
         if stands_out && (got_something() || ends_turn(evidence, own.thread, between.clone())) {
             return false;
         }
+        // One disk is slow throughout. Which of the kernel's threads takes part in writing is nobody's choice.
+        let is_disk = |one: &Chained| {
+            let is_kernel = |thread: Utid| evidence.threads.thread(thread).is_kernel();
+            one.awaits_disk && one.links.iter().all(|link| is_kernel(link.thread))
+        };
+        if is_disk(self) && is_disk(next) {
+            return true;
+        }
         // What comes through a pipe came: the next piece of it is another.
         let is_piece = |wait: Option<Wait>| {
             wait.is_some_and(|it| it.kind == WaitKind::Message && it.object(evidence).is_pipe())
@@ -123,10 +131,6 @@ impl Chained {
         match (self.links.last(), next.links.last()) {
             _ if streams => false,
             (Some(a), Some(b)) => a.thread == b.thread,
-            (None, None) => [own, other].into_iter().all(|problem| {
-                let kind = wait(problem).map(|wait| wait.kind);
-                matches!(kind, Some(WaitKind::Disk | WaitKind::Paging))
-            }),
             _ => false,
         }
     }
