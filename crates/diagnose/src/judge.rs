@@ -1,6 +1,7 @@
 //! From blame to verdict: the report on who is to blame most, and by which way that was found.
 
 use hangdog_graph::{Edge, EdgeKind, Evidence, Source, Wait, WaitKind};
+use hangdog_timeline::State;
 use hangdog_trace::Yardstick;
 use hangdog_trace::ids::Utid;
 use std::collections::HashMap;
@@ -173,6 +174,7 @@ impl Judge<'_, '_> {
                 })
             ),
             by_naps: (suspect.started.as_ref()).is_some_and(|started| started.name == "sleep"),
+            in_parallel: self.is_in_parallel(suspect),
             confidence: {
                 // Of what is so now somebody asks because it hangs.
                 let felt = match self.setting.instant {
@@ -187,6 +189,33 @@ impl Judge<'_, '_> {
                 sure * if self.setting.lost { EVENTS_LOST } else { 1.0 }
             },
         }
+    }
+
+    /// Whether a suspect and those that did the same are several at work, not one goroutine that went from thread
+    /// to thread: those ran, or wanted to, for longer than the problem lasted.
+    fn is_in_parallel(&self, suspect: &Suspect) -> bool {
+        const AT_ONCE: f64 = 1.3;
+        const SCHEDULER: &str = "runtime.";
+        let (window, evidence) = (&self.problem.window, self.evidence);
+        let parts = |thread: Utid| evidence.timeline.between(thread, window.start, window.end);
+        let busy = |thread: Utid| -> u64 {
+            let busy = parts(thread).filter(|it| it.state.is_on_cpu() || it.state.wants_cpu());
+            busy.map(|part| part.duration()).sum()
+        };
+        let rests_in_scheduler = |thread: Utid| {
+            let mut waits = parts(thread).filter(|part| part.state == State::Blocked);
+            waits.any(|part| {
+                let stack = Wait::new(evidence, thread, &part).user_stack(evidence);
+                let mut functions = evidence.stacks.stack(stack).filter_map(|it| it.function);
+                functions.any(|function| function.starts_with(SCHEDULER))
+            })
+        };
+        if !suspect.alike.iter().any(|&other| rests_in_scheduler(other)) {
+            return !suspect.alike.is_empty();
+        }
+        let all = std::iter::once(suspect.thread).chain(suspect.alike.iter().copied());
+        let all = all.map(busy).fold(0, u64::saturating_add);
+        all as f64 >= AT_ONCE * self.problem.duration() as f64
     }
 
     fn share(&self, ns: u64) -> f64 {

@@ -8,9 +8,9 @@ use hangdog_graph::edge::ended_by;
 use hangdog_graph::evidence::signed;
 use hangdog_graph::fore::is_nearly_all;
 use hangdog_graph::owed::{
-    accepted_late, asked_again, asked_own, awaits_completions, child_looked_after, has_unread,
-    is_deadlocked, is_descendant, is_from_outside, is_job_pool, is_lost, is_open, is_own_pipe,
-    is_upkeep, may_be_open, may_wait_for_jobs, only_partner, open_request, peer_of,
+    accepted_late, asked_again, asked_before, asked_own, awaits_completions, child_looked_after,
+    has_unread, is_deadlocked, is_descendant, is_from_outside, is_job_pool, is_lost, is_open,
+    is_own_pipe, is_upkeep, may_be_open, may_wait_for_jobs, only_partner, open_request, peer_of,
     takes_orders_by_pipe, waits_out_child,
 };
 use hangdog_graph::{EdgeKind, Evidence, Mark, Source, Strength, Wait, WaitKind};
@@ -174,7 +174,13 @@ pub(crate) fn owed(evidence: &Evidence<'_>, wait: &Wait, often: bool) -> f64 {
         {
             HOPED
         }
-        WaitKind::Sleep if child_looked_after(evidence, wait, wait.end).is_some() => MAYBE,
+        WaitKind::Sleep
+            if child_looked_after(evidence, wait, wait.end)
+                .or_else(|| asked_before(evidence, wait, wait.end))
+                .is_some() =>
+        {
+            MAYBE
+        }
         WaitKind::Kernel => match call(evidence, wait) {
             _ if awaits_completions(evidence, wait) => asked(evidence, wait),
             _ if is_uninterruptible(evidence, wait) => 1.0,
@@ -473,7 +479,7 @@ fn is_uninterruptible(evidence: &Evidence<'_>, wait: &Wait) -> bool {
 /// It may be that a result is awaited.
 pub(crate) const HOPED: f64 = 0.4;
 pub(crate) const MAYBE: f64 = 0.15;
-const ASKED: f64 = 0.9;
+pub(crate) const ASKED: f64 = 0.9;
 const BY_BUS: f64 = 0.3;
 /// One that does nothing else mostly has others work for it.
 const ALL_IT_DOES: f64 = 0.05;

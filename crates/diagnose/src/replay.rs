@@ -85,6 +85,12 @@ pub(crate) fn without(
         evidence,
         start: problem.window.start,
         finest: problem.duration() / RESOLUTION,
+        removed_until: removed
+            .values()
+            .flatten()
+            .map(|it| it.end)
+            .max()
+            .unwrap_or(0),
         removed,
         believed: believed(blame),
         played: HashMap::new(),
@@ -129,6 +135,8 @@ struct Replay<'a, 'e> {
     finest: u64,
     /// What takes no time now, by thread, ascending.
     removed: HashMap<Utid, Vec<Range<u64>>>,
+    /// When the last of it ended.
+    removed_until: u64,
     /// Who is believed to have ended a wait, by who waited, in the order of time.
     believed: HashMap<Utid, Vec<Believed>>,
     played: HashMap<Utid, Played>,
@@ -218,8 +226,13 @@ impl Replay<'_, '_> {
             _ => (to - waiting.from) / waiting.parts.max(1) as u64,
         };
         let woken = wake.map_or(to - pause, |wake| evidence.wakes.ts[wake].min(to));
+        // Of what nobody ended it is not known what was to come after the root: that takes as long as it did.
+        let after = match wake {
+            None => woken.saturating_sub(self.removed_until),
+            Some(_) => 0,
+        };
         let asked = std::mem::replace(&mut self.asked, now);
-        let brought = self.moment(waker, woken);
+        let brought = self.moment(waker, woken - after).saturating_add(after);
         self.asked = asked;
         let end = if is_next { brought } else { brought.max(now) };
         // A lock may be had in another order; of what is the root's a part takes no time.

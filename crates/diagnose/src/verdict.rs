@@ -88,6 +88,10 @@ pub struct Root {
     /// Whether it is the many programs that let time pass for a shell's loop.
     #[serde(skip)]
     pub by_naps: bool,
+    /// Whether the several threads that did the same are several at work, not one goroutine that went from thread
+    /// to thread.
+    #[serde(skip)]
+    pub in_parallel: bool,
 }
 
 /// How much of the problem's time went to one kind.

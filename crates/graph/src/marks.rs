@@ -212,7 +212,7 @@ pub fn hands_out_work(function: &str) -> bool {
 }
 
 /// Whether a function has a name; one that ends with a star is the start of several.
-fn is_named(function: &str, name: &str) -> bool {
+pub(crate) fn is_named(function: &str, name: &str) -> bool {
     match name.strip_suffix('*') {
         Some(start) => function.starts_with(start),
         None => function == name,

@@ -472,6 +472,43 @@ pub(crate) const HANDLES: &[&str] = &[
     "int java.util.concurrent.ForkJoinTask.doExec()",
 ];
 
+/// What the files of libraries and virtual machines start with in which threads wait for locks, whatever the
+/// program wants with them.
+pub(crate) const RUNTIMES: &[&str] = &[
+    "libc.so",
+    "libc-",
+    "ld-linux",
+    "libpthread",
+    "libstdc++",
+    "libjvm",
+    "libglib-",
+    "libruby",
+    "python3",
+    "libpython",
+    "ruby",
+    "node",
+];
+
+/// Functions of languages' libraries in which threads wait for each other, whatever the program wants with them.
+pub(crate) const WAITS: &[&str] = &[
+    "java.util.concurrent.*",
+    "jdk.internal.*",
+    "java.lang.Object.wait*",
+    "java.lang.Thread.*",
+    "Condition.*",
+    "Semaphore.*",
+    "Event.wait",
+    "Barrier.*",
+    "Queue.*",
+    "runtime.*",
+    "sync.*",
+    "std::*",
+    "core::*",
+    "<std::*",
+    "parking_lot*",
+    "lock_api*",
+];
+
 /// Functions of event loops that call handlers, beside `EVENT_LOOP` and `HANDLES`: they are on nearly every stack
 /// of a program, so they do not say what it did.
 pub(crate) const LOOPS: &[&str] = &[

@@ -180,6 +180,7 @@ fn is_pool_at_work(verdict: &Verdict) -> bool {
     let edges = verdict.path.iter().filter_map(|step| step.edge.as_ref());
     verdict.root.class == Class::LongRunning
         && verdict.root.others >= POOL
+        && verdict.root.in_parallel
         && !edges.into_iter().any(|edge| by_lock(edge.kind))
 }
 

@@ -21,7 +21,7 @@ use super::finder::is_timer;
 use super::sequel::{join_sequels, sum_repeats};
 use super::starter::{is_shell, of_starter, sleeps_meanwhile};
 use super::{Problem, ProblemKind, start_up};
-use crate::owed::{IDLE, owed};
+use crate::owed::{ASKED, IDLE, owed};
 use crate::starvation::is_kept_out;
 use crate::stretch::{Stretch, Waiting, each_stretch};
 
@@ -126,7 +126,10 @@ pub(super) fn merge(
                 || new.is_kept_waiting_by_turn(evidence, family, old)
                 || started_shell)
                 && !old.is_loop_of_reader(evidence, &new);
-            let is_long = new.takes_much_of(&old.problem);
+            let is_long = match old.suffers_itself(evidence) {
+                true => is_as_long(&new.problem.window, &old.problem.window),
+                false => new.takes_much_of(&old.problem),
+            };
             let is_starter = started_shell || new.is_as_long_as(evidence, old);
             if is_head && is_long && (!new.only_started(old) || is_starter) {
                 old.replace(new);
@@ -226,6 +229,14 @@ impl Chained {
     /// started the program.
     fn says_more_than(&self, starter: &Chained) -> bool {
         self.is_felt && self.waits_itself() && self.takes_much_of(&starter.problem)
+    }
+
+    /// Whether it is the wait of a program to which something is surely owed: who waits for that, and not as long,
+    /// suffers less.
+    fn suffers_itself(&self, evidence: &Evidence<'_>) -> bool {
+        self.problem.kind == ProblemKind::Wait
+            && self.problem.owed >= ASKED
+            && evidence.stands_for_program(self.problem.thread)
     }
 
     /// Whether it lasts for a good part of another problem's time.

@@ -1,13 +1,16 @@
 //! Which thread a polling thread waits for.
 
 use hangdog_trace::Process;
-use hangdog_trace::ids::{NONE, Utid};
+use hangdog_trace::calls::Call;
+use hangdog_trace::ids::{NONE, Upid, Utid};
 use hangdog_trace::object::{Object, ObjectKind};
 use hangdog_trace::words::HandoffStep;
 
-use super::who::{ancestors, first_thread, is_home, is_there, is_upkeep, thread_of, wait_at};
+use super::who::{
+    ancestors, first_thread, is_descendant, is_home, is_there, is_upkeep, thread_of, wait_at,
+};
 use crate::edge::{Edge, EdgeKind, Source, Strength};
-use crate::evidence::Evidence;
+use crate::evidence::{Evidence, signed};
 use crate::file_locks::{self, File};
 use crate::marks::Mark;
 use crate::wait::{Wait, WaitKind};
@@ -34,7 +37,8 @@ pub fn asked_again(
         WaitKind::Sleep => awaited_child(evidence, wait)
             .or_else(|| late_for_safepoint(evidence, wait, until))
             .or_else(|| child_looked_after(evidence, wait, until))
-            .or_else(|| lock_file(evidence, wait, until)),
+            .or_else(|| lock_file(evidence, wait, until))
+            .or_else(|| asked_before(evidence, wait, until)),
         _ => None,
     })
 }
@@ -70,6 +74,73 @@ pub fn child_looked_after(evidence: &Evidence<'_>, wait: &Wait, until: u64) -> O
             reason,
         )
     })
+}
+
+/// Whom a program asked for something right before it began to look, napping in between, whether that is done: by
+/// a signal, or by what it wrote, as those do that stop a service and wait for its end.
+pub fn asked_before(evidence: &Evidence<'_>, wait: &Wait, until: u64) -> Option<Edge> {
+    const LONGEST_NAP_NS: u64 = 1_000_000_000;
+    const FEWEST: u64 = 5;
+    const SOON_NS: u64 = 200_000_000;
+    let nap = (wait.asked_ns(evidence)).filter(|&nap| nap <= LONGEST_NAP_NS)?;
+    let length = until.saturating_sub(wait.start);
+    if length < FEWEST * nap || !evidence.stands_for_program(wait.thread) {
+        return None;
+    }
+    let process = evidence.threads.thread(wait.thread).upid;
+    let before = wait.start.saturating_sub(SOON_NS);
+    let asked = evidence
+        .wakes_by(wait.thread, before, wait.start)
+        .filter(|&row| awaits_answer(evidence, process, row))
+        .last()?;
+    let thread = evidence.wakes.wakee[asked];
+    let by_signal = evidence.call(evidence.wakes.call[asked]) == Call::Kill;
+    let other = evidence.threads.thread(thread).upid;
+    let answers = first_thread(evidence, other).unwrap_or(thread);
+    if !is_there(evidence, answers, wait.start + length / 2) {
+        return None;
+    }
+    let reason = format!(
+        "it naps again and again since it {} {}",
+        if by_signal {
+            "sent a signal to"
+        } else {
+            "wrote to"
+        },
+        evidence.name(answers)
+    );
+    let source = Source::Thread(answers);
+    Some(Edge::new(EdgeKind::Asked, Strength::Weak, source, reason))
+}
+
+/// Whether a process asked for something by a wake: of another program, not of those that started it, nor of one
+/// that was started with it and reads what it prints.
+fn awaits_answer(evidence: &Evidence<'_>, process: Upid, row: usize) -> bool {
+    const WITH_NS: u64 = 100_000_000;
+    let wakee = evidence.threads.thread(evidence.wakes.wakee[row]);
+    let is_asked = match evidence.call(evidence.wakes.call[row]) {
+        Call::Kill => true,
+        Call::Write | Call::Send => !started_within(evidence, process, wakee.upid, WITH_NS),
+        _ => false,
+    };
+    is_asked
+        && !wakee.is_kernel()
+        && wakee.upid != process
+        && !evidence.is_recorders(wakee.upid)
+        && !is_descendant(evidence, process, wakee.upid)
+        && !is_descendant(evidence, wakee.upid, process)
+}
+
+/// Whether two processes were started within a time.
+fn started_within(evidence: &Evidence<'_>, a: Upid, b: Upid, ns: u64) -> bool {
+    let born = |process: Upid| {
+        let first = first_thread(evidence, process)?;
+        match evidence.timeline.life(first).start {
+            0 => evidence.born_at(first),
+            start => Some(signed(start)),
+        }
+    };
+    (born(a).zip(born(b))).is_some_and(|(a, b)| a.abs_diff(b) <= ns)
 }
 
 /// The thread of a virtual machine that runs on while the machine waits for all of its threads to stop: code

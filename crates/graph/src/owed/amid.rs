@@ -1,11 +1,12 @@
 //! Who is in the middle of work while a thread waits: where nothing names who is to end the wait, it is one of
 //! those. Other threads of the process, a child, a process that was started with it.
 
-use hangdog_trace::ids::{NONE, Utid};
+use hangdog_trace::ids::{NO_STACK, NONE, Utid};
 use hangdog_trace::object::Object;
 use hangdog_trace::sockets::Role;
 
 use super::connection::{is_open, may_be_open, only_one_at_condition};
+use super::place::shares_place;
 use super::who::{
     deepest_of_deadlocked, is_amid, is_home, is_machine, is_there, peer_of, thread_of, wait_at,
 };
@@ -290,16 +291,21 @@ pub(super) fn other_thread(evidence: &Evidence<'_>, wait: &Wait, is_lock: bool) 
             _ => 0,
         }
     };
-    let depth = |thread: Utid| {
+    let stack = |thread: Utid| {
         let there = wait_at(evidence, thread, moment);
-        let stack = there.map_or(0, |there| there.user_stack(evidence));
-        evidence.stacks.frame_ids(stack).len()
+        there.map_or(NO_STACK, |there| there.user_stack(evidence))
     };
+    let depth = |thread: Utid| evidence.stacks.frame_ids(stack(thread)).len();
+    let waiting = wait.user_stack(evidence);
+    let is_near = |thread: Utid| shares_place(evidence, waiting, stack(thread));
     threads
         .filter(|&other| other != wait.thread && is_there(evidence, other, moment))
         // What a virtual machine keeps for itself has no lock of the program's.
         .filter(|&other| !is_machine(evidence, other) && amid(other) > 0)
-        .max_by_key(|&other| (amid(other), depth(other), std::cmp::Reverse(other)))
+        .max_by_key(|&other| {
+            let first = std::cmp::Reverse(other);
+            (amid(other), is_near(other), depth(other), first)
+        })
 }
 
 /// Whether a thread only lets time pass in pieces while another waits.

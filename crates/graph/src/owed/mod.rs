@@ -25,6 +25,7 @@ mod killed;
 mod own;
 mod partner;
 mod pipe;
+mod place;
 pub(crate) mod stopped;
 mod who;
 
@@ -40,7 +41,7 @@ use crate::wait::{Gate, Wait, WaitKind};
 
 use again::awaited_child;
 pub(crate) use again::inherited_lock;
-pub use again::{asked_again, child_looked_after, waits_out_child};
+pub use again::{asked_again, asked_before, child_looked_after, waits_out_child};
 pub(crate) use amid::{amid_something, goes_on, likely_holder, only_other, waits_for_it};
 use amid::{child_at_work, helper, own_worker};
 pub use came::accepted_late;
