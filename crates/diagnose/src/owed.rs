@@ -117,7 +117,12 @@ pub(crate) fn owed(evidence: &Evidence<'_>, wait: &Wait, often: bool) -> f64 {
                     }
                 }
                 (_, Some(Role::Client)) if wait.kind == WaitKind::Poll => {
-                    if is_open(evidence, object, wait.end) {
+                    // The answer may have come in pieces, the last of them at the end of the wait.
+                    let middle = wait.start + wait.duration() / 2;
+                    if [wait.end, middle]
+                        .into_iter()
+                        .any(|at| is_open(evidence, object, at))
+                    {
                         asked_by(evidence, object)
                     } else if is_main && may_be_open(evidence, object, wait.end) {
                         HOPED

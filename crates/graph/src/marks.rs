@@ -96,6 +96,8 @@ pub enum Mark {
     AwaitsSafepoint = 1 << 39,
     /// A thread waits for a virtual machine's own one.
     AsksMachine = 1 << 40,
+    /// A session of a database waits for a checkpoint that it asked for.
+    AwaitsCheckpoint = 1 << 41,
 }
 
 /// Marks that one of the innermost few frames shows, by a part of its function's name.
@@ -111,7 +113,7 @@ const INNERMOST: [(Mark, &[&str]); 6] = [
 const FEW: usize = 6;
 
 /// Marks that any frame shows, by its function's name, or by the start of it.
-const ANYWHERE: [(Mark, &[&str]); 34] = [
+const ANYWHERE: [(Mark, &[&str]); 35] = [
     (Mark::Idle, names::IDLE),
     (Mark::DiskWait, names::DISK_WAIT),
     (Mark::DiskWake, names::DISK_WAKE),
@@ -146,6 +148,7 @@ const ANYWHERE: [(Mark, &[&str]); 34] = [
     (Mark::AwaitsStandby, names::AWAITS_STANDBY),
     (Mark::AwaitsSafepoint, names::AWAITS_SAFEPOINT),
     (Mark::AsksMachine, names::ASKS_MACHINE),
+    (Mark::AwaitsCheckpoint, names::AWAITS_CHECKPOINT),
 ];
 
 /// The marks of all stacks, by their rows.

@@ -236,6 +236,9 @@ pub const ASKS: &[&str] = &[
 /// or done something else for it that stops all threads.
 pub(crate) const ASKS_MACHINE: &[&str] = &["VMThread::wait_until_executed*"];
 
+/// Functions in which a session of PostgreSQL waits for a checkpoint.
+pub(crate) const AWAITS_CHECKPOINT: &[&str] = &["RequestCheckpoint"];
+
 /// Functions of a Java virtual machine that check again and again whether all of its threads have reached a
 /// safepoint or handled a handshake.
 pub(crate) const AWAITS_SAFEPOINT: &[&str] = &[

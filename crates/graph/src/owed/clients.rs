@@ -33,6 +33,9 @@ pub(super) fn other_client(evidence: &Evidence<'_>, wait: &Wait) -> Option<Edge>
         || waits_by_title(own)
         || names::POOLERS.contains(&own.name.as_str())
         || is_broker && has_nothing_to_do(wait);
+    if evidence.shows(wait.user_stack(evidence), Mark::AwaitsCheckpoint) {
+        return checkpointer(evidence, own, wait);
+    }
     if !waits {
         return None;
     }
@@ -106,6 +109,27 @@ pub(super) fn other_client(evidence: &Evidence<'_>, wait: &Wait) -> Option<Edge>
         Source::Thread(thread),
         reason,
     ))
+}
+
+/// The process of a database that writes its checkpoint, which one of its sessions asked for and waits for.
+fn checkpointer(evidence: &Evidence<'_>, own: &Process, wait: &Wait) -> Option<Edge> {
+    let mut siblings = evidence.threads.processes();
+    let writer = siblings
+        .find(|other| other.parent == own.parent && other.command.contains("checkpointer"))?;
+    let thread = first_thread(evidence, writer.upid)?;
+    let is_alive = is_there(evidence, thread, wait.end);
+    let reason = format!(
+        "it waits for a checkpoint, which {} writes",
+        evidence.name(thread)
+    );
+    is_alive.then(|| {
+        Edge::new(
+            EdgeKind::Awaited,
+            Strength::Strong,
+            Source::Thread(thread),
+            reason,
+        )
+    })
 }
 
 /// The process of a database's that is at work for another client: it may have what one waits for.

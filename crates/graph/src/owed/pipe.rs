@@ -242,7 +242,8 @@ pub fn is_own_pipe(evidence: &Evidence<'_>, wait: &Wait) -> bool {
     let process = evidence.threads.thread(wait.thread).upid;
     let holders = evidence.sockets.holders(wait.object(evidence));
     let mut writers = holders.iter().filter(|holder| holder.writes).peekable();
-    !wait.writes(evidence)
+    wait.object(evidence).is_pipe()
+        && !wait.writes(evidence)
         && writers.peek().is_some()
         && writers.all(|writer| writer.process == process)
 }

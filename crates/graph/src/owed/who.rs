@@ -40,7 +40,8 @@ pub(super) fn thread_of(
             && wait_around(evidence, thread, until).is_none_or(|there| !is_home(evidence, &there))
     };
     let sleeps = |&thread: &Utid| {
-        wait_at(evidence, thread, until).is_some_and(|there| there.kind == WaitKind::Sleep)
+        wait_at(evidence, thread, until)
+            .is_some_and(|there| matches!(there.kind, WaitKind::Sleep | WaitKind::Timer))
     };
     // Its other threads do all the work.
     let is_parked = |&thread: &Utid| {
@@ -128,7 +129,7 @@ fn is_ticker(evidence: &Evidence<'_>, thread: Utid, until: u64) -> bool {
         let interval = intervals.get(at)?;
         let wait =
             (interval.state == State::Blocked).then(|| Wait::new(evidence, thread, &interval));
-        let wait = wait.filter(|wait| wait.kind == WaitKind::Sleep);
+        let wait = wait.filter(|wait| matches!(wait.kind, WaitKind::Sleep | WaitKind::Timer));
         Some(wait.map(|wait| evidence.same_frames(wait.user_stack(evidence))))
     };
     let Some(Some(here)) = sleeps(at) else {
