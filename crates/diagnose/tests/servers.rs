@@ -498,3 +498,59 @@ fn each_waits_for_the_other() {
     let says = "search waited in read for a message from server, and server for it";
     assert!(verdict.sentence.contains(says), "{}", verdict.sentence);
 }
+
+/// A server is behind that of its threads which reads from a connection of its own, not behind its main thread or one
+/// that ticks, though nothing went over the connections since the recording began.
+#[test]
+fn who_reads_from_a_connection_is_at_work() {
+    let recording = record(
+        "process client 100
+        thread client client 100
+        process server 200
+        thread main server 200 name=server
+        thread ticker server 201 name=ticker
+        thread worker server 202 name=worker
+        process base 300
+        thread base base 300
+        0 socket client object=inet:1 local=127.0.0.1:5000 remote=127.0.0.1:80
+        0 socket server object=inet:2 local=127.0.0.1:80 remote=127.0.0.1:5000
+        0 socket server object=inet:3 local=127.0.0.1:5001 remote=127.0.0.1:99
+        0 socket base object=inet:4 local=127.0.0.1:99 remote=127.0.0.1:5001
+        0 open client object=inet:1 last=sent
+        0 open server object=inet:2 last=received
+        0 open server object=inet:3 last=sent
+        0 open base object=inet:4 last=received
+        0 cpu0 switch idle -> client
+        0 cpu1 switch idle -> base
+        1ms cpu0 switch client -> main sleeping read object=inet:1 stack=read;main
+        2ms cpu0 switch main -> ticker sleeping epoll_wait object=epoll:7 stack=epoll_wait;loop
+        3ms cpu0 switch ticker -> worker sleeping read object=timerfd:6 stack=read;tick
+        4ms cpu0 switch worker -> idle sleeping read object=inet:3 stack=read;fetch;main
+        end 2s",
+    );
+    let verdict = explain(&recording, "client", 1_000..2_000_000);
+    assert_eq!(verdict.root.who.tid, 300, "{}", verdict.sentence);
+}
+
+/// A session of a database that asked for a checkpoint waits for the process that writes it.
+#[test]
+fn a_checkpoint_is_waited_for() {
+    let recording = record(
+        "process postgres 100
+        thread postmaster postgres 100 name=postgres
+        0 cpu0 switch idle -> postmaster
+        process writer 101
+        process session 102
+        1ms fork postmaster -> writer writer 101
+        1ms exec writer postgres: checkpointer
+        1ms rename writer postgres
+        2ms fork postmaster -> session session 102
+        2ms rename session postgres
+        3ms cpu0 switch postmaster -> writer sleeping select stack=select;ServerLoop
+        4ms cpu0 switch writer -> session uninterruptible fsync object=file:7 stack=fsync;FileSync kstack=io_schedule;wait
+        5ms cpu0 switch session -> idle sleeping epoll_wait object=epoll:3 stack=epoll_wait;WaitLatch;RequestCheckpoint
+        end 2s",
+    );
+    let verdict = explain(&recording, "session", 5_000..2_000_000);
+    assert_eq!(verdict.root.who.tid, 101, "{}", verdict.sentence);
+}

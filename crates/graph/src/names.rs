@@ -124,6 +124,9 @@ pub const IDLE: &[&str] = &[
     "java.lang.ref.ReferenceQueue.remove",
     // The thread of a server that waits until its pool has a worker for what came.
     "Puma::ThreadPool#wait_until_not_full",
+    // Varnish's manager and its child, which look after each other.
+    "VEV_Loop",
+    "VCLS_Poll",
     // Python's, of the threads that a pool of processes keeps for itself.
     "Pool._handle_tasks",
     "Pool._handle_results",

@@ -516,3 +516,31 @@ fn a_partner_by_a_shared_eventfd_is_expected() {
     let by_futex = "futex arg=128 object=futex:0x10 stack=pthread_cond_wait;take_from";
     assert_eq!(waits(by_futex), None);
 }
+
+/// A program that naps again and again since it signalled another, or wrote to it, waits for that; not one that
+/// signalled the shell that started it, or that naps but a few times.
+#[test]
+fn who_was_asked_before_the_naps() {
+    let asked = |asks: &str, nap: &str| {
+        let recording = Recording::of(&format!(
+            "process shell 50\nthread shell shell 50
+            process service 200\nthread service service 200
+            process stop 300
+            0 cpu0 switch idle -> shell
+            1ms fork shell -> stop stop 300
+            900ms cpu1 switch idle -> stop
+            901ms cpu1 wake stop -> {asks}
+            902ms cpu1 switch stop -> idle sleeping clock_nanosleep arg={nap} stack=nanosleep;main
+            end 5s"
+        ));
+        let evidence = recording.evidence();
+        let (wait, _) = *recording.waits(recording.t("stop")).last()?;
+        let edge = asked_again(&evidence, &wait, None, wait.end)?;
+        Some((edge.source, edge.kind))
+    };
+    let service = Some((Source::Thread(2), EdgeKind::Asked));
+    assert_eq!(asked("service kill arg=15", "100ms"), service);
+    assert_eq!(asked("service write object=pipe:7", "100ms"), service);
+    assert_eq!(asked("shell kill arg=15", "100ms"), None);
+    assert_eq!(asked("service kill arg=15", "3s"), None);
+}
