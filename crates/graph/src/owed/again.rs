@@ -34,6 +34,8 @@ pub fn asked_again(
         .then(|| file_lock(evidence, wait, until).or_else(|| open_file_lock(evidence, wait, until)))
         .flatten();
     by_lock.or_else(|| match wait.kind {
+        // Who naps until the recording has ended waits for nobody's doing.
+        WaitKind::Sleep if awaits_recorder(evidence, wait) => None,
         WaitKind::Sleep => awaited_child(evidence, wait)
             .or_else(|| late_for_safepoint(evidence, wait, until))
             .or_else(|| child_looked_after(evidence, wait, until))
@@ -229,6 +231,14 @@ pub(super) fn awaited_child(evidence: &Evidence<'_>, wait: &Wait) -> Option<Edge
         Source::Thread(last),
         reason,
     ))
+}
+
+/// Whether the child that a thread waits for in such a function is the recorder.
+fn awaits_recorder(evidence: &Evidence<'_>, wait: &Wait) -> bool {
+    awaited_child(evidence, wait).is_some_and(|edge| match edge.source {
+        Source::Thread(child) => evidence.is_recorders(evidence.threads.thread(child).upid),
+        _ => false,
+    })
 }
 
 /// Who has the lock of a file whose taker had ended before the wait began. The lock belongs to the open file, which
