@@ -196,6 +196,8 @@ impl Judge<'_, '_> {
     fn is_in_parallel(&self, suspect: &Suspect) -> bool {
         const AT_ONCE: f64 = 1.3;
         const SCHEDULER: &str = "runtime.";
+        /// So many waits of a thread show what it rests in.
+        const FEW: usize = 16;
         let (window, evidence) = (&self.problem.window, self.evidence);
         let parts = |thread: Utid| evidence.timeline.between(thread, window.start, window.end);
         let busy = |thread: Utid| -> u64 {
@@ -203,8 +205,8 @@ impl Judge<'_, '_> {
             busy.map(|part| part.duration()).sum()
         };
         let rests_in_scheduler = |thread: Utid| {
-            let mut waits = parts(thread).filter(|part| part.state == State::Blocked);
-            waits.any(|part| {
+            let waits = parts(thread).filter(|part| part.state == State::Blocked);
+            waits.take(FEW).any(|part| {
                 let stack = Wait::new(evidence, thread, &part).user_stack(evidence);
                 let mut functions = evidence.stacks.stack(stack).filter_map(|it| it.function);
                 functions.any(|function| function.starts_with(SCHEDULER))

@@ -402,8 +402,11 @@ fn of_thread(
     finder.end_many();
     let usual = finder.usual();
     let takes_turns = finder.takes_turns(family.serves(evidence, thread));
-    let has_usual_place = finder.has_usual_place();
     let process = evidence.threads.thread(thread).upid;
+    // A helper whose first thread waits elsewhere than it usually does is in the middle of something.
+    let may_be_away = evidence.stands_for_program(thread)
+        && owed::is_helper(evidence, process)
+        && finder.has_usual_place();
     let frames: HashSet<u64> = (finder.candidates.iter())
         .filter(|candidate| candidate.doing == Doing::Busy)
         .filter(|candidate| finder.is_frame(evidence, thread, &candidate.window))
@@ -445,10 +448,7 @@ fn of_thread(
                 Doing::Waiting(WaitKind::Condition) => {
                     length >= NOTED_NS
                         && !is_often
-                        && (family.is_window(evidence, thread)
-                            || evidence.stands_for_program(thread)
-                                && owed::is_helper(evidence, process)
-                                && has_usual_place)
+                        && (may_be_away || family.is_window(evidence, thread))
                 }
                 Doing::Waiting(WaitKind::Poll | WaitKind::Message) => {
                     length >= NOTED_NS && family.is_window(evidence, thread) && is_amid_event()

@@ -298,14 +298,18 @@ pub(super) fn other_thread(evidence: &Evidence<'_>, wait: &Wait, is_lock: bool) 
     let depth = |thread: Utid| evidence.stacks.frame_ids(stack(thread)).len();
     let waiting = wait.user_stack(evidence);
     let is_near = |thread: Utid| shares_place(evidence, waiting, stack(thread));
-    threads
+    let all: Vec<(usize, Utid)> = threads
         .filter(|&other| other != wait.thread && is_there(evidence, other, moment))
         // What a virtual machine keeps for itself has no lock of the program's.
-        .filter(|&other| !is_machine(evidence, other) && amid(other) > 0)
-        .max_by_key(|&other| {
-            let first = std::cmp::Reverse(other);
-            (amid(other), is_near(other), depth(other), first)
-        })
+        .filter(|&other| !is_machine(evidence, other))
+        .map(|other| (amid(other), other))
+        .filter(|&(amid, _)| amid > 0)
+        .collect();
+    let most = all.iter().map(|&(amid, _)| amid).max()?;
+    let likely = all.iter().filter(|&&(amid, _)| amid == most);
+    likely
+        .map(|&(_, other)| other)
+        .max_by_key(|&other| (is_near(other), depth(other), std::cmp::Reverse(other)))
 }
 
 /// Whether a thread only lets time pass in pieces while another waits.
