@@ -147,6 +147,7 @@ python3-fusepy fusepy
 python3-gi gi
 python3-gi-cairo gi._gi_cairo
 python3-psycopg2 psycopg2
+python3-pymysql pymysql
 python3-pyqt5 PyQt5.QtWidgets
 python3-redis redis
 python3-sqlalchemy sqlalchemy
