@@ -190,7 +190,7 @@ fn most_seen_running(evidence: &Evidence<'_>, thread: Utid, moment: u64) -> Opti
 /// Whether many of its rank had the CPU that `thread` wanted in a window, and it had its share, too: each waits
 /// for its turn.
 pub(crate) fn by_crowd(evidence: &Evidence<'_>, thread: Utid, window: &Range<u64>) -> bool {
-    let why = explain(evidence, thread, &wanting(evidence, thread, window), 0);
+    let why = explain(evidence, thread, &runnable(evidence, thread, window), 0);
     matches!(
         why,
         Starvation::Crowd {
@@ -202,25 +202,25 @@ pub(crate) fn by_crowd(evidence: &Evidence<'_>, thread: Utid, window: &Range<u64
 }
 
 /// Whether others than a crowd of its rank kept a thread from a CPU for nearly all of a window.
-pub(crate) fn is_kept_out(evidence: &Evidence<'_>, thread: Utid, window: &Range<u64>) -> bool {
+pub(crate) fn is_starved(evidence: &Evidence<'_>, thread: Utid, window: &Range<u64>) -> bool {
     const NEARLY_ALL: f64 = 0.9;
-    let wanting = wanting(evidence, thread, window);
-    let wanted: u64 = wanting.iter().map(|part| part.end - part.start).sum();
+    let runnable = runnable(evidence, thread, window);
+    let wanted: u64 = runnable.iter().map(|part| part.end - part.start).sum();
     wanted as f64 >= NEARLY_ALL * (window.end - window.start) as f64
         && !by_crowd(evidence, thread, window)
 }
 
 /// Whether a thread ran at a lower priority than usual in a window: somebody chose that it may take its time.
 pub(crate) fn is_nice(evidence: &Evidence<'_>, thread: Utid, window: &Range<u64>) -> bool {
-    let mut windows = wanting(evidence, thread, window);
+    let mut windows = runnable(evidence, thread, window);
     if windows.is_empty() {
         windows.push(window.clone());
     }
     priority(evidence, thread, &windows).is_some_and(|own| own > NICE_0)
 }
 
-/// When a thread wanted a CPU and had none, in a window.
-fn wanting(evidence: &Evidence<'_>, thread: Utid, window: &Range<u64>) -> Vec<Range<u64>> {
+/// When a thread was runnable without a CPU, in a window.
+fn runnable(evidence: &Evidence<'_>, thread: Utid, window: &Range<u64>) -> Vec<Range<u64>> {
     let parts = evidence.timeline.between(thread, window.start, window.end);
     parts
         .filter(|part| matches!(part.state, State::Runnable | State::Preempted))

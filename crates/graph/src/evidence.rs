@@ -177,6 +177,15 @@ impl<'a> Evidence<'a> {
         self.away_since.get(&thread)?.1
     }
 
+    /// When a process was created, ns since the trace's start, if that is known; negative before it.
+    pub fn started_at(&self, process: Upid) -> Option<i64> {
+        let first = *self.threads.process(process).threads.first()?;
+        match self.timeline.life(first).start {
+            0 => self.born_at(first),
+            start => Some(signed(start)),
+        }
+    }
+
     /// What a flag is called, of which this is a row of `flag_accesses`.
     pub fn flag_name(&self, access: usize) -> &str {
         let flag = self.flag_accesses.flag[access];

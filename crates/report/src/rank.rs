@@ -3,10 +3,9 @@
 //! [`problem::find`] orders them by how long each took and how surely it was felt, before anything is
 //! explained. The first few are explained then, and weighted by what that shows. Threads that wait for each
 //! other come first, and then what was surely felt for long. A cause that is known is read before one that
-//! is not. That many programs share the CPUs is how a busy machine is, and a shell's loop of naps, or work
-//! at a low priority, is what somebody chose. What lasted
-//! from the recording's begin to its end may be as it should be; it is not if it comes down to something
-//! that another thread does.
+//! is not. That many programs share the CPUs, each in its turn, is how a busy machine is, and a shell's loop of
+//! naps is what somebody chose. What lasted from the recording's begin to its end may be as it should be; it is
+//! not if it comes down to something that another thread does.
 
 use hangdog_diagnose::problem::Scope;
 use hangdog_diagnose::verdict::{Class, Verdict};

@@ -8,7 +8,7 @@
 
 use hangdog_graph::belief::beliefs;
 use hangdog_graph::edge::ended_by;
-use hangdog_graph::owed::{ancestors, asked_again, is_deadlocked, is_descendant};
+use hangdog_graph::owed::{ancestors, asked_again, is_deadlocked, is_descendant, started_together};
 use hangdog_graph::{Edge, EdgeKind, Evidence, Source, Wait, WaitKind};
 use hangdog_timeline::{Interval, State};
 use hangdog_trace::ids::{NONE, Upid, Utid};
@@ -22,7 +22,7 @@ use super::sequel::{join_sequels, sum_repeats};
 use super::starter::{is_shell, of_starter, sleeps_meanwhile};
 use super::{Problem, ProblemKind, start_up};
 use crate::owed::{ASKED, IDLE, owed};
-use crate::starvation::is_kept_out;
+use crate::starvation::is_starved;
 use crate::stretch::{Stretch, Waiting, each_stretch};
 
 /// So many of the worst are held against each other.
@@ -535,7 +535,7 @@ fn is_own_work(evidence: &Evidence<'_>, problem: &Problem, links: &[Link]) -> bo
         && is_family(evidence, last.thread, problem.thread)
         && last_wait.is_none_or(|waiting| is_as_wished(evidence, &waiting.wait))
         && !(sleeps && overflows())
-        && !is_kept_out(evidence, last.thread, &last.window)
+        && !is_starved(evidence, last.thread, &last.window)
 }
 
 /// Whether a program waits for a file's lock that another run of the same program has, and what that does
@@ -586,17 +586,8 @@ fn is_family(evidence: &Evidence<'_>, thread: Utid, of: Utid) -> bool {
         .chain(ancestors(evidence, at))
         .any(|at| {
             let is_sibling = parent(at) == parent(own) && parent(own) != NONE;
-            at == own || is_sibling && were_started_together(evidence, at, own)
+            at == own || is_sibling && started_together(evidence, at, own).unwrap_or(true)
         })
-}
-
-/// Whether two processes were started within a moment, as far as is known.
-fn were_started_together(evidence: &Evidence<'_>, a: Upid, b: Upid) -> bool {
-    const MOMENT_NS: u64 = 100_000_000;
-    match (start_up::born(evidence, a), start_up::born(evidence, b)) {
-        (Some(a), Some(b)) => a.abs_diff(b) <= MOMENT_NS,
-        _ => true,
-    }
 }
 
 /// Whether a thread is of a process that another's made.

@@ -5,7 +5,6 @@
 
 use hangdog_graph::evidence::signed;
 use hangdog_graph::{Evidence, WaitKind};
-use hangdog_trace::ids::Upid;
 
 use super::family::Family;
 use super::{Problem, ProblemKind};
@@ -22,20 +21,12 @@ pub(super) fn felt(evidence: &Evidence<'_>, family: &Family, problem: &Problem) 
     let process = evidence.threads.thread(problem.thread).upid;
     let is_start = problem.kind == ProblemKind::Wait
         && !family.has(process)
-        && born(evidence, process)
+        && evidence
+            .started_at(process)
             .is_some_and(|born| signed(problem.window.start) - born < START_NS);
     match is_start && reads_mostly(evidence, problem) {
         true => (problem.duration() as f64 / LONG_NS).min(1.0),
         false => 1.0,
-    }
-}
-
-/// When a process was made, ns since the trace's start, if that is known.
-pub(super) fn born(evidence: &Evidence<'_>, process: Upid) -> Option<i64> {
-    let first = *evidence.threads.process(process).threads.first()?;
-    match evidence.timeline.life(first).start {
-        0 => evidence.born_at(first),
-        start => Some(signed(start)),
     }
 }
 

@@ -7,10 +7,11 @@ use hangdog_trace::object::{Object, ObjectKind};
 use hangdog_trace::words::HandoffStep;
 
 use super::who::{
-    ancestors, first_thread, is_descendant, is_home, is_there, is_upkeep, thread_of, wait_at,
+    ancestors, first_thread, is_descendant, is_home, is_there, is_upkeep, started_together,
+    thread_of, wait_at,
 };
 use crate::edge::{Edge, EdgeKind, Source, Strength};
-use crate::evidence::{Evidence, signed};
+use crate::evidence::Evidence;
 use crate::file_locks::{self, File};
 use crate::marks::Mark;
 use crate::wait::{Wait, WaitKind};
@@ -45,26 +46,32 @@ pub fn asked_again(
     })
 }
 
+/// So long before its naps a program may have started or asked the one that it waits for, ns.
+const SOON_NS: u64 = 200_000_000;
+
+/// How long each nap of a program is, ns, of which a wait consists up to `until`: of several, each of at most
+/// `longest` ns.
+fn nap_ns(evidence: &Evidence<'_>, wait: &Wait, until: u64, longest: u64) -> Option<u64> {
+    const FEWEST: u64 = 5;
+    let nap = (wait.asked_ns(evidence)).filter(|&nap| nap <= longest)?;
+    let length = until.saturating_sub(wait.start);
+    (length >= FEWEST * nap && evidence.stands_for_program(wait.thread)).then_some(nap)
+}
+
 /// The child that a program looks after whether it has ended, napping in between: the only one that lives,
 /// if it was started right before the naps began, or lived before as they did, has something to do, and has
 /// not ended before they did.
 pub fn child_looked_after(evidence: &Evidence<'_>, wait: &Wait, until: u64) -> Option<Edge> {
     const LONGEST_NAP_NS: u64 = 250_000_000;
-    const FEWEST: u64 = 5;
-    const SOON_NS: u64 = 200_000_000;
-    let nap = (wait.asked_ns(evidence)).filter(|&nap| nap <= LONGEST_NAP_NS)?;
-    let length = until.saturating_sub(wait.start);
-    if length < FEWEST * nap || !evidence.stands_for_program(wait.thread) {
-        return None;
-    }
-    let middle = wait.start + length / 2;
+    let nap = nap_ns(evidence, wait, until, LONGEST_NAP_NS)?;
+    let middle = wait.start + until.saturating_sub(wait.start) / 2;
     let end = evidence.timeline.end();
     let child = only_child(evidence, wait.thread, middle)?;
     let life = evidence.timeline.life(child);
     let began = life.start <= wait.start && wait.start - life.start <= SOON_NS;
     let lasts = life.end >= until.min(end) || until - life.end <= 2 * nap;
     let reason = format!(
-        "it naps again and again, and its child {} goes on meanwhile",
+        "it sleeps briefly again and again, and its child {} goes on meanwhile",
         evidence.name(child)
     );
     let is_idle = wait_at(evidence, child, middle).is_some_and(|there| is_home(evidence, &there));
@@ -82,13 +89,8 @@ pub fn child_looked_after(evidence: &Evidence<'_>, wait: &Wait, until: u64) -> O
 /// a signal, or by what it wrote, as those do that stop a service and wait for its end.
 pub fn asked_before(evidence: &Evidence<'_>, wait: &Wait, until: u64) -> Option<Edge> {
     const LONGEST_NAP_NS: u64 = 1_000_000_000;
-    const FEWEST: u64 = 5;
-    const SOON_NS: u64 = 200_000_000;
-    let nap = (wait.asked_ns(evidence)).filter(|&nap| nap <= LONGEST_NAP_NS)?;
-    let length = until.saturating_sub(wait.start);
-    if length < FEWEST * nap || !evidence.stands_for_program(wait.thread) {
-        return None;
-    }
+    nap_ns(evidence, wait, until, LONGEST_NAP_NS)?;
+    let middle = wait.start + until.saturating_sub(wait.start) / 2;
     let process = evidence.threads.thread(wait.thread).upid;
     let before = wait.start.saturating_sub(SOON_NS);
     let asked = evidence
@@ -99,18 +101,15 @@ pub fn asked_before(evidence: &Evidence<'_>, wait: &Wait, until: u64) -> Option<
     let by_signal = evidence.call(evidence.wakes.call[asked]) == Call::Kill;
     let other = evidence.threads.thread(thread).upid;
     let answers = first_thread(evidence, other).unwrap_or(thread);
-    if !is_there(evidence, answers, wait.start + length / 2) {
+    if !is_there(evidence, answers, middle) {
         return None;
     }
-    let reason = format!(
-        "it naps again and again since it {} {}",
-        if by_signal {
-            "sent a signal to"
-        } else {
-            "wrote to"
-        },
-        evidence.name(answers)
-    );
+    let did = match by_signal {
+        true => "sent a signal to",
+        false => "wrote to",
+    };
+    let name = evidence.name(answers);
+    let reason = format!("it {did} {name} and has slept briefly again and again since");
     let source = Source::Thread(answers);
     Some(Edge::new(EdgeKind::Asked, Strength::Weak, source, reason))
 }
@@ -118,11 +117,10 @@ pub fn asked_before(evidence: &Evidence<'_>, wait: &Wait, until: u64) -> Option<
 /// Whether a process asked for something by a wake: of another program, not of those that started it, nor of one
 /// that was started with it and reads what it prints.
 fn awaits_answer(evidence: &Evidence<'_>, process: Upid, row: usize) -> bool {
-    const WITH_NS: u64 = 100_000_000;
     let wakee = evidence.threads.thread(evidence.wakes.wakee[row]);
     let is_asked = match evidence.call(evidence.wakes.call[row]) {
         Call::Kill => true,
-        Call::Write | Call::Send => !started_within(evidence, process, wakee.upid, WITH_NS),
+        Call::Write | Call::Send => started_together(evidence, process, wakee.upid) != Some(true),
         _ => false,
     };
     is_asked
@@ -131,18 +129,6 @@ fn awaits_answer(evidence: &Evidence<'_>, process: Upid, row: usize) -> bool {
         && !evidence.is_recorders(wakee.upid)
         && !is_descendant(evidence, process, wakee.upid)
         && !is_descendant(evidence, wakee.upid, process)
-}
-
-/// Whether two processes were started within a time.
-fn started_within(evidence: &Evidence<'_>, a: Upid, b: Upid, ns: u64) -> bool {
-    let born = |process: Upid| {
-        let first = first_thread(evidence, process)?;
-        match evidence.timeline.life(first).start {
-            0 => evidence.born_at(first),
-            start => Some(signed(start)),
-        }
-    };
-    (born(a).zip(born(b))).is_some_and(|(a, b)| a.abs_diff(b) <= ns)
 }
 
 /// The thread of a virtual machine that runs on while the machine waits for all of its threads to stop: code

@@ -63,6 +63,7 @@ pub use stopped::has_unread;
 pub(crate) use who::stopped_thread;
 pub use who::{
     ancestors, awaits_completions, has_mates, is_deadlocked, is_descendant, is_upkeep, peer_of,
+    started_together,
 };
 use who::{is_amid, is_home, is_machine, is_there, thread_of, wait_at};
 

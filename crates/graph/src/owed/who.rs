@@ -270,6 +270,13 @@ pub fn is_upkeep(evidence: &Evidence<'_>, thread: Utid) -> bool {
     is_one || is_machine(evidence, thread)
 }
 
+/// Whether two processes were started within a moment, as the commands of a pipeline are, if that is known.
+pub fn started_together(evidence: &Evidence<'_>, a: Upid, b: Upid) -> Option<bool> {
+    const MOMENT_NS: u64 = 100_000_000;
+    let both = evidence.started_at(a).zip(evidence.started_at(b));
+    both.map(|(a, b)| a.abs_diff(b) <= MOMENT_NS)
+}
+
 /// Whether a thread lives at a moment.
 pub(super) fn is_there(evidence: &Evidence<'_>, thread: Utid, ts: u64) -> bool {
     let life = evidence.timeline.life(thread);
