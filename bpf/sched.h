@@ -36,6 +36,12 @@ static __always_inline u8 how_it_left(bool blocks, bool preempt, struct task_str
 	return LEFT_SLEEPING;
 }
 
+// Whether the call alone does not tell what it waits for; where it is stopped, not what stopped it.
+static __always_inline bool needs_kernel_stack(u8 left, struct call *call)
+{
+	return left == LEFT_UNINTERRUPTIBLE || left == LEFT_STOPPED || !tells_the_wait(call);
+}
+
 SEC("tp_btf/sched_switch")
 int BPF_PROG(on_switch, bool preempt, struct task_struct *prev, struct task_struct *next,
 	     unsigned int prev_state)
@@ -61,7 +67,7 @@ int BPF_PROG(on_switch, bool preempt, struct task_struct *prev, struct task_stru
 	}
 	left = how_it_left(blocks, preempt, prev, prev_state, call->number);
 	if (blocks && left != LEFT_DEAD && left != LEFT_IDLE) {
-		bool unexplained = left == LEFT_UNINTERRUPTIBLE || !tells_the_wait(call);
+		bool unexplained = needs_kernel_stack(left, call);
 		u64 address = keep_fault(prev, cpu, call->number);
 
 		if (address)

@@ -70,7 +70,7 @@ int look_at_waiting(struct bpf_iter__task *ctx)
 	waiting->fp = REGS_FRAME_POINTER(regs);
 	waiting->link = call.number == CALL_VFORK ? REGS_ARG0(regs) : 0;
 	waiting->kernel_count = 0;
-	if (blocks && take_stacks && (left == LEFT_UNINTERRUPTIBLE || !tells_the_wait(&call))) {
+	if (blocks && take_stacks && needs_kernel_stack(left, &call)) {
 		long bytes = bpf_get_task_stack(task, waiting->kernel, sizeof(waiting->kernel), 0);
 
 		if (bytes > 0)

@@ -464,6 +464,30 @@ fn what_stopped_a_thread_is_told() {
             "",
             "server was stopped by a signal, a debugger or the freezer of its control group.",
         ),
+        (
+            "10ms cpu0 switch idle -> server
+            10.2ms cpu0 switch server -> idle stopped kstack=do_signal_stop;get_signal",
+            "",
+            "server was stopped by a signal.",
+        ),
+        (
+            "10ms cpu0 switch idle -> server
+            10.2ms cpu0 switch server -> idle stopped kstack=do_freezer_trap;get_signal",
+            "",
+            "server was frozen by its control group.",
+        ),
+        (
+            "10ms cpu0 switch idle -> server
+            10.2ms cpu0 switch server -> idle stopped kstack=hrtimer_nanosleep",
+            "",
+            "server was frozen by its control group.",
+        ),
+        (
+            "10ms cpu0 switch idle -> server
+            10.2ms cpu0 switch server -> idle stopped kstack=ptrace_stop;get_signal",
+            "",
+            "server was stopped by a debugger or tracer.",
+        ),
     ] {
         let go_on = match go_on {
             "" => String::new(),

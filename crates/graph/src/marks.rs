@@ -98,6 +98,10 @@ pub enum Mark {
     AsksMachine = 1 << 40,
     /// A session of a database waits for a checkpoint that it asked for.
     AwaitsCheckpoint = 1 << 41,
+    /// A signal keeps the thread from running.
+    StoppedBySignal = 1 << 42,
+    /// The thread waits for who traces it.
+    StoppedByTracer = 1 << 43,
 }
 
 /// Marks that one of the innermost few frames shows, by a part of its function's name.
@@ -113,7 +117,7 @@ const INNERMOST: [(Mark, &[&str]); 6] = [
 const FEW: usize = 6;
 
 /// Marks that any frame shows, by its function's name, or by the start of it.
-const ANYWHERE: [(Mark, &[&str]); 35] = [
+const ANYWHERE: [(Mark, &[&str]); 37] = [
     (Mark::Idle, names::IDLE),
     (Mark::DiskWait, names::DISK_WAIT),
     (Mark::DiskWake, names::DISK_WAKE),
@@ -134,6 +138,8 @@ const ANYWHERE: [(Mark, &[&str]); 35] = [
     (Mark::Sleeps, names::SLEEPS),
     (Mark::DatabaseLock, names::DATABASE_LOCK),
     (Mark::Frozen, names::FROZEN),
+    (Mark::StoppedBySignal, names::STOPPED_BY_SIGNAL),
+    (Mark::StoppedByTracer, names::STOPPED_BY_TRACER),
     (Mark::Setting, names::SETTING),
     (Mark::AsksBus, names::ASKS_BUS),
     (Mark::PageFault, names::PAGE_FAULT),

@@ -311,6 +311,12 @@ pub(crate) const FROZEN: &[&str] = &[
     "__thaw_task",
 ];
 
+/// Where a thread that a signal stopped is.
+pub(crate) const STOPPED_BY_SIGNAL: &[&str] = &["do_signal_stop"];
+
+/// Where a thread that a debugger or tracer stopped is.
+pub(crate) const STOPPED_BY_TRACER: &[&str] = &["ptrace_stop"];
+
 /// Functions of the kernel that sleep so that any signal ends it, and during which the freezer of a
 /// control group leaves a thread where it is: then its state is that of an uninterruptible sleep.
 pub(crate) const FREEZABLE: &[&str] = &[

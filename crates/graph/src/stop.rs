@@ -1,7 +1,7 @@
-//! What stopped a thread: a signal, with its sender, or the freezer of a control group.
+//! What stopped a thread: a signal, with its sender, a debugger, or the freezer of a control group.
 //!
-//! The recording has one state for both. The wakes around it tell them apart: SIGSTOP wakes a thread that sleeps
-//! right before it stops, and SIGCONT or a write to the freezer's file ends the stop.
+//! The recording has one state for both. The kernel's stack tells them apart, and the wakes around it: SIGSTOP wakes
+//! a thread that sleeps right before it stops, and SIGCONT or a write to the freezer's file ends the stop.
 
 use std::ops::Range;
 
@@ -31,17 +31,25 @@ pub(crate) fn phrase(
         let sender = evidence.name(evidence.wakes.waker[row]);
         return format!("{SIGNAL} from {sender}");
     }
+    let shows = |mark| evidence.shows(kernel_stack, mark);
     let ended = ending_wake(evidence, thread, window.end);
-    let by_freezer = evidence.shows(kernel_stack, Mark::Frozen)
-        || ended.is_some_and(|row| evidence.shows(evidence.wakes.kernel_stack[row], Mark::Frozen));
-    if by_freezer {
-        return "was frozen by its control group".to_owned();
-    }
-    match ended.is_some_and(|row| is_signal(evidence, row, &[SIGCONT])) {
-        true => SIGNAL.to_owned(),
-        false => {
-            "was stopped by a signal, a debugger or the freezer of its control group".to_owned()
-        }
+    let by_signal = shows(Mark::StoppedBySignal)
+        || ended.is_some_and(|row| is_signal(evidence, row, &[SIGCONT]));
+    let thawed =
+        ended.is_some_and(|row| evidence.shows(evidence.wakes.kernel_stack[row], Mark::Frozen));
+    // The freezer leaves many threads in the kernel's function in which they slept; the other stops do not.
+    let has_names = || {
+        let mut frames = evidence.stacks.stack(kernel_stack);
+        frames.any(|frame| frame.function.is_some())
+    };
+    if shows(Mark::StoppedByTracer) {
+        "was stopped by a debugger or tracer".to_owned()
+    } else if by_signal {
+        SIGNAL.to_owned()
+    } else if thawed || has_names() {
+        "was frozen by its control group".to_owned()
+    } else {
+        "was stopped by a signal, a debugger or the freezer of its control group".to_owned()
     }
 }
 
