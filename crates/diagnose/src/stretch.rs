@@ -37,6 +37,9 @@ const RELOCK_NS: u64 = 10_000_000;
 const LONGEST_PAUSE_NS: u64 = 2_000_000;
 const PAUSE_PART: u64 = 100;
 
+/// A wait that may go on over what the thread sent in between is at least so long, ns.
+const LONG_NS: u64 = 100_000_000;
+
 /// A condition variable has several futexes, which it uses in turn; it is no larger than this.
 const CONDITION_BYTES: u64 = 48;
 
@@ -245,7 +248,8 @@ impl Joiner<'_, '_> {
             && is_stopped(before) == is_stopped(now)
             && self.evidence.may_be_one_place(before, now)
             && (self.caused_nothing(last.whole.end, part.whole.start)
-                || self.is_one_request(last, before))
+                || self.is_one_request(last, before)
+                || self.timed_out(last, before))
             && (kernel_stacks[before] == kernel_stacks[now] || gate(last) == gate(part))
             && !self.has_got_it(last, before, part.whole.start)
     }
@@ -275,9 +279,22 @@ impl Joiner<'_, '_> {
 
     /// Whether a function that asks and waits for the answer was not done after a long wait.
     fn is_one_request(&self, last: &Part, row: usize) -> bool {
-        const LONG_NS: u64 = 100_000_000;
         let stack = self.evidence.switches.user_stack[row];
         last.whole.duration() >= LONG_NS && self.evidence.shows(stack, Mark::Asks)
+    }
+
+    /// Whether only the timeout ended a long wait for one pipe or connection: what the thread then sends, as that
+    /// it is still there, does not end what it waits for.
+    fn timed_out(&self, last: &Part, row: usize) -> bool {
+        let (call, object) = (
+            self.evidence.call(self.evidence.switches.call[row]),
+            Object(self.evidence.switches.object[row]),
+        );
+        let wake = || wake_of(self.evidence, self.thread, &last.next?);
+        last.whole.duration() >= LONG_NS
+            && call == Call::Poll
+            && !matches!(object.kind(), ObjectKind::None | ObjectKind::Epoll)
+            && wake().is_some_and(|row| Context::from(self.evidence.wakes.context[row]).is_timer())
     }
 
     /// Whether the thread sent nothing to another and woke nobody in that time, the giving back of

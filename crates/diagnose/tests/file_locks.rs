@@ -5,7 +5,7 @@
 
 mod support;
 
-use hangdog_diagnose::Verdict;
+use hangdog_diagnose::{Class, Verdict};
 use support::*;
 
 const NAP: &str = "sleeping clock_nanosleep stack=nanosleep;retry;work";
@@ -179,4 +179,49 @@ fn a_lock_that_was_taken_for_a_script() {
     );
     let verdict = explain(&recording, "app", 1_000..3_000_000);
     assert_eq!(verdict.root.who.tid, 300, "{}", verdict.sentence);
+}
+
+/// Two scripts hold the lock of a file each, which flock(1) took for them before the recording began, and wait for
+/// flock(1) to take the other's. Somebody ends one of them: the lock comes free as it exits.
+#[test]
+fn a_circle_of_locks_that_a_kill_breaks() {
+    let recording = record(
+        "process backup 100
+        thread backup backup 100
+        process rotate 200
+        thread rotate rotate 200
+        process first 300
+        process second 400
+        process sh 500
+        thread sh sh 500
+        0 cpu0 switch idle -> backup
+        0 cpu1 switch idle -> rotate
+        1us fork backup -> first first 300
+        2us cpu0 switch backup -> first sleeping wait4 arg=300 stack=wait4;backup
+        3us cpu0 handoff first file-lock waiting object=file:8 detail=257
+        4us cpu0 switch first -> idle sleeping flock object=file:8 stack=flock
+        5us fork rotate -> second second 400
+        6us cpu1 switch rotate -> second sleeping wait4 arg=400 stack=wait4;rotate
+        7us cpu1 handoff second file-lock waiting object=file:9 detail=257
+        8us cpu1 switch second -> idle sleeping flock object=file:9 stack=flock
+        5s cpu1 switch idle -> sh
+        5000.01ms cpu1 wake sh -> rotate kill arg=15
+        5000.02ms cpu1 wake sh -> second kill arg=15
+        5000.03ms cpu1 switch sh -> rotate sleeping read stack=read;sh
+        5000.1ms cpu1 handoff rotate file-lock released object=file:9 detail=256
+        5000.11ms cpu1 handoff rotate file-lock released object=file:8 detail=256
+        5000.12ms cpu1 wake rotate -> first exit
+        5000.13ms cpu1 switch rotate -> second dead
+        5000.14ms cpu0 switch idle -> first
+        5000.2ms cpu1 switch second -> idle dead
+        5000.2ms cpu0 wake first -> backup exit
+        5000.21ms exit first 0
+        5000.22ms cpu0 switch first -> backup dead
+        5000.3ms cpu0 handoff backup file-lock released object=file:8 detail=256
+        5000.31ms cpu0 handoff backup file-lock released object=file:9 detail=256
+        5000.4ms cpu0 switch backup -> idle dead
+        end 6s",
+    );
+    let verdict = explain(&recording, "first", 4..5_000_140);
+    assert_eq!(verdict.root.class, Class::Circular, "{}", verdict.sentence);
 }

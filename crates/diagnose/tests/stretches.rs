@@ -327,3 +327,41 @@ fn what_was_read_ends_a_poll_for_several() {
     assert!(!is_one_wait(true));
     assert!(is_one_wait(false));
 }
+
+/// A server that polls for what a program's output brings, and tells its client every five seconds that it is
+/// still there, waits for that program all along. The program's end is the end of its output.
+#[test]
+fn a_timeout_that_says_still_there_ends_no_wait() {
+    let poll = "sleeping poll arg=5s object=pipe:7 stack=poll;copy_to_client;main";
+    let recording = record(&format!(
+        "process server 100
+        thread main server 100 name=server
+        process hook 200
+        thread hook hook 200
+        process client 300
+        thread client client 300
+        0 cpu0 switch idle -> main
+        0 cpu1 switch idle -> hook
+        0 cpu2 switch client -> idle sleeping read object=pipe:8 stack=read;client
+        1ms cpu1 switch hook -> idle sleeping clock_nanosleep arg=8s stack=nanosleep;hook
+        1ms cpu0 switch main -> idle {poll}
+        5001ms cpu0 wake idle -> main in=timer
+        5001.1ms cpu0 switch idle -> main
+        5001.15ms cpu0 transfer main sent 4 object=pipe:8
+        5001.15ms cpu0 wake main -> client write object=pipe:8
+        5001.2ms cpu2 switch idle -> client
+        5001.2ms cpu0 switch main -> idle {poll}
+        5001.3ms cpu2 switch client -> idle sleeping read object=pipe:8 stack=read;client
+        8001ms cpu1 wake idle -> hook in=timer
+        8001.1ms cpu1 switch idle -> hook
+        8002ms cpu1 wake hook -> main exit
+        8002.1ms exit hook 0
+        8002.1ms cpu1 switch hook -> idle dead
+        8002.1ms cpu0 switch idle -> main
+        8003ms exit main 0
+        8003ms cpu0 switch main -> idle dead
+        end 9s"
+    ));
+    let verdict = explain(&recording, "main", 1_000..8_002_100);
+    assert_eq!(verdict.root.who.tid, 200, "{}", verdict.sentence);
+}

@@ -10,7 +10,7 @@ use hangdog_trace::Thread;
 use hangdog_trace::calls::Call;
 use hangdog_trace::ids::{NONE, Utid};
 use hangdog_trace::object::ObjectKind;
-use hangdog_trace::words::Context;
+use hangdog_trace::words::{Context, HandoffStep};
 
 use crate::classify::classify;
 use crate::evidence::Evidence;
@@ -404,17 +404,16 @@ pub fn tracer(evidence: &Evidence<'_>, wake: usize) -> Option<Utid> {
 }
 
 /// Whether the wake only made the thread die. The exit of another process ends a whole process where it
-/// ends anything: a thread that ends alone, for instance at the end of a pipe that it read, did so by itself.
+/// ends anything, by a signal: a thread that ends alone, or a process that then exits, for instance at the end of a
+/// pipe that it read, did so by itself.
 pub fn was_death(evidence: &Evidence<'_>, wait: &Wait, wake: usize) -> bool {
     let timeline = evidence.timeline;
     let is_soon = |end: u64| end < timeline.end() && end - wait.end.min(end) < DEATH_NS;
     let process = evidence.threads.process_of(wait.thread);
     let is_of_another = || evidence.threads.thread(evidence.wakes.waker[wake]).upid != process.upid;
     let all_end = || {
-        process
-            .threads
-            .iter()
-            .all(|&thread| is_soon(timeline.life(thread).end))
+        let mut threads = (process.threads.iter()).map(|&thread| evidence.threads.thread(thread));
+        threads.all(|thread| is_soon(timeline.life(thread.utid).end) && !thread.exited())
     };
     // The alarm that a program had set for itself; who gives up on a lock in time goes on.
     let by_timer = matches!(
@@ -428,9 +427,24 @@ pub fn was_death(evidence: &Evidence<'_>, wait: &Wait, wake: usize) -> bool {
         && !matches!(wait.kind, WaitKind::Child | WaitKind::Signal)
         && match evidence.call(evidence.wakes.call[wake]) {
             Call::Kill => true,
+            Call::Exit if gave_back(evidence, wait, wake) => false,
             Call::Exit => !is_of_another() || all_end(),
             _ => false,
         }
+}
+
+/// Whether the waker gave back the lock of the file that was waited for, as one that ends does.
+fn gave_back(evidence: &Evidence<'_>, wait: &Wait, wake: usize) -> bool {
+    const SOON_NS: u64 = 1_000_000;
+    let wakes = evidence.wakes;
+    let (file, at) = (wait.object(evidence), wakes.ts[wake]);
+    wait.kind == WaitKind::Lock
+        && (evidence.file_lock_steps(wakes.waker[wake], at.saturating_sub(SOON_NS), at)).any(
+            |row| {
+                let step = HandoffStep::from(evidence.handoffs.step[row]);
+                step == HandoffStep::Released && evidence.handoffs.object[row] == file.0
+            },
+        )
 }
 
 fn woken(evidence: &Evidence<'_>, wait: &Wait, row: usize) -> Edge {

@@ -482,6 +482,16 @@ impl<'a> Evidence<'a> {
         self.file_locks.of(self.handoffs, thread, from, to)
     }
 
+    /// Who gave the lock of a file back from `from` on, in order of time.
+    pub(crate) fn file_lock_releases(
+        &self,
+        file: Object,
+        from: u64,
+    ) -> impl Iterator<Item = Utid> + '_ {
+        let rows = self.file_locks.released_since(self.handoffs, file.0, from);
+        rows.map(|row| self.handoffs.thread[row])
+    }
+
     /// The thread that took a lock of `file` last before a row of `handoffs`, of all of the process
     /// of `named`: the kernel knows the process alone. The one that was named if none was seen to.
     pub(crate) fn file_lock_taker(&self, file: File, named: Utid, before: usize) -> Utid {

@@ -17,6 +17,8 @@ pub(crate) struct FileLocks {
     by_thread: Groups,
     /// The rows at which a lock was taken, by file and by process, in order of time.
     taken: Vec<(File, Upid, u32)>,
+    /// The rows at which a lock was given back, by file, in order of time.
+    released: Vec<(File, u32)>,
 }
 
 impl FileLocks {
@@ -31,16 +33,26 @@ impl FileLocks {
             let threads = rows.iter().map(|&row| handoffs.thread[row as usize]);
             threads.zip(rows.iter().copied())
         });
+        let is = |row: u32, step| HandoffStep::from(handoffs.step[row as usize]) == step;
+        let mut released: Vec<(File, u32)> = (rows.par_iter())
+            .filter(|&&row| is(row, HandoffStep::Released))
+            .map(|&row| (file(handoffs, row as usize), row))
+            .collect();
+        released.par_sort_unstable();
         let mut taken: Vec<(File, Upid, u32)> = rows
             .into_par_iter()
-            .filter(|&row| HandoffStep::from(handoffs.step[row as usize]) == HandoffStep::Taken)
+            .filter(|&row| is(row, HandoffStep::Taken))
             .map(|row| {
                 let taker = threads.thread(handoffs.thread[row as usize]);
                 (file(handoffs, row as usize), taker.upid, row)
             })
             .collect();
         taken.par_sort_unstable();
-        FileLocks { by_thread, taken }
+        FileLocks {
+            by_thread,
+            taken,
+            released,
+        }
     }
 
     /// The rows of a thread in `[from, to]`, in order.
@@ -58,6 +70,20 @@ impl FileLocks {
             .iter()
             .take_while(move |&&row| ts(row) <= to)
             .map(|&row| row as usize)
+    }
+
+    /// The rows from `from` on at which the lock of an object was given back, in order of time for each device.
+    pub(crate) fn released_since<'a>(
+        &'a self,
+        handoffs: &'a Handoffs,
+        object: u64,
+        from: u64,
+    ) -> impl Iterator<Item = usize> + 'a {
+        let first = self.released.partition_point(|&((of, _), _)| of < object);
+        (self.released[first..].iter())
+            .take_while(move |&&((of, _), _)| of == object)
+            .map(|&(_, row)| row as usize)
+            .filter(move |&row| handoffs.ts[row] >= from)
     }
 
     /// The row before `row` at which a process took a lock of a file last.

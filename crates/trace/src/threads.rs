@@ -80,10 +80,8 @@ impl Thread {
     /// The signal that it died of, if that was one of a fault or SIGKILL: not one by which programs ask
     /// each other to end.
     pub fn fatal_signal(&self) -> Option<&'static str> {
-        let status: u32 = self.exit_status.as_ref()?.parse().ok()?;
-        // The low seven bits of a status of wait(2); these numbers are the same on all
-        // machines that hangdog knows.
-        match status & 0x7f {
+        // These numbers are the same on all machines that hangdog knows.
+        match self.ending_signal()? {
             4 => Some("SIGILL"),
             6 => Some("SIGABRT"),
             7 => Some("SIGBUS"),
@@ -92,6 +90,17 @@ impl Thread {
             11 => Some("SIGSEGV"),
             _ => None,
         }
+    }
+
+    /// Whether it ended by a call of its own, and not by a signal, as far as that is known.
+    pub fn exited(&self) -> bool {
+        self.ending_signal() == Some(0)
+    }
+
+    /// The signal that it died of, 0 where it ended by itself: the low seven bits of a status of wait(2).
+    fn ending_signal(&self) -> Option<u32> {
+        let status: u32 = self.exit_status.as_ref()?.parse().ok()?;
+        Some(status & 0x7f)
     }
 
     /// Whether it is its process's first thread.

@@ -10,7 +10,7 @@ use super::who::{
     ancestors, first_thread, is_descendant, is_home, is_there, is_upkeep, started_together,
     thread_of, wait_at,
 };
-use crate::edge::{Edge, EdgeKind, Source, Strength};
+use crate::edge::{Edge, EdgeKind, Source, Strength, was_death};
 use crate::evidence::Evidence;
 use crate::file_locks::{self, File};
 use crate::marks::Mark;
@@ -28,11 +28,18 @@ pub fn asked_again(
     // Who woke a thread that waited for the lock is the one that gave it back.
     let is_kept_out = match wait.kind {
         WaitKind::Sleep => true,
-        WaitKind::Lock => wake.is_none() && wait.object(evidence).kind() == ObjectKind::File,
+        WaitKind::Lock => {
+            wait.object(evidence).kind() == ObjectKind::File
+                && wake.is_none_or(|wake| was_interrupted(evidence, wait, wake))
+        }
         _ => false,
     };
     let by_lock = is_kept_out
-        .then(|| file_lock(evidence, wait, until).or_else(|| open_file_lock(evidence, wait, until)))
+        .then(|| {
+            file_lock(evidence, wait, until)
+                .or_else(|| open_file_lock(evidence, wait, until))
+                .or_else(|| released_later(evidence, wait, until))
+        })
         .flatten();
     by_lock.or_else(|| match wait.kind {
         // Who naps until the recording has ended waits for nobody's doing.
@@ -341,6 +348,34 @@ fn open_file_lock(evidence: &Evidence<'_>, wait: &Wait, until: u64) -> Option<Ed
     );
     let source = Source::Thread(thread);
     Some(Edge::new(EdgeKind::Holder, strength, source, reason))
+}
+
+/// Whether a signal or its end kept a thread from what it waited for.
+fn was_interrupted(evidence: &Evidence<'_>, wait: &Wait, wake: usize) -> bool {
+    let by_signal = evidence.call(evidence.wakes.call[wake]) == Call::Kill;
+    by_signal || was_death(evidence, wait, wake)
+}
+
+/// Who gave the lock of a file back after a thread had waited for it in vain, and so had it all along: of those
+/// the first that shares no open file with the thread. Its taker may have ended before the recording began.
+fn released_later(evidence: &Evidence<'_>, wait: &Wait, until: u64) -> Option<Edge> {
+    if wait.kind != WaitKind::Lock {
+        return None;
+    }
+    let own = evidence.threads.thread(wait.thread).upid;
+    let kin = ancestors(evidence, own).collect::<Vec<_>>();
+    let others = |&thread: &Utid| {
+        let process = evidence.threads.thread(thread).upid;
+        process != own && !kin.contains(&process) && is_there(evidence, thread, wait.start)
+    };
+    let mut releases = evidence.file_lock_releases(wait.object(evidence), until);
+    let holder = releases.find(others)?;
+    let reason = format!(
+        "{} gave the lock on the file back later",
+        evidence.name(holder)
+    );
+    let source = Source::Thread(holder);
+    Some(Edge::new(EdgeKind::Holder, Strength::Weak, source, reason))
 }
 
 /// Who may have made the file that a thread tries to make again and again, as a lock: the only other
