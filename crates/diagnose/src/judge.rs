@@ -156,7 +156,12 @@ impl Judge<'_, '_> {
 
     fn root(&self, suspect: &Suspect) -> Root {
         let unknown: u64 = self.total(|piece| piece.kind == BlameKind::Unknown);
-        let function = suspect.function.as_ref();
+        // What the starved thread ran with the little that it got is no function of who had the CPU.
+        let is_culprits = !matches!(
+            suspect.starvation,
+            Some(Starvation::Crowd { most: Some(_), .. })
+        );
+        let function = suspect.function.as_ref().filter(|_| is_culprits);
         Root {
             class: suspect.class,
             who: who(self.evidence, suspect.culprit()),
@@ -174,6 +179,8 @@ impl Judge<'_, '_> {
                 })
             ),
             by_naps: (suspect.started.as_ref()).is_some_and(|started| started.name == "sleep"),
+            is_sleep: suspect.kind == BlameKind::Timer
+                && (self.evidence.threads.process_of(suspect.culprit())).name == "sleep",
             in_parallel: self.is_in_parallel(suspect),
             confidence: {
                 // Of what is so now somebody asks because it hangs.

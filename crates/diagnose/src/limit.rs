@@ -50,6 +50,19 @@ pub(crate) fn of(
     (!texts.is_empty()).then(|| format!("its control group {}", texts.join(", and ")))
 }
 
+/// The memory limit of the control group of a process, at whose limit it waited until `at`.
+pub(crate) fn of_memory(evidence: &Evidence<'_>, process: Upid, at: u64) -> Option<String> {
+    let limits = evidence.limits;
+    let rows = rows(evidence, process).into_iter();
+    let is_memory = |&row: &usize| LimitKind::from(limits.kind[row]) == LimitKind::Memory;
+    let row = rows
+        .filter(is_memory)
+        .filter(|&row| limits.ts[row] < at)
+        .last()?;
+    let (group, amount) = (&limits.group[row], bytes(limits.limit[row]));
+    Some(format!("the limit of {group} is {amount}"))
+}
+
 /// The quota of a process's group, in CPUs, and the program in that group that had most of the CPU time that
 /// the group got in a window, with its share: if that is another one.
 pub(crate) fn quota(

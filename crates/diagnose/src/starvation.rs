@@ -201,6 +201,36 @@ pub(crate) fn by_crowd(evidence: &Evidence<'_>, thread: Utid, window: &Range<u64
     )
 }
 
+/// A CPU that was idle for nearly all of the time in which a thread was runnable, with the share: the thread may
+/// not use it.
+pub(crate) fn idle_meanwhile(
+    evidence: &Evidence<'_>,
+    thread: Utid,
+    window: &Range<u64>,
+) -> Option<(u16, f64)> {
+    const NEARLY_ALL: f64 = 0.8;
+    const LEAST_NS: u64 = 100_000_000;
+    let windows = runnable(evidence, thread, window);
+    let stride = windows.len().div_ceil(MOST_WINDOWS).max(1);
+    let looked_at = || windows.iter().step_by(stride);
+    let total = looked_at().fold(0_u64, |sum, it| sum.saturating_add(it.end - it.start));
+    if total < LEAST_NS {
+        return None;
+    }
+    let idle = |cpu: u16| {
+        let occupancy = evidence.timeline.cpu(evidence.switches, cpu);
+        let occupants = looked_at().flat_map(|it| {
+            let occupants = occupancy.between(it.start, it.end);
+            occupants.map(|by| (by.thread, by.end.min(it.end) - by.start.max(it.start)))
+        });
+        let idle = occupants.filter(|&(thread, _)| thread == IDLE);
+        idle.fold(0_u64, |sum, (_, time)| sum.saturating_add(time)) as f64 / total as f64
+    };
+    let cpus = (0..evidence.timeline.cpu_count() as u16).map(|cpu| (cpu, idle(cpu)));
+    cpus.filter(|&(_, share)| share >= NEARLY_ALL)
+        .max_by(|a, b| a.1.total_cmp(&b.1))
+}
+
 /// Whether others than a crowd of its rank kept a thread from a CPU for nearly all of a window.
 pub(crate) fn is_starved(evidence: &Evidence<'_>, thread: Utid, window: &Range<u64>) -> bool {
     const NEARLY_ALL: f64 = 0.9;

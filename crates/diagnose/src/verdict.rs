@@ -88,6 +88,9 @@ pub struct Root {
     /// Whether it is the many programs that let time pass for a shell's loop.
     #[serde(skip)]
     pub by_naps: bool,
+    /// Whether it is sleep(1), which slept for as long as whoever started it wanted.
+    #[serde(skip)]
+    pub is_sleep: bool,
     /// Whether the several threads that did the same are several at work, not one goroutine that went from thread
     /// to thread.
     #[serde(skip)]

@@ -603,7 +603,9 @@ fn own_kind(evidence: &Evidence<'_>, edge: &Edge, wait: &Wait) -> BlameKind {
         (_, WaitKind::Paging) => BlameKind::Paging,
         (_, WaitKind::Stopped) => BlameKind::Stopped,
         // It was stopped, though it was not seen when.
-        (Source::Nobody, _) if edge.kind == EdgeKind::Kill => BlameKind::Stopped,
+        (Source::Nobody, _) if edge.kind == EdgeKind::Kill && wait.gate(evidence).is_none() => {
+            BlameKind::Stopped
+        }
         (Source::Timer, _) => BlameKind::Timer,
         (Source::Disk, _) => BlameKind::Disk,
         (Source::Network, _) => BlameKind::Network,

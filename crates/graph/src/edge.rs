@@ -234,6 +234,9 @@ fn served_before(evidence: &Evidence<'_>, wait: &Wait) -> Option<Utid> {
     (evidence.is_served_by_waker(row) && is_there(server)).then_some(server)
 }
 
+/// Of a thread that was stopped until somebody let it continue.
+const CONTINUED: &str = "it was stopped; whoever continued it is not the cause";
+
 /// What ended `wait`; `wake` is the row of `wakes` that made the thread runnable, if there is one.
 pub fn ended_by(evidence: &Evidence<'_>, wait: &Wait, wake: Option<usize>) -> Edge {
     if let Some(server) = served_before(evidence, wait).filter(|_| wake.is_none()) {
@@ -268,7 +271,10 @@ pub fn ended_by(evidence: &Evidence<'_>, wait: &Wait, wake: Option<usize>) -> Ed
                 let reason = format!("{name} debugs it, and let it continue");
                 return Edge::new(Kind::Holder, Strong, Source::Thread(tracer), reason);
             }
-            let reason = "it was stopped; whoever continued it is not the cause";
+            let reason = match wake {
+                Some(_) => CONTINUED,
+                None => "it was stopped, and nobody let it continue",
+            };
             return Edge::new(Kind::Kill, Strong, Source::Nobody, reason);
         }
         WaitKind::Sleep => {
@@ -298,8 +304,25 @@ pub fn ended_by(evidence: &Evidence<'_>, wait: &Wait, wake: Option<usize>) -> Ed
         Some((_, Answer::GoOn(reason))) => Edge::new(Kind::Kill, Strong, Source::Nobody, reason),
         Some((_, Answer::No(reason))) => expected(evidence, wait)
             .unwrap_or_else(|| Edge::new(Kind::Unknown, Weak, Source::Nobody, reason)),
-        None => should_come(evidence, wait).unwrap_or_else(Edge::nobody),
+        None => should_come(evidence, wait).unwrap_or_else(|| not_ended(evidence, wait)),
     }
+}
+
+/// Of a wait that nothing ended, and of which no thread is known that should have.
+fn not_ended(evidence: &Evidence<'_>, wait: &Wait) -> Edge {
+    let mut edge = Edge::nobody();
+    let text = match wait.gate(evidence) {
+        Some(Gate::MemoryLimit) => Some("its control group was at its memory limit until the end"),
+        Some(Gate::FrozenFiles) => Some("the file system was frozen until the end"),
+        Some(Gate::Terminal) => Some("the terminal or device took no output until the end"),
+        Some(Gate::Standby) => None,
+        None if wait.kind == WaitKind::Device => Some("no input came until the end"),
+        None => None,
+    };
+    if let Some(text) = text {
+        edge.reason = text.to_owned();
+    }
+    edge
 }
 
 fn by_timer(evidence: &Evidence<'_>, wake: usize) -> bool {
@@ -330,13 +353,14 @@ fn answer(evidence: &Evidence<'_>, wait: &Wait, wake: usize) -> Answer {
         return Answer::No("the recorder woke it, which brought nothing");
     }
     let shows = |mark| evidence.shows(wakes.kernel_stack[wake], mark);
-    const CONTINUED: &str = "it was stopped; whoever continued it is not the cause";
     if shows(Mark::Frozen) {
         return Answer::GoOn(CONTINUED);
     }
     if shows(Mark::Setting) {
         if wait.gate(evidence).is_some() {
-            return Answer::GoOn("a kernel setting kept it; whoever changed that is not the cause");
+            return Answer::GoOn(
+                "it waited until a kernel setting was changed; whoever changed it is not the cause",
+            );
         }
         return Answer::No("a kernel setting was changed, which let it continue");
     }

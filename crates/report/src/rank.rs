@@ -33,6 +33,8 @@ const LEAST_FELT: f64 = 0.02;
 /// What is left of a shell's loop that looks again and again whether something is there, and of pieces that
 /// are sent at their own pace.
 const NAPS: f64 = 0.1;
+/// What is left where hardly anybody felt that a script let time pass.
+const CHOSEN: f64 = 0.5;
 /// What is left where several threads of a pool computed, as they should.
 const IN_PARALLEL: f64 = 0.3;
 /// So many other threads make a pool.
@@ -199,6 +201,7 @@ fn factor(problem: &Problem, verdict: &Verdict, end: u64) -> f64 {
         () if root.by_crowd => SHARED,
         () if is_pool_at_work(verdict) => IN_PARALLEL,
         () if is_paced(problem, verdict) => NAPS,
+        () if root.is_sleep && problem.severity() != problem::Severity::High => CHOSEN,
         () if problem.lasts_all_along(end) && root.who.tid != verdict.problem.who.tid => {
             let sure = (root.confidence / SURE).min(1.0) * root.share;
             1.0 + (1.0 / problem::ALL_ALONG - 1.0) * sure

@@ -118,17 +118,14 @@ pub fn print(
         share(root.share),
         root.confidence * 100.0
     )?;
-    let saved = problem.duration_ns.saturating_sub(verdict.without_root_ns);
-    if saved > 0 {
-        match verdict.without_root_ns {
-            0 => writeln!(out, "         without it: 0 ms")?,
-            left => writeln!(
-                out,
-                "         without it: {} instead of {}",
-                format::duration(left),
-                format::duration(problem.duration_ns),
-            )?,
-        }
+    // What saves less than can be read here saves nothing.
+    let (all, left) = [problem.duration_ns, verdict.without_root_ns]
+        .map(format::duration)
+        .into();
+    if verdict.without_root_ns == 0 && problem.duration_ns > 0 {
+        writeln!(out, "         without it: 0 ms")?;
+    } else if left != all && verdict.without_root_ns < problem.duration_ns {
+        writeln!(out, "         without it: {left} instead of {all}")?;
     }
     if let Some(knot) = &verdict.knot {
         let names: Vec<String> = knot.iter().map(name).collect();

@@ -26,10 +26,16 @@ pub fn print(out: &mut impl Write, paint: &Paint, ran: &Ran) -> io::Result<()> {
             out,
             "  {name} ran {time}; no samples show in which functions"
         )?,
-        (None, _) => writeln!(
-            out,
-            "  {name} ran {time}; no function is in most of the samples"
-        )?,
+        (None, _) => {
+            let what = match generated(ran) {
+                Some(share) => format!(
+                    "{} of it is code made while the program ran (by a just-in-time compiler, say), without names",
+                    percent(share)
+                ),
+                None => "no function is in most of the samples".to_owned(),
+            };
+            writeln!(out, "  {name} ran {time}; {what}")?
+        }
         (Some(common), _) => writeln!(out, "  {name} ran {time}: {}", in_common(common))?,
     }
     if let Some(begun) = &ran.begun {
@@ -50,6 +56,15 @@ pub fn print(out: &mut impl Write, paint: &Paint, ran: &Ran) -> io::Result<()> {
         writeln!(out, "  {text}")?;
     }
     Ok(())
+}
+
+/// The share of code that is in no file, where that is most of what ran.
+fn generated(ran: &Ran) -> Option<f64> {
+    const MOST: f64 = 0.5;
+    let in_no_file = |name: &str| name.starts_with("[anonymous]");
+    let functions = (ran.functions.iter()).filter(|function| in_no_file(&function.function));
+    let share = functions.map(|function| function.own).sum::<f64>();
+    (share >= MOST).then_some(share)
 }
 
 fn percent(share: f64) -> String {

@@ -1,0 +1,258 @@
+//! What the culprit did, as a clause that begins with a verb in the past tense.
+
+use hangdog_graph::edge::tracer;
+use hangdog_graph::{Mark, Wait, WaitKind, owed};
+use hangdog_timeline::State;
+use hangdog_trace::ids::Utid;
+use hangdog_trace::object::ObjectKind;
+
+use super::facts::Facts;
+use super::words::{brief, duration, file_of, in_function, of_that_time};
+use crate::blame::BlameKind;
+use crate::function::Function;
+use crate::stretch::wake_of;
+use crate::verdict::Class;
+
+/// The culprit's function, as the end of a phrase.
+pub(crate) fn within(facts: &Facts<'_, '_>) -> String {
+    match facts.function {
+        Some(function) => match &function.inlined_into {
+            Some(outer) => format!("{} (inlined into {outer})", in_function(&function.name)),
+            None => in_function(&function.name),
+        },
+        None => String::new(),
+    }
+}
+
+/// The longest of the culprit's sleeps and what it had asked for, ns, where they take several times as long:
+/// its timer slack is large, or its control group was frozen in between.
+fn oversleeps(facts: &Facts<'_, '_>) -> Option<(u64, u64)> {
+    const TIMES: u64 = 5;
+    const LEAST_NS: u64 = 20_000_000;
+    const LOOKED_AT: usize = 4096;
+    if facts.kind != BlameKind::Timer || facts.now.is_some() {
+        return None;
+    }
+    let (evidence, window) = (facts.evidence, &facts.problem.window);
+    let all = evidence
+        .timeline
+        .between(facts.culprit, window.start, window.end);
+    let sleeps: Vec<(u64, u64)> = all
+        .take(LOOKED_AT)
+        .filter(|part| part.state == State::Blocked)
+        .filter_map(|part| {
+            let wait = Wait::new(evidence, facts.culprit, &part);
+            Some((wait.duration(), wait.asked_ns(evidence)?))
+        })
+        .collect();
+    let slept: u64 = sleeps.iter().map(|(slept, _)| slept).sum();
+    // A trace may claim that anything was asked for.
+    let asked = (sleeps.iter()).fold(0_u64, |sum, &(_, asked)| sum.saturating_add(asked));
+    let longest = sleeps.into_iter().max()?;
+    (slept >= asked.saturating_mul(TIMES) && longest.0 >= LEAST_NS).then_some(longest)
+}
+
+pub(crate) fn reason(facts: &Facts<'_, '_>) -> String {
+    let within = within(facts);
+    if let Some(started) = facts.started {
+        return format!(
+            "started {} processes{within}, mostly {}, and waited for each",
+            started.processes, started.name
+        );
+    }
+    if let Some((longest, asked)) = oversleeps(facts) {
+        let (longest, asked) = (duration(longest), duration(asked));
+        return format!("slept{within} for up to {longest} at a time, and had asked for {asked}");
+    }
+    if facts.class == Class::RepeatedYield {
+        return format!("polled{within}, yielding or sleeping briefly in between");
+    }
+    if let Some(gate) = facts.wait.and_then(|wait| wait.gate(facts.evidence)) {
+        return format!("{}{within}", gate.text());
+    }
+    match facts.kind {
+        _ if facts.is_idle_server => format!("did not answer, though idle{within}"),
+        BlameKind::Run => match facts.function {
+            Some(function) => format!("ran {}", ran(function)),
+            None => "ran".to_owned(),
+        },
+        BlameKind::Runnable => "waited for a CPU".to_owned(),
+        BlameKind::Interrupt => "was interrupted".to_owned(),
+        BlameKind::Lock if facts.wait.is_some_and(|wait| is_condition(facts, &wait)) => {
+            format!("waited for a condition{within}")
+        }
+        BlameKind::Lock => format!("waited for a lock{within}"),
+        BlameKind::Message if facts.wait.is_some_and(|wait| reads_device(facts, &wait)) => {
+            format!("waited for input from a terminal or device{within}")
+        }
+        BlameKind::Message if facts.wait.is_some_and(|wait| opens_fifo(facts, &wait)) => {
+            format!("waited for another program to open the other end of a FIFO{within}")
+        }
+        BlameKind::Message
+            if (facts.wait).is_some_and(|wait| owed::awaits_user(facts.evidence, &wait)) =>
+        {
+            format!("waited for input from its user{within}")
+        }
+        BlameKind::Message
+            if facts.wait.is_some_and(|wait| {
+                let stack = wait.user_stack(facts.evidence);
+                facts.evidence.shows(stack, Mark::DatabaseLock)
+            }) =>
+        {
+            format!("waited for another session of the database{within}")
+        }
+        BlameKind::Message if facts.wait.is_some_and(|wait| reads_commands(facts, &wait)) => {
+            format!("waited for its next command{within}")
+        }
+        BlameKind::Message if facts.is_asked => {
+            format!("did not answer, waiting for a message itself{within}")
+        }
+        BlameKind::Message if facts.wait.is_some_and(|wait| polls_several(facts, &wait)) => {
+            format!("waited for one of several files or sockets{within}")
+        }
+        BlameKind::Message
+            if facts
+                .wait
+                .is_some_and(|it| it.is_within_process(facts.evidence)) =>
+        {
+            format!("waited for an event of its own process{within}")
+        }
+        BlameKind::Message => match facts.in_turn {
+            Some(other) => {
+                let other = facts.evidence.name(other);
+                format!("waited{within} for a message from {other}, and {other} for it")
+            }
+            None => format!("waited for a message from outside the trace{within}"),
+        },
+        BlameKind::Disk => format!("waited for the disk{within}"),
+        BlameKind::Network => match remote(facts) {
+            Some(remote) => format!("waited for {remote} over the network{within}"),
+            None => format!("waited for the network{within}"),
+        },
+        BlameKind::Timer => match facts.wait.map(|wait| wait.kind) {
+            Some(WaitKind::Sleep) if sleeper_of(facts).is_some() => "slept".to_owned(),
+            Some(WaitKind::Sleep) if tries_again(facts) => {
+                format!("slept between two attempts{within}")
+            }
+            Some(WaitKind::Sleep) => format!("slept{within}"),
+            Some(WaitKind::Timer) => format!("waited for a timer{within}"),
+            Some(_) => format!("waited{within} until a timeout"),
+            None => format!("slept, or waited for a timeout{within}"),
+        },
+        BlameKind::Stopped
+            if let Some(tracer) =
+                (facts.wait).and_then(|wait| wait.holder.or_else(|| debugger(facts, &wait))) =>
+        {
+            format!(
+                "was stopped by {}, which debugs it",
+                facts.evidence.name(tracer)
+            )
+        }
+        BlameKind::Stopped => match facts.wait {
+            Some(wait) => wait.phrase(facts.evidence),
+            None => "was stopped".to_owned(),
+        },
+        BlameKind::Gone => match facts.evidence.threads.thread(facts.culprit).fatal_signal() {
+            Some(signal) => format!("was killed by {signal}"),
+            None => "exited without waking it".to_owned(),
+        },
+        BlameKind::Kernel => match facts.wait.and_then(|wait| wait.system_v(facts.evidence)) {
+            Some(what) => format!("waited for {what}{within}"),
+            None => format!("waited inside the kernel{within}"),
+        },
+        BlameKind::Paging => format!("waited for a page-in{within}"),
+        BlameKind::Unknown => "had no recorded events".to_owned(),
+    }
+}
+
+/// Whether the sentence names the function as one that ran.
+pub(crate) fn is_ran(facts: &Facts<'_, '_>) -> bool {
+    facts.kind == BlameKind::Run
+        && facts.starvation.is_none()
+        && facts.started.is_none()
+        && facts.class != Class::RepeatedYield
+        && !facts.is_idle_server
+}
+
+/// A function that ran, with its place.
+fn ran(function: &Function) -> String {
+    let (name, place) = (brief(&function.name), file_of(&function.place));
+    match &function.inlined_into {
+        Some(outer) => format!("{name} ({place}, inlined into {outer})"),
+        // Its module is in its name.
+        None if name.starts_with(place) => name.into_owned(),
+        None => format!("{name} ({place})"),
+    }
+}
+
+/// How much of the problem's time the culprit ran in its function, and what else it ran, as the end of a clause.
+pub(crate) fn ran_for(facts: &Facts<'_, '_>, function: &Function) -> String {
+    let mut text = of_that_time(facts.share * function.share);
+    if let Some(beside) = &function.beside {
+        let (name, place) = (brief(&beside.name), file_of(&beside.place));
+        let percent = facts.share * beside.share * 100.0;
+        text += &format!(" and {name} ({place}) for {percent:.0} %");
+    }
+    text
+}
+
+/// The program that started the culprit, where that is sleep(1), which does nothing of its own accord.
+pub(crate) fn sleeper_of<'f>(facts: &'f Facts<'_, '_>) -> Option<&'f str> {
+    let threads = facts.evidence.threads;
+    let process = threads.process_of(facts.culprit);
+    let parent = threads.process(process.parent);
+    let is_sleep = process.name == "sleep" && facts.kind == BlameKind::Timer;
+    let is_known = parent.upid == process.parent && !parent.name.is_empty();
+    (is_sleep && is_known).then_some(parent.name.as_str())
+}
+
+/// The debugger that let the culprit go on when it had been stopped.
+fn debugger(facts: &Facts<'_, '_>, wait: &Wait) -> Option<Utid> {
+    let evidence = facts.evidence;
+    let intervals = evidence.timeline.intervals(wait.thread);
+    let next = intervals.get(intervals.index_at(wait.end)?)?;
+    tracer(evidence, wake_of(evidence, wait.thread, &next)?)
+}
+
+/// The address that the culprit's wait is for.
+fn remote<'f>(facts: &'f Facts<'_, '_>) -> Option<&'f str> {
+    let object = facts.wait?.object(facts.evidence);
+    let (_, remote) = facts.evidence.sockets.addresses(object)?;
+    (!remote.is_empty()).then_some(remote)
+}
+
+/// Whether a wait is for a condition, not for a lock of the language's own that is made of one.
+fn is_condition(facts: &Facts<'_, '_>, wait: &Wait) -> bool {
+    wait.kind == WaitKind::Condition && !wait.is_for_own_lock(facts.evidence)
+}
+
+fn opens_fifo(facts: &Facts<'_, '_>, wait: &Wait) -> bool {
+    let stack = wait.kernel_stack(facts.evidence);
+    facts.evidence.shows(stack, Mark::OpensFifo)
+}
+
+/// Whether a wait is for what comes from a terminal or another device, by a read or a poll of it alone.
+fn reads_device(facts: &Facts<'_, '_>, wait: &Wait) -> bool {
+    let polls =
+        wait.kind == WaitKind::Poll && wait.object(facts.evidence).kind() == ObjectKind::CharDevice;
+    wait.kind == WaitKind::Device || polls
+}
+
+/// Whether a wait is for several things, of which the trace names none.
+fn polls_several(facts: &Facts<'_, '_>, wait: &Wait) -> bool {
+    wait.kind == WaitKind::Poll && wait.object(facts.evidence).is_none()
+}
+
+/// Whether the culprit sleeps before it tries again what failed.
+fn tries_again(facts: &Facts<'_, '_>) -> bool {
+    let evidence = facts.evidence;
+    facts
+        .wait
+        .is_some_and(|wait| evidence.shows(wait.user_stack(evidence), Mark::Retries))
+}
+
+/// Whether a wait is a shell's or another interpreter's for what it is to do next.
+fn reads_commands(facts: &Facts<'_, '_>, wait: &Wait) -> bool {
+    let stack = wait.user_stack(facts.evidence);
+    wait.kind == WaitKind::Poll && facts.evidence.shows(stack, Mark::ReadsCommands)
+}
