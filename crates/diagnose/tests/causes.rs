@@ -47,6 +47,26 @@ fn starved_by_a_hog() {
     }
 }
 
+/// A CPU that is idle while a thread is runnable is one that the thread may not use; where it is idle for a part
+/// of that time only, the thread had no luck.
+#[test]
+fn an_idle_cpu_that_the_starved_may_not_use() {
+    for (idle_from_ms, told) in [(100, true), (1_500, false)] {
+        let recording = record(&format!(
+            "{PEOPLE}
+            0 cpu0 switch idle -> main
+            0 cpu1 switch idle -> x
+            2ms cpu0 switch main -> hog preempted
+            {idle_from_ms}ms cpu1 switch x -> idle sleeping nanosleep
+            2s cpu0 switch hog -> main sleeping
+            end 3s"
+        ));
+        let sentence = explain(&recording, "main", 2_000..2_000_000).sentence;
+        assert_eq!(sentence.contains("CPU 1 was idle"), told, "{sentence}");
+        assert!(!sentence.contains("CPU 0 was idle"), "{sentence}");
+    }
+}
+
 /// The sentence tells for which share of the time one thread kept the CPU busy.
 #[test]
 fn a_hog_for_a_part() {
@@ -526,6 +546,12 @@ fn limits_of_control_groups_are_named() {
             "; its control group has used up its memory limit of 16.0 MB.",
         ),
         ("memory 16000000 used=3000000", FAULT, ""),
+        // Whatever was used when somebody looked, the kernel shows that it is used up.
+        (
+            "memory 16000000 used=3000000",
+            "stack=load kstack=schedule;mem_cgroup_oom_synchronize;exc_page_fault",
+            "; the limit of /batch is 16.0 MB.",
+        ),
     ] {
         let sentence = says(limit, wait);
         match expected {

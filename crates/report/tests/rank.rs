@@ -60,6 +60,44 @@ fn an_alternative_is_nearly_as_bad() {
     assert!(shown(&hardly_felt, 50.0));
 }
 
+/// A script that lets time pass by sleep(1) does what somebody chose: unless that was surely felt, another comes
+/// first that took nearly as long.
+#[test]
+fn what_a_script_sleeps_comes_after_what_hangs() {
+    let recording = record(
+        "process script 100
+        thread script script 100
+        process sleep 200
+        process app 300
+        thread app app 300
+        0 cpu0 switch idle -> script
+        0 cpu1 switch idle -> app
+        1us fork script -> sleep sleep 200
+        2us cpu0 wake script -> sleep fork new
+        3us cpu0 switch script -> sleep sleeping wait4 arg=200 stack=wait4;script
+        4us cpu0 switch sleep -> idle sleeping clock_nanosleep arg=1900ms stack=nanosleep;main
+        5us cpu1 switch app -> idle sleeping read object=char:5 stack=read;prompt
+        1900ms cpu0 wake idle -> sleep in=timer
+        1900ms cpu0 switch idle -> sleep
+        1901ms cpu0 wake sleep -> script exit
+        1901ms cpu0 switch sleep -> script dead
+        end 2s",
+    );
+    let evidence = recording.evidence();
+    let explain = |problem: &Problem| explained(&evidence, problem);
+    let first = |felt: f64| {
+        let of = |thread: &str, score: f64| Problem {
+            score,
+            felt,
+            ..Problem::picked(recording.t(thread), 10_000..1_901_000_000)
+        };
+        let problems = vec![of("script", 100.0), of("app", 70.0)];
+        ranked(problems, END, explain).0.swap_remove(0).thread
+    };
+    assert_eq!(first(0.05), recording.t("app"));
+    assert_eq!(first(1.0), recording.t("script"));
+}
+
 /// Of what lasts as long as the recording, what another thread does about it comes before what may be as it
 /// should be.
 #[test]
