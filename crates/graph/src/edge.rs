@@ -308,21 +308,16 @@ pub fn ended_by(evidence: &Evidence<'_>, wait: &Wait, wake: Option<usize>) -> Ed
     }
 }
 
-/// Of a wait that nothing ended, and of which no thread is known that should have.
+/// Of a wait that nothing ended, and of which no thread is known that should have: what the kernel kept it for, if
+/// that shows.
 fn not_ended(evidence: &Evidence<'_>, wait: &Wait) -> Edge {
-    let mut edge = Edge::nobody();
     let text = match wait.gate(evidence) {
-        Some(Gate::MemoryLimit) => Some("its control group was at its memory limit until the end"),
-        Some(Gate::FrozenFiles) => Some("the file system was frozen until the end"),
-        Some(Gate::Terminal) => Some("the terminal or device took no output until the end"),
-        Some(Gate::Standby) => None,
-        None if wait.kind == WaitKind::Device => Some("no input came until the end"),
-        None => None,
+        Some(Gate::MemoryLimit) => "its control group was at its memory limit until the end",
+        Some(Gate::FrozenFiles) => "the file system was frozen until the end",
+        Some(Gate::Terminal) => "the terminal or device took no output until the end",
+        Some(Gate::Standby) | None => return Edge::nobody(),
     };
-    if let Some(text) = text {
-        edge.reason = text.to_owned();
-    }
-    edge
+    Edge::new(EdgeKind::Kill, Strong, Source::Nobody, text)
 }
 
 fn by_timer(evidence: &Evidence<'_>, wake: usize) -> bool {
