@@ -232,16 +232,25 @@ impl OneFlag<'_> {
 
     /// The wait that a series of looks is, if a write ended it.
     fn wait(&self, looks: &[usize], signals: &Signals<'_>) -> Option<FlagWait> {
-        let &[first, .., before, last] = looks else {
-            return None;
-        };
+        let (&first, &last) = looks.first().zip(looks.last())?;
         if looks.len() < LOOKS {
             return None;
         }
         let thread = self.accesses.thread[first];
         let values = &self.accesses.value;
+        // A look's value is read right behind it: of one that came just before the write it may be the new one, and
+        // then the thread looked once more.
+        let before_at = match looks {
+            [.., older, raced, last]
+                if values[*raced] == values[*last] && values[*older] != values[*last] =>
+            {
+                looks.len() - 3
+            }
+            _ => looks.len() - 2,
+        };
+        let before = looks[before_at];
         // What changed before, whether the thread saw it or not, does not decide.
-        let seen = looks[..looks.len() - 1].iter();
+        let seen = looks[..=before_at].iter();
         let earlier = self
             .writes
             .iter()

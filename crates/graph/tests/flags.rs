@@ -64,6 +64,19 @@ fn a_write_may_be_noted_late() {
     assert_eq!(waits[0].writer, recording.t("setter"));
 }
 
+/// What a look found is read right behind it. Where the write came in between, the thread looks once more before it
+/// goes on.
+#[test]
+fn a_write_right_behind_a_look() {
+    let (recording, waits) = waits(&format!(
+        "{}6ms access main ready read 1\n6.02ms access setter ready write 1 stack=set
+        6.1ms access main ready read 1",
+        looks("ready", 1..6, 0)
+    ));
+    assert_eq!(waits.len(), 1);
+    assert_eq!(waits[0].writer, recording.t("setter"));
+}
+
 /// Of a word that changes for other reasons those bits decide that were always the same before.
 #[test]
 fn the_bits_that_decide() {
