@@ -55,6 +55,8 @@ const UNKNOWN_RULES: u64 = 2;
 const SHARE: f64 = 0.6;
 /// Who ran for less than this share of that did nothing, whoever kept it from the CPU.
 const SOME: f64 = 0.1;
+/// Who was kept from the CPU by its quota for so much of its time would have been done by far sooner.
+const THROTTLED: f64 = 0.2;
 /// Threads that share a CPU alternate: no single wait for it is longer than this part of all of them.
 const TURN: f64 = 0.5;
 /// So many are told of.
@@ -181,7 +183,10 @@ impl Suspect {
         } else {
             pieces
         };
-        let kind = dominant(&pieces);
+        let kind = match dominant(&pieces) {
+            BlameKind::Run if has_used_up_quota(&pieces) => BlameKind::Runnable,
+            kind => kind,
+        };
         let of_kind: Vec<&Piece> = pieces.iter().copied().filter(|p| p.kind == kind).collect();
         let mut suspect = Suspect {
             thread,
@@ -228,12 +233,7 @@ impl Suspect {
             _ => time(&of_kind),
         };
         if suspect.class == Class::Starved {
-            let throttled = of_kind
-                .iter()
-                .filter(|p| p.left == Some(Left::Throttled))
-                .flat_map(|p| p.parts.iter())
-                .map(|part| part.end - part.start)
-                .sum();
+            let throttled = throttled(&of_kind);
             let why = starvation::explain(evidence, thread, &suspect.windows, throttled);
             suspect.starvation = Some(why);
             let ran: u64 = (pieces.iter().filter(|piece| is_on_cpu(piece)))
@@ -535,6 +535,21 @@ fn disjoint<'p>(pieces: impl Iterator<Item = &'p Piece>) -> Vec<Range<u64>> {
         overlap
     });
     windows
+}
+
+/// Whether a thread was kept from the CPU by its quota for much of its time.
+fn has_used_up_quota(pieces: &[&Piece]) -> bool {
+    let all: u64 = pieces.iter().map(|piece| piece.ns()).sum();
+    throttled(pieces) as f64 >= THROTTLED * all as f64
+}
+
+/// For how long pieces show that a thread was kept from the CPU by its quota, ns.
+fn throttled(pieces: &[&Piece]) -> u64 {
+    let throttled = pieces
+        .iter()
+        .filter(|piece| piece.left == Some(Left::Throttled));
+    let parts = throttled.flat_map(|piece| piece.parts.iter());
+    parts.map(|part| part.end - part.start).sum()
 }
 
 fn dominant(pieces: &[&Piece]) -> BlameKind {
