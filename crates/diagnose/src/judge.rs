@@ -417,8 +417,15 @@ impl Judge<'_, '_> {
             return path;
         };
         let window = pieces.clone().map(|p| p.from()).min().unwrap_or(0)
-            ..pieces.map(|p| p.to()).max().unwrap_or(0);
-        let (doing, stack) = self.did(suspect, longest);
+            ..pieces.clone().map(|p| p.to()).max().unwrap_or(0);
+        let (mut doing, stack) = self.did(suspect, longest);
+        let did: u64 = pieces.map(|piece| piece.ns()).sum();
+        const NEARLY_ALL: f64 = 0.9;
+        if suspect.kind == BlameKind::Runnable
+            && (did as f64) < NEARLY_ALL * (window.end - window.start) as f64
+        {
+            doing = format!("{doing}, for {} of it", sentence::duration(did));
+        }
         let edge = longest.wait.as_ref().map(|(_, edge)| edge);
         // A thread that had exited did nothing, and one on whose behalf another waits for the network
         // waits for that: the step shows the wait.

@@ -47,7 +47,8 @@ pub(crate) fn of(
         }
     });
     let texts: Vec<String> = texts.collect();
-    (!texts.is_empty()).then(|| format!("its control group {}", texts.join(", and ")))
+    let group = rows.first().map_or("", |&row| &limits.group[row]);
+    (!texts.is_empty()).then(|| format!("its control group {group} {}", texts.join(", and ")))
 }
 
 /// The memory limit of the control group of a process, at whose limit it waited until `at`.
@@ -63,13 +64,21 @@ pub(crate) fn of_memory(evidence: &Evidence<'_>, process: Upid, at: u64) -> Opti
     Some(format!("the limit of {group} is {amount}"))
 }
 
-/// The quota of a process's group, in CPUs, and the program in that group that had most of the CPU time that
-/// the group got in a window, with its share: if that is another one.
-pub(crate) fn quota(
-    evidence: &Evidence<'_>,
+/// The quota of a process's group.
+pub(crate) struct Quota<'a> {
+    pub group: &'a str,
+    pub cpus: f64,
+    /// The program in the group that had most of the CPU time that the group got in a window, with its share: if
+    /// that is another one.
+    pub most: Option<(Upid, f64)>,
+}
+
+/// The quota of a process's group, and who used it in a window.
+pub(crate) fn quota<'a>(
+    evidence: &Evidence<'a>,
     process: Upid,
     window: &Range<u64>,
-) -> Option<(f64, Option<(Upid, f64)>)> {
+) -> Option<Quota<'a>> {
     let limits = evidence.limits;
     let is_of_cpu = |&row: &usize| LimitKind::from(limits.kind[row]) == LimitKind::Cpu;
     let row = rows(evidence, process).into_iter().find(is_of_cpu)?;
@@ -96,7 +105,11 @@ pub(crate) fn quota(
     let most = times.into_iter().max().filter(|&(_, it)| it != process);
     let share = |time: u64| time as f64 / all.max(1) as f64;
     let most = most.map(|(time, it)| (it, share(time)));
-    Some((limits.limit[row] as f64 / 1000.0, most))
+    Some(Quota {
+        group: &limits.group[row],
+        cpus: limits.limit[row] as f64 / 1000.0,
+        most,
+    })
 }
 
 /// The limits of a process's group: its own, or, of one that was not there when somebody looked, those of the

@@ -306,18 +306,19 @@ fn limit(facts: &Facts<'_, '_>) -> Option<String> {
 fn quota(facts: &Facts<'_, '_>) -> (String, String) {
     let evidence = facts.evidence;
     let process = evidence.threads.thread(facts.starved).upid;
-    let Some((cpus, most)) = limit::quota(evidence, process, &facts.problem.window) else {
+    let Some(quota) = limit::quota(evidence, process, &facts.problem.window) else {
         return Default::default();
     };
-    let by = most.map(|(other, share)| {
+    let by = quota.most.map(|(other, share)| {
         let name = evidence.program(other);
         format!(
             "; {name} in the same group had {:.0} % of what it got",
             share * 100.0
         )
     });
-    let unit = if cpus == 1.0 { "CPU" } else { "CPUs" };
-    (format!(" ({cpus} {unit})"), by.unwrap_or_default())
+    let unit = if quota.cpus == 1.0 { "CPU" } else { "CPUs" };
+    let of = format!(" {} ({} {unit})", quota.group, quota.cpus);
+    (of, by.unwrap_or_default())
 }
 
 /// Whether a wait for a disk is for it to have taken something.
@@ -413,7 +414,7 @@ fn waits(facts: &Facts<'_, '_>) -> Option<String> {
 
 /// Whether the victim was no idle thread, though nothing shows that it asked: it was stopped, part of a
 /// circle, or waited for a process that its own had started, or for another that could not go on, or
-/// computed.
+/// computed; or it slept while the one that had started it waited for it to end.
 fn surely_waited(facts: &Facts<'_, '_>) -> bool {
     let process = |thread| facts.evidence.threads.thread(thread).upid;
     let (own, other) = (process(facts.victim), process(facts.culprit));
@@ -421,12 +422,29 @@ fn surely_waited(facts: &Facts<'_, '_>) -> bool {
         .is_some_and(|wait| wait.kind == WaitKind::Stopped);
     facts.class == Class::Circular
         || is_stopped
+        || sleeps_for_its_parent(facts)
         || own != other
             && (is_descendant(facts.evidence, other, own)
                 || matches!(
                     facts.kind,
                     BlameKind::Stopped | BlameKind::Run | BlameKind::Runnable
                 ))
+}
+
+/// Whether the victim slept while its parent did nothing but wait for it to end, as a shell does for a command.
+fn sleeps_for_its_parent(facts: &Facts<'_, '_>) -> bool {
+    let (evidence, window) = (facts.evidence, &facts.problem.window);
+    let middle = window.start + (window.end - window.start) / 2;
+    let process = evidence.threads.process_of(facts.victim);
+    let parent = evidence.threads.process(process.parent);
+    let awaits = |&thread: &Utid| {
+        wait_before(evidence, thread, middle).is_some_and(|wait| wait.kind == WaitKind::Child)
+    };
+    facts.victim == facts.culprit
+        && facts.wait.is_some_and(|wait| wait.kind == WaitKind::Sleep)
+        && evidence.stands_for_program(facts.victim)
+        && parent.upid != process.upid
+        && parent.threads.first().is_some_and(awaits)
 }
 
 /// The culprit's program.

@@ -532,18 +532,18 @@ fn limits_of_control_groups_are_named() {
         (
             "disk-read 1048576",
             READ,
-            "; its control group limits reads from a disk to 1.0 MB per second.",
+            "; its control group /batch limits reads from a disk to 1.0 MB per second.",
         ),
         (
             "disk-write 300000",
             SYNC,
-            "; its control group limits writes to a disk to 300 kB per second.",
+            "; its control group /batch limits writes to a disk to 300 kB per second.",
         ),
         ("disk-write 300000", READ, ""),
         (
             "memory 16000000 used=15900000",
             FAULT,
-            "; its control group has used up its memory limit of 16.0 MB.",
+            "; its control group /batch has used up its memory limit of 16.0 MB.",
         ),
         ("memory 16000000 used=3000000", FAULT, ""),
         // Whatever was used when somebody looked, the kernel shows that it is used up.
@@ -583,7 +583,7 @@ fn a_quota_has_its_amount_and_its_user() {
         end 1s",
     );
     let sentence = explain(&recording, "app", 0..1_000_000).sentence;
-    let says = "the CPU quota of its control group (0.1 CPUs) was used up for 99 % of that time; xz in the \
+    let says = "the CPU quota of its control group /batch (0.1 CPUs) was used up for 99 % of that time; xz in the \
                 same group had 90 % of what it got.";
     assert!(sentence.ends_with(says), "{sentence}");
 }

@@ -87,6 +87,11 @@ fn is_locked_otherwise(evidence: &Evidence<'_>, wait: &Wait) -> bool {
     wait.kind == WaitKind::Lock && matches!(object, ObjectKind::KernelLock | ObjectKind::File)
 }
 
+/// Whether a call that has nothing to do with futexes ended the wait for one that is a lock: the waker died in it.
+fn is_given_back(call: Call, wait: &Wait) -> bool {
+    wait.kind == WaitKind::Lock && !matches!(call, Call::Futex | Call::Kill | Call::Fork)
+}
+
 fn by_thread(evidence: &Evidence<'_>, wait: &Wait, row: usize) -> (Kind, Strength, Source) {
     let wakes = evidence.wakes;
     let waker = wakes.waker[row];
@@ -103,8 +108,11 @@ fn by_thread(evidence: &Evidence<'_>, wait: &Wait, row: usize) -> (Kind, Strengt
     let stack = wakes.user_stack[row];
     let (kind, strength) = match evidence.call(wakes.call[row]) {
         _ if wakes.new[row] => (Kind::Fork, Strong),
-        // Whatever the waker was at, it gave back a lock of the kernel or of a file on the way.
-        call if call != Call::Exit && is_locked_otherwise(evidence, wait) => {
+        // Whatever the waker was at, it gave back a lock of the kernel or of a file on the way, or as it ended one
+        // that the kernel gives back for it.
+        call if call != Call::Exit
+            && (is_locked_otherwise(evidence, wait) || is_given_back(call, wait)) =>
+        {
             let process = |thread| evidence.threads.thread(thread).upid;
             let held = wait
                 .holder

@@ -4,12 +4,14 @@ use crate::case::Case;
 use crate::loss::Loss;
 use crate::rank::Known;
 use crate::regions::Picked;
+use crate::repeats::Repeats;
 use hangdog_diagnose::verdict::{Class, Who};
 use hangdog_diagnose::{Answers, Problem, Verdict, judge, signature};
 use hangdog_graph::Evidence;
 use hangdog_trace::ids::Utid;
 use rayon::prelude::*;
 use serde::Serialize;
+use std::collections::HashMap;
 use std::path::Path;
 
 /// A problem with the verdict on it in a sentence.
@@ -42,6 +44,10 @@ pub struct ProblemRow {
     pub sentence: String,
     /// What the cause is known by: that of repeats is the same.
     pub signature: String,
+    /// The first of the list with the same cause; none where it is this one.
+    pub repeat_of: Option<usize>,
+    /// How often the list has that cause, and for how long in all.
+    pub repeats: Repeats,
 }
 
 /// The problems with their sentences, in the order in which they are given.
@@ -52,8 +58,7 @@ pub fn problem_rows(
     known: &Known,
     answers: &Answers,
 ) -> Vec<ProblemRow> {
-    problems
-        .par_iter()
+    let mut rows: Vec<ProblemRow> = (problems.par_iter())
         .enumerate()
         .map(|(at, problem)| {
             let verdict = known.verdict(case, evidence, problem, answers);
@@ -71,9 +76,23 @@ pub fn problem_rows(
                 root_class: verdict.root.class,
                 confidence: verdict.root.confidence,
                 sentence: verdict.sentence,
+                repeat_of: None,
+                repeats: Repeats::of([problem.window.clone()].into_iter()),
             }
         })
-        .collect()
+        .collect();
+    let mut causes: HashMap<&str, Vec<usize>> = HashMap::new();
+    for (at, row) in rows.iter().enumerate() {
+        causes.entry(&row.signature).or_default().push(at);
+    }
+    for places in causes.into_values().collect::<Vec<_>>() {
+        let repeats = Repeats::of(places.iter().map(|&at| problems[at].window.clone()));
+        for &at in &places {
+            rows[at].repeats = repeats;
+            rows[at].repeat_of = (at != places[0]).then(|| places[0] + 1);
+        }
+    }
+    rows
 }
 
 /// A verdict with what stands around it.
@@ -88,6 +107,8 @@ pub struct VerdictAnswer<'a> {
     pub verdict: &'a Verdict,
     /// What the cause is known by on other occasions.
     pub signature: String,
+    /// How often the worst problems have that cause; none where they do not repeat, or that was not looked at.
+    pub repeats: Option<Repeats>,
     /// All problems that were found, worst first.
     pub problems: Vec<Found>,
     /// Which of them this is, from 1; none where the user said what to explain.

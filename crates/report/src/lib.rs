@@ -23,6 +23,7 @@ pub mod paging;
 pub mod range;
 pub mod rank;
 pub mod regions;
+pub mod repeats;
 pub mod samples;
 pub mod select;
 pub mod story;

@@ -9,13 +9,14 @@
 
 use hangdog_diagnose::problem::Scope;
 use hangdog_diagnose::verdict::{Class, Verdict};
-use hangdog_diagnose::{Answers, Problem, diagnose, problem};
+use hangdog_diagnose::{Answers, Problem, diagnose, problem, signature};
 use hangdog_graph::{EdgeKind, Evidence};
 use hangdog_trace::ids::Utid;
 use rayon::prelude::*;
 use std::cmp::Ordering;
 
 use crate::case::{Case, Recording};
+use crate::repeats::Repeats;
 
 /// So many of the worst are explained.
 const LOOKED_AT: usize = 8;
@@ -47,6 +48,14 @@ const SHARED: f64 = 0.3;
 pub struct Known(Vec<(Problem, Verdict)>);
 
 impl Known {
+    /// How often the problems that were explained have the cause of this verdict; none where they do not repeat.
+    pub fn repeats(&self, verdict: &Verdict) -> Option<Repeats> {
+        let cause = signature(verdict);
+        let alike = (self.0.iter()).filter(|(_, other)| signature(other) == cause);
+        let repeats = Repeats::of(alike.map(|(problem, _)| problem.window.clone()));
+        (repeats.times > 1).then_some(repeats)
+    }
+
     /// The verdict on a problem, in view of the answers.
     pub fn verdict(
         &self,

@@ -52,18 +52,43 @@ pub fn run(args: &ProblemsArgs) -> Result<()> {
     }
     let paint = Paint::for_stdout();
     let mut out = output::stdout();
-    for row in &rows {
+    for row in rows.iter().filter(|row| row.repeat_of.is_none()) {
         writeln!(
             out,
-            "{:>2}. {}  {:?}, {}, severity {}; from {}",
+            "{:>2}. {}  {:?}, {}, severity {}; from {}{}",
             row.number,
             paint.text(Colour::Heading, &format::printable(&row.sentence)),
             row.class,
             row.kind,
             row.severity,
             format::moment(row.start_ns),
+            repeats(row, &rows),
         )?;
     }
     writeln!(out, "\nLost: {}", recording.loss.text())?;
     Ok(out.flush()?)
+}
+
+/// How often the cause of a problem is in the list, and by which other numbers.
+fn repeats(row: &ProblemRow, rows: &[ProblemRow]) -> String {
+    const MOST_NUMBERS: usize = 6;
+    let others = rows
+        .iter()
+        .filter(|other| other.repeat_of == Some(row.number));
+    let numbers: Vec<String> = others.map(|other| other.number.to_string()).collect();
+    if numbers.is_empty() {
+        return String::new();
+    }
+    let more = if numbers.len() > MOST_NUMBERS {
+        ", ..."
+    } else {
+        ""
+    };
+    let shown = numbers[..numbers.len().min(MOST_NUMBERS)].join(", ");
+    let times = match row.repeats.times {
+        1 => "at once for several threads".to_owned(),
+        times => format!("{times} times"),
+    };
+    let total = format::duration(row.repeats.total_ns);
+    format!("; {times}, {total} in all (also {shown}{more})")
 }

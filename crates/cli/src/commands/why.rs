@@ -105,6 +105,7 @@ fn of_trace(trace: &Path, args: &WhyArgs) -> Result<()> {
             loss: &recording.loss,
             verdict: &verdict,
             signature: signature(&verdict),
+            repeats: known.repeats(&verdict),
             problems: found,
             number,
             region,
@@ -122,7 +123,15 @@ fn of_trace(trace: &Path, args: &WhyArgs) -> Result<()> {
         Some(whole) => {
             print::print_whole(&verdict, whole, &recording.loss, &found, number, defaults)
         }
-        None => print::print(&verdict, &recording.loss, &found, number, defaults),
+        None => {
+            let repeats = known.repeats(&verdict);
+            print::print(
+                &verdict,
+                &recording.loss,
+                (&found, number, repeats),
+                defaults,
+            )
+        }
     }
 }
 

@@ -81,6 +81,7 @@ fn tell(trace: &Path, kept: Option<&Path>, process: &str, json: bool) -> Result<
             trace: kept,
             loss: &case.recording.loss,
             signature: signature(&waits.verdict),
+            repeats: None,
             verdict: &waits.verdict,
             problems: waits.found,
             number: waits.number,

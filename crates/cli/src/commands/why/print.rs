@@ -9,6 +9,7 @@ use hangdog_report::answers::Found;
 use hangdog_report::format;
 use hangdog_report::loss::Loss;
 use hangdog_report::regions::Picked;
+use hangdog_report::repeats::Repeats;
 use std::io::Write;
 
 /// A share in percent.
@@ -79,13 +80,12 @@ const MOST_OTHERS: usize = 4;
 /// What has less of a run's time is told in one line with all else.
 const LEAST_SHARE: f64 = 0.01;
 
-/// Prints it. `found` are all problems, of which this one has `number`; `defaults` says how the
-/// questions came to be answered where the user was not asked.
+/// Prints it. Of all problems that were found this one has a number, and its cause repeats; `defaults` says
+/// how the questions came to be answered where the user was not asked.
 pub fn print(
     verdict: &Verdict,
     loss: &Loss,
-    found: &[Found],
-    number: Option<usize>,
+    (found, number, repeats): (&[Found], Option<usize>, Option<Repeats>),
     defaults: &str,
 ) -> Result<()> {
     let paint = Paint::for_stdout();
@@ -109,6 +109,14 @@ pub fn print(
         writeln!(
             out,
             "         the first of its waits, which are explained; {all} in all"
+        )?;
+    }
+    if let Some(repeats) = repeats {
+        writeln!(
+            out,
+            "         {} times for this cause, {} in all; hangdog problems lists them",
+            repeats.times,
+            format::duration(repeats.total_ns)
         )?;
     }
     write_root(&mut out, &paint, verdict)?;
