@@ -54,12 +54,10 @@ pub(crate) fn of(
 /// The memory limit of the control group of a process, at whose limit it waited until `at`.
 pub(crate) fn of_memory(evidence: &Evidence<'_>, process: Upid, at: u64) -> Option<String> {
     let limits = evidence.limits;
-    let rows = rows(evidence, process).into_iter();
-    let is_memory = |&row: &usize| LimitKind::from(limits.kind[row]) == LimitKind::Memory;
-    let row = rows
-        .filter(is_memory)
-        .filter(|&row| limits.ts[row] < at)
-        .last()?;
+    let is_known = |&row: &usize| {
+        LimitKind::from(limits.kind[row]) == LimitKind::Memory && limits.ts[row] < at
+    };
+    let row = (rows(evidence, process).into_iter()).rfind(is_known)?;
     let (group, amount) = (&limits.group[row], bytes(limits.limit[row]));
     Some(format!("the limit of {group} is {amount}"))
 }
