@@ -47,7 +47,7 @@ pub(crate) fn of(
         }
     });
     let texts: Vec<String> = texts.collect();
-    let group = rows.first().map_or("", |&row| &limits.group[row]);
+    let group = &limits.group[*rows.first()?];
     (!texts.is_empty()).then(|| format!("its control group {group} {}", texts.join(", and ")))
 }
 

@@ -118,6 +118,10 @@ pub const IDLE: &[&str] = &[
     "erts_schedule",
     // Node's thread that waits for a signal to start its debugger.
     "node::inspector::(anonymous*",
+    // Its thread for tasks that are due later.
+    "node::WorkerThreadsTaskRunner::DelayedTaskScheduler::*",
+    // Java's first thread, once main has returned, until the others end.
+    "jni_DestroyJavaVM",
     "java.util.concurrent.ThreadPoolExecutor.getTask",
     "java.util.concurrent.ForkJoinPool.awaitWork",
     "java.lang.ref.Reference.waitForReferencePendingList",
