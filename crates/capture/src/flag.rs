@@ -48,8 +48,9 @@ pub const MOST_FLAGS: usize = 8;
 pub const BREAKPOINTS: usize = 4;
 /// Flags of a process whose reads are watched too.
 pub const MOST_WITH_READS: usize = BREAKPOINTS / 2;
-/// Uses a second of one kind that are watched without a rest.
-pub const MOST_A_SECOND: u64 = 10_000;
+/// Uses a second of one kind that are watched without a rest: one takes up to 0.1 ms, so that a thread which does
+/// nothing else comes to no more than 10,000.
+pub const MOST_A_SECOND: u64 = 4_000;
 /// How long uses that come more often are not watched.
 const REST: Duration = Duration::from_secs(1);
 /// How often the threads of a process are listed, at most, until no new one comes.
