@@ -87,9 +87,17 @@ fn is_locked_otherwise(evidence: &Evidence<'_>, wait: &Wait) -> bool {
     wait.kind == WaitKind::Lock && matches!(object, ObjectKind::KernelLock | ObjectKind::File)
 }
 
-/// Whether a call that has nothing to do with futexes ended the wait for one that is a lock: the waker died in it.
-fn is_given_back(call: Call, wait: &Wait) -> bool {
-    wait.kind == WaitKind::Lock && !matches!(call, Call::Futex | Call::Kill | Call::Fork)
+/// Whether the waker died in a call that has nothing to do with the futex that is the lock which was waited for.
+fn is_given_back(evidence: &Evidence<'_>, wait: &Wait, row: usize) -> bool {
+    let call = evidence.call(evidence.wakes.call[row]);
+    wait.kind == WaitKind::Lock && !matches!(call, Call::Futex | Call::Kill) && dies(evidence, row)
+}
+
+/// Whether a waker ends right after a row of `wakes`.
+fn dies(evidence: &Evidence<'_>, row: usize) -> bool {
+    let wakes = evidence.wakes;
+    let life = evidence.timeline.life(wakes.waker[row]);
+    life.end < evidence.timeline.end() && life.end.saturating_sub(wakes.ts[row]) < DEATH_NS
 }
 
 fn by_thread(evidence: &Evidence<'_>, wait: &Wait, row: usize) -> (Kind, Strength, Source) {
@@ -111,7 +119,7 @@ fn by_thread(evidence: &Evidence<'_>, wait: &Wait, row: usize) -> (Kind, Strengt
         // Whatever the waker was at, it gave back a lock of the kernel or of a file on the way, or as it ended one
         // that the kernel gives back for it.
         call if call != Call::Exit
-            && (is_locked_otherwise(evidence, wait) || is_given_back(call, wait)) =>
+            && (is_locked_otherwise(evidence, wait) || is_given_back(evidence, wait, row)) =>
         {
             let process = |thread| evidence.threads.thread(thread).upid;
             let held = wait
@@ -143,9 +151,6 @@ fn ended_with_it(evidence: &Evidence<'_>, wait: &Wait, row: usize) -> Option<Uti
     let wakes = evidence.wakes;
     let waker = wakes.waker[row];
     let call = evidence.call(wakes.call[row]);
-    let life = evidence.timeline.life(waker);
-    let dies =
-        life.end < evidence.timeline.end() && life.end.saturating_sub(wakes.ts[row]) < DEATH_NS;
     let process = |thread| evidence.threads.thread(thread).upid;
     // One of several that are polled may be the pipe.
     let object = wait.object(evidence);
@@ -154,7 +159,7 @@ fn ended_with_it(evidence: &Evidence<'_>, wait: &Wait, row: usize) -> Option<Uti
         || wait.kind == WaitKind::Child
             && call != Call::Exit
             && process(waker) != process(wait.thread);
-    if !(by_end && dies) {
+    if !(by_end && dies(evidence, row)) {
         return None;
     }
     let threads = evidence.threads.process_of(waker).threads.iter();

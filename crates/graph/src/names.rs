@@ -120,8 +120,6 @@ pub const IDLE: &[&str] = &[
     "node::inspector::(anonymous*",
     // Its thread for tasks that are due later.
     "node::WorkerThreadsTaskRunner::DelayedTaskScheduler::*",
-    // Java's first thread, once main has returned, until the others end.
-    "jni_DestroyJavaVM",
     "java.util.concurrent.ThreadPoolExecutor.getTask",
     "java.util.concurrent.ForkJoinPool.awaitWork",
     "java.lang.ref.Reference.waitForReferencePendingList",

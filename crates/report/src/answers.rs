@@ -85,7 +85,8 @@ pub fn problem_rows(
     for (at, row) in rows.iter().enumerate() {
         causes.entry(&row.signature).or_default().push(at);
     }
-    for places in causes.into_values().collect::<Vec<_>>() {
+    let causes: Vec<Vec<usize>> = causes.into_values().collect();
+    for places in causes {
         let repeats = Repeats::of(places.iter().map(|&at| problems[at].window.clone()));
         for &at in &places {
             rows[at].repeats = repeats;

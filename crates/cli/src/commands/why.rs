@@ -125,12 +125,7 @@ fn of_trace(trace: &Path, args: &WhyArgs) -> Result<()> {
         }
         None => {
             let repeats = known.repeats(&verdict);
-            print::print(
-                &verdict,
-                &recording.loss,
-                (&found, number, repeats),
-                defaults,
-            )
+            print::print(&verdict, &recording.loss, &found, number, repeats, defaults)
         }
     }
 }

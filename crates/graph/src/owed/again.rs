@@ -356,7 +356,7 @@ fn was_interrupted(evidence: &Evidence<'_>, wait: &Wait, wake: usize) -> bool {
     by_signal || was_death(evidence, wait, wake)
 }
 
-/// Who gave the lock of a file back after a thread had waited for it in vain, and so had it all along: of those
+/// Who gave the lock of a file back after a thread had stopped waiting for it, and so had it all along: of those
 /// the first that shares no open file with the thread. Its taker may have ended before the recording began.
 fn released_later(evidence: &Evidence<'_>, wait: &Wait, until: u64) -> Option<Edge> {
     if wait.kind != WaitKind::Lock {

@@ -80,12 +80,14 @@ const MOST_OTHERS: usize = 4;
 /// What has less of a run's time is told in one line with all else.
 const LEAST_SHARE: f64 = 0.01;
 
-/// Prints it. Of all problems that were found this one has a number, and its cause repeats; `defaults` says
+/// Prints it. `found` are all problems, of which this one has `number`, and its cause `repeats`; `defaults` says
 /// how the questions came to be answered where the user was not asked.
 pub fn print(
     verdict: &Verdict,
     loss: &Loss,
-    (found, number, repeats): (&[Found], Option<usize>, Option<Repeats>),
+    found: &[Found],
+    number: Option<usize>,
+    repeats: Option<Repeats>,
     defaults: &str,
 ) -> Result<()> {
     let paint = Paint::for_stdout();
