@@ -113,10 +113,11 @@ pub fn print(
             "         the first of its waits, which are explained; {all} in all"
         )?;
     }
+    // Only the worst problems were looked at for it.
     if let Some(repeats) = repeats {
         writeln!(
             out,
-            "         {} times for this cause, {} in all; hangdog problems lists them",
+            "         at least {} times for this cause, {} in all; hangdog problems counts them",
             repeats.times,
             format::duration(repeats.total_ns)
         )?;
