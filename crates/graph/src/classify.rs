@@ -4,6 +4,7 @@
 //! sentences of [`ended_by`](crate::edge::ended_by) are for the few that a person reads. A wake by
 //! a timeout is here what it was, and not who should have come instead.
 
+use hangdog_timeline::State;
 use hangdog_trace::calls::Call;
 use hangdog_trace::ids::{IDLE, Utid};
 use hangdog_trace::object::ObjectKind;
@@ -61,11 +62,12 @@ pub fn classify(evidence: &Evidence<'_>, wait: &Wait, row: usize) -> (Kind, Stre
     }
 }
 
+/// So soon a woken thread reads.
+const SOON_NS: u64 = 10_000_000;
+
 /// Who sent the packet that ended a wait, where that was sent on this machine and delivered only after
 /// the sender's call: what the woken thread reads first came from there.
 fn sender(evidence: &Evidence<'_>, wait: &Wait, row: usize) -> Option<Utid> {
-    /// So soon the woken thread reads.
-    const SOON_NS: u64 = 10_000_000;
     /// A send that delivers what it sent returns so soon after that.
     const CALL_NS: u64 = 100_000;
     let woken = evidence.wakes.ts[row];
@@ -77,6 +79,25 @@ fn sender(evidence: &Evidence<'_>, wait: &Wait, row: usize) -> Option<Utid> {
     let middle = wait.start + woken.saturating_sub(wait.start) / 2;
     let is_late = |row: usize| transfers.sent[row] && transfers.ts[row] >= middle;
     let sent = uses.next().filter(|&row| is_late(row))?;
+    let sender = transfers.thread[sent];
+    (sender != wait.thread).then_some(sender)
+}
+
+/// Who sent what the thread then read first, where that came after the timeout of its wait and before it ran
+/// again: the call looks once more before it returns, so that the message ended it as well.
+pub(crate) fn sender_at_timeout(evidence: &Evidence<'_>, wait: &Wait, row: usize) -> Option<Utid> {
+    let woken = evidence.wakes.ts[row];
+    let after = (evidence.timeline).between(wait.thread, woken, evidence.timeline.end());
+    let runs = (after.take_while(|interval| interval.state != State::Blocked))
+        .find(|interval| interval.state.is_on_cpu())?
+        .start;
+    let object = evidence.received(wait.thread, woken, runs.saturating_add(SOON_NS))?;
+    let end = evidence.sockets.peer(object)?;
+    let transfers = evidence.transfers;
+    let mut uses = evidence.uses_before(end, runs);
+    let sent = uses
+        .next()
+        .filter(|&row| transfers.sent[row] && transfers.ts[row] >= woken)?;
     let sender = transfers.thread[sent];
     (sender != wait.thread).then_some(sender)
 }

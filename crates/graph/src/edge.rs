@@ -12,7 +12,7 @@ use hangdog_trace::ids::{NONE, Utid};
 use hangdog_trace::object::ObjectKind;
 use hangdog_trace::words::{Context, HandoffStep};
 
-use crate::classify::classify;
+use crate::classify::{classify, sender_at_timeout};
 use crate::evidence::Evidence;
 use crate::flags::FlagWait;
 use crate::marks::Mark;
@@ -468,6 +468,14 @@ fn gave_back(evidence: &Evidence<'_>, wait: &Wait, wake: usize) -> bool {
 
 fn woken(evidence: &Evidence<'_>, wait: &Wait, row: usize) -> Edge {
     let context = Context::from(evidence.wakes.context[row]);
+    if context.is_timer()
+        && matches!(wait.kind, WaitKind::Poll | WaitKind::Message)
+        && let Some(sender) = sender_at_timeout(evidence, wait, row)
+    {
+        let name = evidence.name(sender);
+        let reason = format!("{name} sent right after its timeout, before it ran again");
+        return Edge::new(Kind::Message, Strong, Source::Thread(sender), reason);
+    }
     // A timeout ended the wait: what it waited for did not come.
     if context.is_timer()
         && wait.kind != WaitKind::Timer

@@ -284,6 +284,31 @@ fn loopback_is_the_senders() {
     assert_eq!(edge.source, Source::Network);
 }
 
+/// A timeout expires, and before the thread runs again what it waits for arrives: the sender ended the wait. What
+/// arrives later, after a look that found nothing, did not.
+#[test]
+fn a_message_that_overtakes_the_timeouts_thread() {
+    let edge = |sent: &str| {
+        let recording = Recording::of(&format!(
+            "{PEOPLE}0 socket app object=inet:5 peer=inet:6
+            0 cpu1 switch idle -> worker
+            1ms cpu0 switch main -> bystander sleeping poll object=inet:5 arg=2s
+            2001ms cpu0 wake idle -> main in=timer
+            {sent}
+            2003ms cpu0 switch bystander -> main preempted
+            2003.2ms transfer main received 900 object=inet:5 peer=inet:6
+            end 2010ms"
+        ));
+        recording.last_edge("main")
+    };
+    let before = edge("2002ms transfer worker sent 900 object=inet:6 peer=inet:5");
+    let worker = Recording::of(PEOPLE).t("worker");
+    assert_eq!(before.source, Source::Thread(worker), "{}", before.reason);
+    assert_eq!((before.kind, before.strength), (Kind::Message, Strong));
+    let later = edge("");
+    assert_eq!(later.source, Source::Timer, "{}", later.reason);
+}
+
 /// A sleep is as long as was asked for, and a disk wait is the disk's, whoever woke the thread.
 #[test]
 fn what_the_wait_itself_tells() {
