@@ -42,7 +42,8 @@ static __always_inline int note_access(struct event_data *ctx, const u32 access)
 	u64 *record;
 
 	for (flag = 0; flag < MAX_FLAGS; flag++) {
-		if (watched_flags[flag].address == address && watched_flags[flag].pid == task->tgid)
+		if (watched_flags[flag].address == address &&
+		    watched_flags[flag].pid == (u32)task->tgid)
 			break;
 	}
 	if (flag >= MAX_FLAGS || !tid)

@@ -380,9 +380,11 @@ struct request {
 	u64 __sector;
 };
 
+// Its registers have the names of vmlinux.h, and libbpf's headers are to use these.
+#define __VMLINUX_H__
 #if defined(__TARGET_ARCH_x86)
 struct pt_regs {
-	unsigned long r15, r14, r13, r12, bp, bx, r10, r9, r8, ax, dx, si, di, orig_ax, ip, sp;
+	unsigned long r15, r14, r13, r12, bp, bx, r10, r9, r8, ax, cx, dx, si, di, orig_ax, ip, sp;
 };
 #elif defined(__TARGET_ARCH_arm64)
 struct user_pt_regs {

@@ -21,6 +21,7 @@ enum event_kind {
 	EVENT_CALL = 10,
 	EVENT_FLAG = 11,
 	EVENT_PAGING = 12,
+	EVENT_PROBE = 13,
 	EVENT_END = 15, // nothing more in this block
 };
 
@@ -47,6 +48,7 @@ enum event_kind {
 //     runs       nothing; tid
 //     call       call + 2 12; duration; result; user stack; arguments 1 to 3; [arguments 4 to 6]
 //     flag       access 4, which flag 4; user stack; value; instruction behind
+//     probe      enum probe_step 4, which probe 16; four arguments, or what was returned
 //     paging     enum paging 4, and then by that
 //       fault    enum fault_flag 8; address; duration; user stack
 //       cache    enum cache_step 4; device, pages; inode; first page
@@ -443,6 +445,11 @@ enum fault_flag {
 	FAULT_MAJOR = 1,
 	FAULT_KERNEL = 2, // in the kernel, on behalf of the thread's call
 	FAULT_FILE = 4,	  // the file's pages were looked for
+};
+
+enum probe_step {
+	PROBE_ENTERED = 0, // or passed
+	PROBE_RETURNED = 1,
 };
 
 enum cache_step {

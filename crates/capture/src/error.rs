@@ -16,6 +16,14 @@ pub enum Error {
         /// What libbpf said.
         cause: libbpf_rs::Error,
     },
+    /// A probe of a program cannot be attached.
+    #[error("cannot attach to {probe}: {cause:#} (readelf -n lists the static probes of a file)")]
+    Probe {
+        /// The probe.
+        probe: String,
+        /// What libbpf said.
+        cause: libbpf_rs::Error,
+    },
     /// A hook without which there is nothing to record is missing.
     #[error(
         "this kernel has no {hook} tracepoint with type information (BTF); hangdog needs Linux 6.1 \

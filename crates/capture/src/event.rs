@@ -67,6 +67,17 @@ pub(crate) struct FlagUse {
     pub user_stack: u32,
 }
 
+/// What a probe of a program tells.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Probed {
+    /// Which probe, by the order in which they were given.
+    pub probe: u16,
+    /// Whether a function returned; otherwise it was entered, or a static probe was passed.
+    pub returned: bool,
+    /// Arguments; of a return the first is what is returned.
+    pub arguments: [i64; 4],
+}
+
 /// What a page fault tells when it is over.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Fault {
@@ -136,6 +147,8 @@ pub(crate) enum Happening {
     Call(Box<Returned>),
     /// A flag that is watched was used.
     Flag(FlagUse),
+    /// A probe of a program was reached.
+    Probed(Probed),
     /// A page fault is over.
     Fault(Fault),
     /// Pages of a file came, were used or went.
@@ -176,6 +189,9 @@ const RUNS: u64 = 9;
 const CALL: u64 = 10;
 const FLAG: u64 = 11;
 const PAGING: u64 = 12;
+const PROBE: u64 = 13;
+/// `enum probe_step`.
+const PROBE_RETURNED: u64 = 1;
 /// Of these, which.
 const PAGING_FAULT: u64 = 0;
 const PAGING_CACHE: u64 = 1;
@@ -224,7 +240,7 @@ pub(crate) fn read(words: &[u64], cpu: u16, place: &mut Place) -> (Record, usize
         SWITCH => 2 + optional(3),
         WAKE | TRANSFER => 2 + optional(2),
         INTERRUPT => 1 + optional(1),
-        IO | HANDOFF => 5,
+        IO | HANDOFF | PROBE => 5,
         SAMPLE | RUNS => 2,
         COUNTERS | FLAG | PAGING => 4,
         CALL if has(0) => 10,
@@ -338,6 +354,11 @@ pub(crate) fn read(words: &[u64], cpu: u16, place: &mut Place) -> (Record, usize
             user_stack: halves(word()).0,
             value: word(),
             instruction: word(),
+        }),
+        PROBE => Happening::Probed(Probed {
+            returned: bits(40..44) == PROBE_RETURNED,
+            probe: bits(44..60) as u16,
+            arguments: std::array::from_fn(|_| word() as i64),
         }),
         PAGING => match bits(40..44) {
             PAGING_FAULT => Happening::Fault(Fault {
@@ -493,6 +514,26 @@ mod tests {
         };
         assert_eq!(short.what, returned(257, -2, 11, [1, 2, 3, 0, 0, 0]));
         assert_eq!(long.what, returned(0, 5, 0, [1, 2, 3, 4, 5, 6]));
+    }
+
+    /// What a probe tells is read field by field.
+    #[test]
+    fn a_probe_is_read() {
+        let first = 7 | PROBE << 32 | 1 << 40 | 0x1234 << 44;
+        let mut place = Place { near: 7, tid: 9 };
+        let (record, words) = read(&[first, u64::MAX, 2, 3, 4], 1, &mut place);
+        let Record::Event(event) = record else {
+            panic!("{record:?}");
+        };
+        let probed = Probed {
+            probe: 0x1234,
+            returned: true,
+            arguments: [-1, 2, 3, 4],
+        };
+        assert_eq!(
+            (event.what, event.tid, words),
+            (Happening::Probed(probed), 9, 5)
+        );
     }
 
     /// The use of a flag is read field by field.

@@ -494,6 +494,7 @@ impl Flight {
         meta.state = RecordingState::Complete;
 
         let mut world = World::new(start, &self.population);
+        world.probe(self.marks.of_probes(&self.options.probes));
         pending.definitions.extend(self.log.iter().cloned());
         let functions = self.functions.values().flatten();
         pending.definitions.extend(functions.cloned());

@@ -41,6 +41,7 @@ mod polled;
 mod population;
 pub mod prefetch;
 mod privileges;
+pub mod probe;
 mod procfs;
 mod python;
 pub mod record;

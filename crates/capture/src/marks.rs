@@ -24,6 +24,7 @@ use hangdog_trace::ids::FIRST_MARK_NAME;
 use hangdog_trace::meta::Marking;
 use hangdog_trace::tables::{MarkName, MarkNames};
 
+use crate::probe::Probe;
 use crate::system::monotonic_ns;
 use area::{Area, Raw};
 pub(crate) use finder::Finder;
@@ -336,19 +337,29 @@ impl Marks {
         // They come in order, and stay.
         for next in source.names.len() as u32..=at {
             let name = source.area.name(next)?;
-            let code = match self.names.get(&name) {
-                Some(&code) => code,
-                None if self.told.len() >= MOST_NAMES => return None,
-                None => {
-                    let code = FIRST_MARK_NAME + self.told.len() as u32;
-                    self.told.push(name.clone());
-                    self.names.insert(name, code);
-                    code
-                }
-            };
-            source.names.push(code);
+            source.names.push(self.code(name)?);
         }
         source.names.last().copied()
+    }
+
+    /// The trace's code of a name; `None` where there are too many.
+    pub(crate) fn code(&mut self, name: String) -> Option<u32> {
+        if let Some(&code) = self.names.get(&name) {
+            return Some(code);
+        }
+        if self.told.len() >= MOST_NAMES {
+            return None;
+        }
+        let code = FIRST_MARK_NAME + self.told.len() as u32;
+        self.told.push(name.clone());
+        self.names.insert(name, code);
+        Some(code)
+    }
+
+    /// Probes of programs with the codes of their names.
+    pub(crate) fn of_probes(&mut self, probes: &[Probe]) -> Vec<(Probe, u32)> {
+        let with_code = |probe: &Probe| Some((probe.clone(), self.code(probe.name.clone())?));
+        probes.iter().filter_map(with_code).collect()
     }
 
     /// Writes the names from the `known`th on.

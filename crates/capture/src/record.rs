@@ -359,6 +359,7 @@ impl<'a> Recording<'a> {
         world.watch(&request.options.flags, start);
         let mut marks = Marks::new(start);
         marks.adopt(population.processes.keys());
+        world.probe(marks.of_probes(&request.options.probes));
         let mut meta = describe(&session, &request.options, start, Mode::Record);
         meta.command = request
             .command

@@ -27,6 +27,7 @@ use crate::flag::{Flag, MOST_FLAGS, Watch};
 use crate::marks::{Finder, Found, Ticks};
 use crate::perf::MAPPINGS;
 use crate::population::Population;
+use crate::probe::Probe;
 use crate::records::{Definition, What};
 use crate::ring::Rings;
 use crate::system::monotonic_ns;
@@ -68,6 +69,9 @@ pub struct Options {
     pub yardstick: Option<Yardstick>,
     /// Flags in memory to watch, in processes that are there; at most [`MOST_FLAGS`].
     pub flags: Vec<Flag>,
+    /// Functions and static probes of programs to be recorded as marks; at most
+    /// [`MOST_PROBES`](crate::probe::MOST_PROBES).
+    pub probes: Vec<Probe>,
 }
 
 /// What only tests want otherwise.

@@ -16,15 +16,16 @@ use hangdog_trace::tables::{
     Limit, Mark, Sample, Socket, Switch, SystemCall, Transfer, Wake,
 };
 use hangdog_trace::threads::NAMELESS;
-use hangdog_trace::words::{IoOperation, Left, LifecycleKind};
+use hangdog_trace::words::{Colour, IoOperation, Left, LifecycleKind};
 use std::collections::HashMap;
 
 use crate::code::{AddressSpace, Code};
-use crate::event::{self, Event, Happening};
+use crate::event::{self, Event, Happening, Probed};
 use crate::flag;
 use crate::marks::RawMark;
 use crate::polled::{epolls, polls};
 use crate::population::Population;
+use crate::probe::Probe;
 use crate::records::{Definition, What};
 use crate::system::unix_ns;
 
@@ -79,6 +80,8 @@ pub(crate) struct World {
     memory: paging::Memory,
     /// Marks of threads that no process has that marks so.
     pub strange_marks: u64,
+    /// The probes of programs by number, with the codes of their marks.
+    probes: Vec<(Probe, u32)>,
     pub code: Code,
     pub tables: Tables,
 }
@@ -97,6 +100,7 @@ impl World {
             stacks: HashMap::new(),
             memory: paging::Memory::default(),
             strange_marks: 0,
+            probes: Vec::new(),
             code: Code::default(),
             tables: Tables::default(),
         };
@@ -155,20 +159,27 @@ impl World {
         let marked = pending.marks.partition_point(|mark| mark.ts < cutoff);
         let mut marks = pending.marks.drain(..marked).peekable();
         let mut definitions = pending.definitions.drain(..defined).peekable();
-        let mut define = |world: &mut World, definition: Definition| {
-            while let Some(mark) = marks.next_if(|mark| mark.ts < definition.ts) {
+        let mut mark_until = |world: &mut World, ts: u64| {
+            while let Some(mark) = marks.next_if(|mark| mark.ts < ts) {
                 world.mark(&mark);
             }
-            world.define(definition);
         };
         for event in pending.events.drain(..ready) {
             while let Some(definition) = definitions.next_if(|d| d.ts <= event.ts) {
-                define(self, definition);
+                mark_until(self, definition.ts);
+                self.define(definition);
+            }
+            // It makes a mark itself.
+            if let Happening::Probed(_) = event.what {
+                mark_until(self, event.ts);
             }
             self.happen(&event);
         }
-        definitions.for_each(|definition| define(self, definition));
-        marks.for_each(|mark| self.mark(&mark));
+        for definition in definitions {
+            mark_until(self, definition.ts);
+            self.define(definition);
+        }
+        mark_until(self, cutoff);
     }
 
     /// A mark becomes a row, if the thread is one of the process in whose memory it was.
@@ -189,6 +200,31 @@ impl World {
             kind: mark.kind,
             pairing: mark.pairing,
             colour: mark.colour,
+            arg0,
+            arg1,
+            arg2,
+            arg3,
+        });
+    }
+
+    /// Says which probes there are, with the codes of their marks.
+    pub(crate) fn probe(&mut self, probes: Vec<(Probe, u32)>) {
+        self.probes = probes;
+    }
+
+    /// What a probe of a program tells becomes a mark.
+    fn probed(&mut self, ts: u64, thread: Utid, probed: &Probed) {
+        let Some((probe, code)) = self.probes.get(usize::from(probed.probe)) else {
+            return;
+        };
+        let (kind, pairing, [arg0, arg1, arg2, arg3]) = probe.mark(probed);
+        self.tables.marks.push(Mark {
+            ts,
+            thread,
+            code: *code,
+            kind: kind.into(),
+            pairing: pairing.into(),
+            colour: Colour::None.into(),
             arg0,
             arg1,
             arg2,
@@ -614,6 +650,7 @@ impl World {
                 };
                 self.tables.flag_accesses.push(used);
             }
+            Happening::Probed(ref probed) => self.probed(ts, thread, probed),
             Happening::Interrupt {
                 kind,
                 vector,

@@ -157,9 +157,29 @@ pub struct RecordArgs {
     /// Each use of the flag costs its thread some 4 us
     #[arg(long, value_name = "PROCESS:FLAG")]
     pub watch: Vec<FlagPlace>,
+    /// Probes
+    #[command(flatten)]
+    pub probes: ProbeArgs,
     /// Command to run; recording stops when it exits
     #[arg(last = true, value_name = "COMMAND", value_hint = ValueHint::CommandWithArguments)]
     pub command: Vec<OsString>,
+}
+
+/// Probes of programs that are recorded as marks, of `record`, `flight` and `watch`.
+#[derive(Args, Clone, Debug, Default)]
+pub struct ProbeArgs {
+    /// Record each call of a function in any process as a region: PATH:FUNCTION, where PATH is a program
+    /// or library (a name without a slash is looked for on the PATH and among the libraries); repeatable.
+    /// Each call costs its thread some 1 us, or 20 us where the function does not begin with a push
+    #[arg(long, value_name = "PATH:FUNCTION")]
+    pub uprobe: Vec<String>,
+    /// Record a static probe (USDT) in any process as a point: PATH:PROVIDER:NAME; repeatable
+    #[arg(long, value_name = "PATH:PROVIDER:NAME")]
+    pub usdt: Vec<String>,
+    /// Record what event loops are handed and when they handle it: Qt's events as regions, and GLib's and
+    /// libuv's sources, tasks and dispatches
+    #[arg(long)]
+    pub event_loops: bool,
 }
 
 /// Arguments of `flag`.
@@ -255,6 +275,9 @@ pub struct FlightArgs {
     /// CPU samples per second on each CPU; 0 disables sampling and hardware counters
     #[arg(long, value_name = "HZ", default_value_t = 100, value_parser = clap::value_parser!(u32).range(..=20_000))]
     pub sample: u32,
+    /// Probes
+    #[command(flatten)]
+    pub probes: ProbeArgs,
 }
 
 /// Arguments of `snap`.

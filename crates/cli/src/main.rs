@@ -15,6 +15,7 @@ mod flag_place;
 mod load;
 mod new_trace;
 mod output;
+mod probes;
 mod stall;
 mod status;
 mod table;

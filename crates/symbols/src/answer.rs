@@ -18,7 +18,7 @@ use crate::request::{Bytes, Places, Request, Response, TableOf};
 use crate::script;
 use crate::spans::Sought;
 use crate::stripped;
-use crate::variables;
+use crate::symbol_table;
 
 /// So much of a compiler's file is read, bytes.
 const MOST_BYTES: u64 = 256 << 20;
@@ -34,9 +34,9 @@ pub(crate) fn answer(request: &Request, files: Vec<Option<File>>) -> Response {
         }
         Request::Table { build_id } => table(build_id, &files),
         Request::Name(places) => file(0).and_then(|names| name(places, names, file(1))),
-        Request::Variables(sought) => file(0).and_then(|file| {
-            let (found, code) = variables::answer(file, sought)?;
-            Some(Response::Variables { found, code })
+        Request::Symbols(sought) => file(0).and_then(|file| {
+            let (found, code) = symbol_table::answer(file, sought)?;
+            Some(Response::Symbols { found, code })
         }),
         Request::Compiled { pid, addresses } => Some(compiled(*pid, addresses, &files)),
     };

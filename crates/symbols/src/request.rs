@@ -9,7 +9,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use crate::image::{Image, Segment};
 use crate::interpreter::Interpreter;
 use crate::name::Names;
-use crate::variables::{Sought, Symbol};
+use crate::symbol_table::{Sought, Symbol};
 
 /// A question about the files that come with it.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -21,8 +21,8 @@ pub(crate) enum Request {
     /// The unwind rules of the first file with this build-id (empty: the first), and which
     /// interpreter it is.
     Table { build_id: String },
-    /// Variables of the first file.
-    Variables(Sought),
+    /// Symbols of the first file.
+    Symbols(Sought),
     /// What compilers say of their code in files: a perf map, then jitdumps.
     Compiled {
         /// As the process calls itself.
@@ -56,7 +56,7 @@ pub(crate) enum Response {
         cut: bool,
     },
     Table(TableOf),
-    Variables {
+    Symbols {
         found: Vec<Symbol>,
         code: Vec<Segment>,
     },

@@ -2,19 +2,13 @@
 //! round.
 
 use std::collections::HashSet;
-use std::fs::File;
 
-use object::read::ReadCache;
-use object::read::elf::ElfFile64;
-use object::{Endianness, Object, ObjectSymbol, SymbolKind};
-use serde::{Deserialize, Serialize};
-
-use crate::image::{Image, Segment};
+use crate::image::Segment;
 use crate::maps::{self, Mapping};
-use crate::name::demangled;
 use crate::place::{Place, Terms};
 use crate::reader::{PATIENCE, Reader};
 use crate::request::{Request, Response};
+use crate::symbol_table::Sought;
 
 /// A variable in the memory of a process.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -27,74 +21,6 @@ pub struct Variable {
     pub size: u64,
     /// The file that it is of.
     pub file: String,
-}
-
-/// What is looked for in a file.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub(crate) enum Sought {
-    /// Variables of this name.
-    Named(String),
-    /// The variable at an address, by the file's own count.
-    At(u64),
-}
-
-/// A variable as its file has it, by the file's own count.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub(crate) struct Symbol {
-    pub name: String,
-    pub address: u64,
-    pub size: u64,
-}
-
-/// So many symbols are told; more have one name only in a damaged file.
-const MOST: usize = 64;
-
-/// Looks into a file.
-pub(crate) fn answer(file: &File, sought: &Sought) -> Option<(Vec<Symbol>, Vec<Segment>)> {
-    let code = Image::of(file)?.code;
-    let cache = ReadCache::new(file);
-    let elf = ElfFile64::<Endianness, _>::parse(&cache).ok()?;
-    let mut found: Vec<Symbol> = Vec::new();
-    for symbol in elf.symbols().chain(elf.dynamic_symbols()) {
-        if symbol.kind() != SymbolKind::Data || symbol.is_undefined() {
-            continue;
-        }
-        let (Ok(raw), address, size) = (symbol.name(), symbol.address(), symbol.size()) else {
-            continue;
-        };
-        let is_it = match sought {
-            Sought::Named(wanted) => is_named(raw, wanted),
-            Sought::At(place) => (address..address.saturating_add(size.max(1))).contains(place),
-        };
-        if is_it && !found.iter().any(|known| known.address == address) {
-            let name = demangled(raw);
-            found.push(Symbol {
-                name,
-                address,
-                size,
-            });
-        }
-        if found.len() == MOST {
-            break;
-        }
-    }
-    Some((found, code))
-}
-
-/// Whether a user may mean a symbol by a name: the whole, or its end behind `::`; and a variable of a
-/// function, which C compilers give a number.
-fn is_named(raw: &str, wanted: &str) -> bool {
-    let ends = |name: &str| {
-        let rest = name.strip_suffix(wanted);
-        rest.is_some_and(|rest| rest.is_empty() || rest.ends_with("::"))
-    };
-    let without_number = raw.split_once('.').filter(|(_, number)| {
-        !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit())
-    });
-    let last = wanted.rsplit("::").next().unwrap_or(wanted);
-    raw == wanted
-        || without_number.is_some_and(|(name, _)| name == wanted)
-        || raw.contains(last) && ends(&demangled(raw))
 }
 
 /// Where in memory the file's own count begins, for a file that is mapped so.
@@ -116,8 +42,8 @@ fn ask(reader: &mut Reader, pid: u32, mapping: &Mapping, sought: Sought) -> Vec<
         end: mapping.end,
     };
     let files = [(place, Terms::elf())];
-    let request = Request::Variables(sought);
-    let Response::Variables { found, code } = reader.ask(&mapping.path, &files, &request, PATIENCE)
+    let request = Request::Symbols(sought);
+    let Response::Symbols { found, code } = reader.ask(&mapping.path, &files, &request, PATIENCE)
     else {
         return Vec::new();
     };
@@ -147,7 +73,14 @@ pub fn named(pid: u32, name: &str) -> Vec<Variable> {
     let mut reader = Reader::default();
     let files = files(pid).into_iter();
     files
-        .flat_map(|mapping| ask(&mut reader, pid, &mapping, Sought::Named(name.to_owned())))
+        .flat_map(|mapping| {
+            ask(
+                &mut reader,
+                pid,
+                &mapping,
+                Sought::Variable(name.to_owned()),
+            )
+        })
         .collect()
 }
 
@@ -164,17 +97,37 @@ pub fn at(pid: u32, address: u64) -> Option<Variable> {
         start: mapping.start,
         end: mapping.end,
     };
+    let own = address.wrapping_sub(bias_of(&mut reader, place, &mapping)?);
+    ask(&mut reader, pid, &mapping, Sought::VariableAt(own))
+        .into_iter()
+        .next()
+}
+
+/// The variable of a file at an address of a process that may be gone, with its name and where in it the address is;
+/// `mapping` is one of the file's code there.
+pub fn in_mapping(mapping: &Mapping, address: u64) -> Option<(String, u64)> {
+    let mut reader = Reader::default();
+    let place = Place::Linked(mapping.path.clone().into());
+    let own = address.wrapping_sub(bias_of(&mut reader, place.clone(), mapping)?);
+    let request = Request::Symbols(Sought::VariableAt(own));
+    let answer = reader.ask(&mapping.path, &[(place, Terms::elf())], &request, PATIENCE);
+    let Response::Symbols { found, .. } = answer else {
+        return None;
+    };
+    let symbol = found.into_iter().next()?;
+    Some((symbol.name, own.wrapping_sub(symbol.address)))
+}
+
+/// Where in memory the own count of a mapped file begins, which is at `place`.
+fn bias_of(reader: &mut Reader, place: Place, mapping: &Mapping) -> Option<u64> {
     let request = Request::Describe {
         build_id: String::new(),
     };
-    let answer = reader.ask(&path, &[(place, Terms::elf())], &request, PATIENCE);
+    let answer = reader.ask(&mapping.path, &[(place, Terms::elf())], &request, PATIENCE);
     let Response::Image(_, image) = answer else {
         return None;
     };
-    let own = address.wrapping_sub(bias(&mapping, &image.code)?);
-    ask(&mut reader, pid, &mapping, Sought::At(own))
-        .into_iter()
-        .next()
+    bias(mapping, &image.code)
 }
 
 /// The file that lies at an address, or right before memory that belongs to it and has no file (.bss).
@@ -218,16 +171,5 @@ mod tests {
         assert!(found[0].name.ends_with("::WATCHED_BY_A_TEST"), "{found:?}");
         assert_eq!(at(pid, address + 2), Some(found[0].clone()));
         assert_eq!(named(pid, "BY_A_TEST"), []);
-    }
-
-    /// What a user calls a variable: the symbol, its end behind `::`, or a function's without its number.
-    #[test]
-    fn names_are_ends() {
-        assert!(is_named("ready", "ready"));
-        assert!(is_named("ready.0", "ready"));
-        assert!(!is_named("already", "ready"));
-        assert!(is_named("_ZN3app5ready17h0123456789abcdefE", "ready"));
-        assert!(is_named("_ZN3app5readyE", "app::ready"));
-        assert!(!is_named("_ZN3app5readyE", "p::ready"));
     }
 }

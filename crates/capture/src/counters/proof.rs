@@ -126,6 +126,7 @@ fn sums_are_what_getrusage_says() {
         faults: false,
         yardstick: None,
         flags: Vec::new(),
+        probes: Vec::new(),
     };
     let trial = Trial {
         counted: STAND_INS,

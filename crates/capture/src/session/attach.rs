@@ -4,14 +4,17 @@ use std::os::fd::{AsRawFd, IntoRawFd};
 
 use hangdog_trace::meta::Hook;
 use libbpf_rs::skel::Skel;
+use libbpf_rs::{ProgramMut, UprobeOpts, UsdtOpts};
 
 use super::programs::{
-    FLAG_PROGRAMS, MAJOR_PROGRAM, PASS, REQUIRED, SAMPLE_PROGRAM, SECTION, perf_hook,
+    FLAG_PROGRAMS, MAJOR_PROGRAM, PASS, PROBE_PROGRAMS, REQUIRED, SAMPLE_PROGRAM, SECTION,
+    perf_hook,
 };
 use super::room::is_online;
 use super::{Options, Session};
 use crate::error::{Error, Result};
 use crate::perf::{page_faults, sampling_clock};
+use crate::probe::{Place, Probe};
 
 impl Session {
     /// Attaches what is loaded.
@@ -22,7 +25,10 @@ impl Session {
             let doing = "attach the BPF programs";
             let section = program.section().to_string_lossy().into_owned();
             let name = program.name().to_string_lossy().into_owned();
-            if !program.autoload() || section.starts_with(PASS) || name.starts_with(FLAG_PROGRAMS) {
+            let others = [FLAG_PROGRAMS, PROBE_PROGRAMS];
+            let is_others =
+                section.starts_with(PASS) || others.iter().any(|it| name.starts_with(it));
+            if !program.autoload() || is_others {
                 continue;
             }
             if let Some(hook) = section.strip_prefix(SECTION) {
@@ -66,6 +72,66 @@ impl Session {
             });
         }
         self.links = links;
+        Ok(())
+    }
+
+    /// Attaches the probes of programs, in every process; their numbers are their cookies.
+    pub(super) fn attach_probes(&mut self, probes: &[Probe]) -> Result<()> {
+        const EVERY_PROCESS: i32 = -1;
+        let programs = &self.skeleton.progs;
+        for (number, probe) in probes.iter().enumerate() {
+            let cookie = number as u64;
+            let of_function = |program: &ProgramMut<'_>, offset: u64, retprobe| {
+                let options = UprobeOpts {
+                    cookie,
+                    retprobe,
+                    ..UprobeOpts::default()
+                };
+                program.attach_uprobe_with_opts(
+                    EVERY_PROCESS,
+                    &probe.path,
+                    offset as usize,
+                    options,
+                )
+            };
+            let links = match &probe.place {
+                // The return first: so no begin is without its end.
+                Place::Function(offset) => {
+                    let back = probe
+                        .has_return()
+                        .then(|| of_function(&programs.on_probe_return, *offset, true));
+                    let entry = of_function(&programs.on_probe_entry, *offset, false);
+                    back.into_iter()
+                        .chain([entry])
+                        .collect::<libbpf_rs::Result<Vec<_>>>()
+                }
+                Place::Static { provider, name } => {
+                    let options = UsdtOpts {
+                        cookie,
+                        ..UsdtOpts::default()
+                    };
+                    let program = &programs.on_probe_point;
+                    let link = program.attach_usdt_with_opts(
+                        EVERY_PROCESS,
+                        &probe.path,
+                        provider,
+                        name,
+                        options,
+                    );
+                    link.map(|link| vec![link])
+                }
+            };
+            let links = links.map_err(|cause| Error::Probe {
+                probe: probe.described(),
+                cause,
+            })?;
+            self.links.extend(links);
+            self.hooks.push(Hook {
+                name: probe.described(),
+                attached: true,
+                reason: String::new(),
+            });
+        }
         Ok(())
     }
 

@@ -135,6 +135,9 @@ impl Session {
         session.allow_more();
         session.attach(options)?;
         session.watch(&options.flags)?;
+        if programs == Programs::All {
+            session.attach_probes(&options.probes)?;
+        }
         Ok(session)
     }
 }

@@ -11,6 +11,7 @@ use libbpf_rs::skel::{OpenSkel, SkelBuilder};
 use super::skeleton::{HangdogSkelBuilder, OpenHangdogSkel};
 use super::{Options, Programs};
 use crate::error::{Error, Result};
+use crate::probe::{Place, Probe};
 
 /// The tracepoints without which there is nothing to record.
 pub(super) const REQUIRED: [&str; 2] = ["sched_switch", "sched_waking"];
@@ -30,6 +31,10 @@ const DESCRIPTORS_PASS_NEEDS: &str = "bpf_iter_task_file";
 pub(super) const PASS: &str = "iter";
 /// The programs of flags that are watched begin like this.
 pub(super) const FLAG_PROGRAMS: &str = "on_flag_";
+/// And so those of probes in programs.
+pub(super) const PROBE_PROGRAMS: &str = "on_probe_";
+/// The maps of static probes, in libbpf's part for them.
+const STATIC_MAPS: &str = "__bpf_usdt_";
 /// What perf events report to: the sampling clock, and the kernel's counts of faults.
 pub(super) const SAMPLE_PROGRAM: &str = "on_sample";
 pub(super) const MAJOR_PROGRAM: &str = "on_major_fault";
@@ -115,6 +120,11 @@ pub(super) fn choose(
     for mut program in open.open_object_mut().progs_mut() {
         let section = program.section().to_string_lossy().into_owned();
         let name = program.name().to_string_lossy().into_owned();
+        if name.starts_with(PROBE_PROGRAMS) {
+            let is_wanted = programs == Programs::All && is_asked_for(options, &section);
+            program.set_autoload(is_wanted);
+            continue;
+        }
         let is_of_flags = name.starts_with(FLAG_PROGRAMS);
         if is_of_flags || programs == Programs::Flags {
             program.set_autoload(is_of_flags && !options.flags.is_empty());
@@ -157,7 +167,27 @@ pub(super) fn choose(
             reason: reason.unwrap_or_default().into(),
         }));
     }
+    let has_static = programs == Programs::All && is_asked_for(options, "usdt");
+    for mut map in open.open_object_mut().maps_mut() {
+        if map.name().to_string_lossy().starts_with(STATIC_MAPS) {
+            let set = map.set_autocreate(has_static);
+            set.map_err(|cause| Error::Bpf {
+                doing: "choose the maps",
+                cause,
+            })?;
+        }
+    }
     Ok(hooks)
+}
+
+/// Whether a program of probes, by its section, is needed.
+fn is_asked_for(options: &Options, section: &str) -> bool {
+    let mut probes = options.probes.iter();
+    match section {
+        "usdt" => probes.any(|probe| matches!(probe.place, Place::Static { .. })),
+        "uretprobe" => probes.any(Probe::has_return),
+        _ => probes.any(|probe| matches!(probe.place, Place::Function(_))),
+    }
 }
 
 /// Why a tracepoint is not recorded; none if it is.

@@ -322,6 +322,7 @@ fn walks_are_those_of_framehop() {
         faults: false,
         yardstick: None,
         flags: Vec::new(),
+        probes: Vec::new(),
     };
     let folder = tempfile::tempdir().expect("a folder");
     let trial = Trial {

@@ -36,6 +36,7 @@ pub fn options(flags: Vec<Flag>) -> Options {
         faults: false,
         yardstick: None,
         flags,
+        probes: Vec::new(),
     }
 }
 

@@ -4,6 +4,7 @@
 //! line when there is something new.
 
 use crate::args::FlightArgs;
+use crate::probes;
 use crate::status::StatusLine;
 use crate::yardstick;
 use anyhow::Result;
@@ -14,7 +15,7 @@ use std::time::Duration;
 
 /// Records until a signal asks to stop.
 pub fn run(args: &FlightArgs) -> Result<()> {
-    let options = options(args);
+    let options = options(args)?;
     let socket = socket_path();
     let mut line = StatusLine::new();
     let mut told: Option<Status> = None;
@@ -45,8 +46,11 @@ pub fn run(args: &FlightArgs) -> Result<()> {
 }
 
 /// What is to be recorded.
-pub fn options(args: &FlightArgs) -> Options {
-    Options {
+///
+/// # Errors
+/// If a probe cannot be.
+pub fn options(args: &FlightArgs) -> Result<Options> {
+    Ok(Options {
         memory: args.memory.bytes(),
         unwind_memory: args.unwind_memory.bytes(),
         stacks: !args.no_stacks,
@@ -56,7 +60,8 @@ pub fn options(args: &FlightArgs) -> Options {
         faults: false,
         yardstick: yardstick::of_this_machine(),
         flags: Vec::new(),
-    }
+        probes: probes::probes(&args.probes)?,
+    })
 }
 
 /// Tells what is new since the last time.

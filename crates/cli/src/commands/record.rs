@@ -8,6 +8,7 @@ use super::why::now;
 use crate::args::RecordArgs;
 use crate::flag_place;
 use crate::new_trace::{self, Saved};
+use crate::probes;
 use crate::status::StatusLine;
 use crate::yardstick;
 use anyhow::Result;
@@ -42,6 +43,7 @@ pub fn run(args: &RecordArgs) -> Result<ExitCode> {
             faults: args.faults,
             yardstick: yardstick::of_this_machine(),
             flags: flag_place::flags(&args.watch)?,
+            probes: probes::probes(&args.probes)?,
         },
         command: args.command.clone(),
         duration: args.duration.map(|span| Duration::from_nanos(span.ns())),

@@ -88,7 +88,7 @@ pub fn run(args: &WatchArgs) -> Result<()> {
                 .spawn_scoped(scope, look)?;
             Ok(())
         };
-        let options = flight::options(&args.flight);
+        let options = flight::options(&args.flight)?;
         let flown = fly(&options, &keeper.socket, begun, |status| {
             if !shared.flies.swap(true, Ordering::Relaxed) {
                 line.tell(&format!(

@@ -18,6 +18,7 @@ mod names_sources;
 mod now;
 mod owner;
 mod paging;
+mod probes;
 mod safety;
 mod support;
 mod watch;

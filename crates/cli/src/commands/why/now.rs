@@ -52,6 +52,7 @@ fn tell(trace: &Path, kept: Option<&Path>, process: &str, json: bool) -> Result<
         faults: false,
         yardstick: None,
         flags: Vec::new(),
+        probes: Vec::new(),
     };
     look(&options, process, trace)?;
     let case = load::case(trace)?;
