@@ -79,6 +79,10 @@ pub enum Command {
     Flag(FlagArgs),
     /// Find the flag in memory that a thread polls, and who writes it
     FindFlag(FindFlagArgs),
+    /// Step one call of a function, instruction by instruction, into a file for diverge
+    Step(StepArgs),
+    /// Compare a good and a bad call of a function, and show where they part and what decided it
+    Diverge(DivergeArgs),
     /// Write a debugger script that stops where the verdict says
     Debug(DebugArgs),
     /// Build the graph of causes: count it, or draw a part
@@ -229,6 +233,56 @@ pub struct FindFlagArgs {
     /// Wait this long for somebody to write the flag
     #[arg(long = "for", value_name = "DURATION", default_value = "10s")]
     pub duration: Span,
+    /// Print JSON (docs/JSON.md)
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Arguments of `step`.
+#[derive(Args, Debug)]
+pub struct StepArgs {
+    /// The function: its name in the file's symbol table, or the end of it behind `::`
+    pub function: String,
+    /// Name of the file for the call
+    #[arg(short, long, value_name = "FILE", value_hint = ValueHint::AnyPath)]
+    pub output: PathBuf,
+    /// The process: pid or name
+    #[arg(
+        long,
+        value_name = "PROCESS",
+        required_unless_present = "command",
+        conflicts_with = "command"
+    )]
+    pub process: Option<String>,
+    /// The program or library that the function is in [default: the program of the process]
+    #[arg(long, value_name = "PATH", value_hint = ValueHint::FilePath)]
+    pub file: Option<PathBuf>,
+    /// Step the Nth call from now on
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..))]
+    pub call: u64,
+    /// Step at most this many instructions
+    #[arg(long, value_name = "N", default_value_t = 200_000)]
+    pub steps: usize,
+    /// Wait this long for the call
+    #[arg(long = "for", value_name = "DURATION", default_value = "60s")]
+    pub patience: Span,
+    /// Command to run, whose call is stepped
+    #[arg(last = true, value_name = "COMMAND", value_hint = ValueHint::CommandWithArguments)]
+    pub command: Vec<OsString>,
+}
+
+/// Arguments of `diverge`.
+#[derive(Args, Debug)]
+pub struct DivergeArgs {
+    /// A call that goes well, of hangdog step
+    #[arg(value_hint = ValueHint::FilePath)]
+    pub good: PathBuf,
+    /// A call that does not
+    #[arg(value_hint = ValueHint::FilePath)]
+    pub bad: PathBuf,
+    /// Show all places where they part
+    #[arg(long)]
+    pub all: bool,
     /// Print JSON (docs/JSON.md)
     #[arg(long)]
     pub json: bool,

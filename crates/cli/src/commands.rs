@@ -4,6 +4,7 @@ mod calls;
 mod compare;
 mod completions;
 mod debug;
+mod diverge;
 mod doctor;
 mod explain;
 mod export;
@@ -25,6 +26,7 @@ mod problems;
 mod record;
 mod regions;
 mod snap;
+mod step;
 mod story;
 mod threads;
 mod top;
@@ -51,6 +53,8 @@ pub fn run(command: Command) -> Result<ExitCode> {
         Command::Doctor(args) => return doctor::run(&args),
         Command::Flag(args) => flag::run(&args)?,
         Command::FindFlag(args) => return find_flag::run(&args),
+        Command::Step(args) => step::run(&args)?,
+        Command::Diverge(args) => return diverge::run(&args),
         Command::Debug(args) => debug::run(&args)?,
         Command::Info(args) => info::run(&args)?,
         Command::Threads(args) => threads::run(&args)?,

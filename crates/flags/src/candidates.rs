@@ -2,8 +2,8 @@
 
 use std::fs;
 use std::io;
-use std::os::unix::fs::FileExt;
 
+use crate::address_space::{Map, Memory, maps};
 use crate::flow::{INSTRUCTION_BYTES, Load, Until, rounds};
 use crate::step::{self, Limits, Step};
 
@@ -201,72 +201,6 @@ fn owner(maps: &[Map], address: u64) -> Option<&Map> {
     None
 }
 
-/// The memory of a process.
-struct Memory(fs::File);
-
-impl Memory {
-    fn of(pid: u32) -> io::Result<Memory> {
-        fs::File::open(format!("/proc/{pid}/mem")).map(Memory)
-    }
-
-    /// As many of the bytes as are there.
-    fn read(&self, address: u64, count: usize) -> Vec<u8> {
-        let mut bytes = vec![0; count];
-        let read = self.0.read_at(&mut bytes, address).unwrap_or(0);
-        bytes.truncate(read);
-        bytes
-    }
-}
-
-/// A line of /proc/PID/maps.
-#[derive(Clone, Debug, PartialEq, Eq)]
-struct Map {
-    start: u64,
-    end: u64,
-    permissions: String,
-    path: String,
-}
-
-impl Map {
-    fn of_line(line: &str) -> Option<Map> {
-        let mut words = line.splitn(6, ' ');
-        let (start, end) = words.next()?.split_once('-')?;
-        let permissions = words.next()?.to_owned();
-        let path = words.nth(3).unwrap_or("").trim_start().to_owned();
-        Some(Map {
-            start: u64::from_str_radix(start, 16).ok()?,
-            end: u64::from_str_radix(end, 16).ok()?,
-            permissions,
-            path,
-        })
-    }
-
-    /// Whether somebody may write there: this process, or another one that shares it.
-    fn may_change(&self) -> bool {
-        self.permissions.contains('w') || self.permissions.ends_with('s')
-    }
-
-    fn is_system_library(&self) -> bool {
-        let name = self.path.rsplit('/').next().unwrap_or("");
-        [
-            "libc.so",
-            "libc-",
-            "ld-linux",
-            "libpthread",
-            "libm.so",
-            "[vdso]",
-        ]
-        .iter()
-        .any(|library| name.starts_with(library))
-    }
-}
-
-fn maps(pid: u32) -> Vec<Map> {
-    let text = fs::read(format!("/proc/{pid}/maps")).unwrap_or_default();
-    let text = String::from_utf8_lossy(&text).into_owned();
-    text.lines().filter_map(Map::of_line).collect()
-}
-
 /// The interpreter that a process is, by its program's name.
 fn interpreter(pid: u32) -> Option<String> {
     let program = fs::read_link(format!("/proc/{pid}/exe")).ok()?;
@@ -276,22 +210,4 @@ fn interpreter(pid: u32) -> Option<String> {
         rest.is_some_and(|rest| rest.chars().all(|c| c.is_ascii_digit() || c == '.'))
     });
     is_one.then_some(name)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// A line of maps is read with its permissions and path; what nobody can write is told.
-    #[test]
-    fn maps_are_read() {
-        let line = "7f00-7fff rw-s 00001000 fe:00 77                         /dev/shm/a b";
-        let map = Map::of_line(line).unwrap();
-        assert_eq!((map.start, map.end), (0x7f00, 0x7fff));
-        assert_eq!(map.path, "/dev/shm/a b");
-        assert!(map.may_change());
-        let constant = Map::of_line("10-20 r--p 00000000 00:00 0").unwrap();
-        assert!(!constant.may_change() && constant.path.is_empty());
-        assert_eq!(Map::of_line("nonsense"), None);
-    }
 }

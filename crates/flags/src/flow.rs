@@ -3,17 +3,17 @@
 //! The trace is a straight line of instructions that were executed, so that calls, pointers and
 //! position-independent code need no thought: each address is known. A branch that went both ways is
 //! an inner loop's or says nothing; one that always went the same way may be the one that ends the
-//! loop. From its flags the way goes backwards through whatever made each value, as in dynamic slicing
-//! (Korel and Laski, 1988), until it meets memory that this thread did not write in the rounds that
-//! were seen. How an address was formed is no part of the value.
+//! loop. From its flags the way goes back to what it was decided by ([`slice`](crate::slice)).
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 use iced_x86::{
     Code, Decoder, DecoderOptions, FlowControl, Instruction, InstructionInfoFactory, Mnemonic,
-    OpAccess, OpKind, Register, UsedMemory,
+    OpKind, Register,
 };
 
+use crate::executed::{Executed, execute, is_atomic};
+use crate::slice::{Source, sources};
 use crate::step::Step;
 
 /// The longest instruction.
@@ -72,26 +72,6 @@ pub struct Rounds {
     pub naps: Vec<u64>,
 }
 
-/// A value's place.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-enum Place {
-    Register(Register),
-    Flags,
-    Memory { address: u64, size: u8, load: usize },
-}
-
-struct Executed {
-    instruction: Instruction,
-    /// Values that it makes and of what.
-    reads: Vec<Register>,
-    writes: Vec<Register>,
-    reads_flags: bool,
-    writes_flags: bool,
-    loads: Vec<(u64, u8)>,
-    /// And whether it surely writes there.
-    stores: Vec<(u64, u8, bool)>,
-}
-
 /// Works it out of `steps`; `code` gives the bytes at an address, at most [`INSTRUCTION_BYTES`].
 /// `None` where the steps are no loop: too few rounds, or code that cannot be read.
 pub fn rounds(steps: &[Step], mut code: impl FnMut(u64) -> Vec<u8>) -> Option<Rounds> {
@@ -123,11 +103,21 @@ pub fn rounds(steps: &[Step], mut code: impl FnMut(u64) -> Vec<u8>) -> Option<Ro
         let Some(at) = (last_round..last).rev().find(|&at| steps[at].ip == branch) else {
             continue;
         };
-        for source in sources(steps, &executed, at) {
+        let compare = compared(steps, &executed, at);
+        for source in sources(steps, &executed, at, |_| false) {
             match source {
-                Source::Call(number) if !found.calls.contains(&number) => found.calls.push(number),
-                Source::Load(load) if !found.loads.iter().any(|known| overlap(known, &load)) => {
-                    found.loads.push(load);
+                Source::Call { number, .. } if !found.calls.contains(&number) => {
+                    found.calls.push(number);
+                }
+                Source::Load {
+                    at: load,
+                    address,
+                    size,
+                } => {
+                    let load = load_at(steps, &executed, (load, at), (address, size), compare);
+                    if !found.loads.iter().any(|known| overlap(known, &load)) {
+                        found.loads.push(load);
+                    }
                 }
                 _ => {}
             }
@@ -179,89 +169,6 @@ fn one_way(steps: &[Step], executed: &[Executed], first: usize, last: usize) -> 
     }
     order.retain(|ip| ways[ip].len() == 1);
     order
-}
-
-enum Source {
-    Load(Load),
-    /// The result of a system call, by number.
-    Call(u64),
-}
-
-/// The memory and the calls that the branch at step `branch` was decided by.
-fn sources(steps: &[Step], executed: &[Executed], branch: usize) -> Vec<Source> {
-    let mut wanted: HashSet<Place> = HashSet::from([Place::Flags]);
-    if !executed[branch].reads_flags {
-        // jrcxz and its like look at a register.
-        wanted = executed[branch]
-            .reads
-            .iter()
-            .map(|&r| Place::Register(r))
-            .collect();
-    }
-    let mut found = Vec::new();
-    let compare = compared(steps, executed, branch);
-    for at in (0..branch).rev() {
-        if wanted.is_empty() {
-            break;
-        }
-        let step = &executed[at];
-        // Memory that this thread wrote itself: what it wrote counts.
-        let mut made = false;
-        wanted.retain(|place| match *place {
-            Place::Flags => {
-                made |= step.writes_flags;
-                !step.writes_flags
-            }
-            Place::Register(register) => {
-                let writes = step.writes.contains(&register);
-                made |= writes;
-                !writes
-            }
-            Place::Memory { address, size, .. } => {
-                let stored = step.stores.iter().any(|&(to, length, surely)| {
-                    surely && to < address + u64::from(size) && address < to + u64::from(length)
-                });
-                made |= stored;
-                !stored
-            }
-        });
-        if !made {
-            continue;
-        }
-        if step.instruction.code() == Code::Syscall {
-            found.push(Source::Call(steps[at].general[0]));
-            continue;
-        }
-        wanted.extend(step.reads.iter().map(|&register| Place::Register(register)));
-        if step.reads_flags {
-            wanted.insert(Place::Flags);
-        }
-        let atomic = is_atomic(&step.instruction);
-        for &(address, size) in &step.loads {
-            if atomic {
-                let load = load_at(steps, executed, (at, branch), (address, size), compare);
-                found.push(Source::Load(load));
-            } else {
-                wanted.insert(Place::Memory {
-                    address,
-                    size,
-                    load: at,
-                });
-            }
-        }
-    }
-    for place in wanted {
-        if let Place::Memory {
-            address,
-            size,
-            load,
-        } = place
-        {
-            let load = load_at(steps, executed, (load, branch), (address, size), compare);
-            found.push(Source::Load(load));
-        }
-    }
-    found
 }
 
 fn load_at(
@@ -379,106 +286,6 @@ fn compared(steps: &[Step], executed: &[Executed], branch: usize) -> Option<(usi
         }
     }
     None
-}
-
-fn is_atomic(instruction: &Instruction) -> bool {
-    let has_memory =
-        (0..instruction.op_count()).any(|op| instruction.op_kind(op) == OpKind::Memory);
-    instruction.has_lock_prefix() || has_memory && instruction.mnemonic() == Mnemonic::Xchg
-}
-
-fn execute(
-    factory: &mut InstructionInfoFactory,
-    instruction: Instruction,
-    step: &Step,
-) -> Executed {
-    let mut executed = Executed {
-        instruction,
-        reads: Vec::new(),
-        writes: Vec::new(),
-        reads_flags: instruction.rflags_read() != 0,
-        writes_flags: instruction.rflags_modified() != 0,
-        loads: Vec::new(),
-        stores: Vec::new(),
-    };
-    if instruction.is_invalid() {
-        return executed;
-    }
-    let info = factory.info(&instruction);
-    let is_stack = instruction.is_stack_instruction();
-    for used in info.used_registers() {
-        let register = used.register().full_register();
-        if register.is_segment_register() || is_stack && register == Register::RSP {
-            continue;
-        }
-        if reads(used.access()) && !forms_address_only(&instruction, register) {
-            executed.reads.push(register);
-        }
-        if writes(used.access()) {
-            executed.writes.push(register);
-        }
-    }
-    if instruction.code() == Code::Syscall {
-        executed.writes.push(Register::RAX);
-    }
-    for memory in info.used_memory() {
-        let Some((address, size)) = place_of(memory, step) else {
-            continue;
-        };
-        if reads(memory.access()) {
-            executed.loads.push((address, size));
-        }
-        if writes(memory.access()) {
-            let surely = matches!(memory.access(), OpAccess::Write | OpAccess::ReadWrite);
-            executed.stores.push((address, size, surely));
-        }
-    }
-    executed
-}
-
-fn reads(access: OpAccess) -> bool {
-    use OpAccess::{CondRead, Read, ReadCondWrite, ReadWrite};
-    matches!(access, Read | CondRead | ReadWrite | ReadCondWrite)
-}
-
-fn writes(access: OpAccess) -> bool {
-    use OpAccess::{CondWrite, ReadCondWrite, ReadWrite, Write};
-    matches!(access, Write | CondWrite | ReadWrite | ReadCondWrite)
-}
-
-/// Whether a register only says where the memory is that an instruction uses.
-fn forms_address_only(instruction: &Instruction, register: Register) -> bool {
-    let forms = [instruction.memory_base(), instruction.memory_index()]
-        .iter()
-        .any(|part| part.full_register() == register);
-    let is_operand = (0..instruction.op_count()).any(|op| {
-        instruction.op_kind(op) == OpKind::Register
-            && instruction.op_register(op).full_register() == register
-    });
-    forms && !is_operand && instruction.mnemonic() != Mnemonic::Lea
-}
-
-/// Where an instruction uses memory, and how many bytes; more than 8 are no flag.
-fn place_of(memory: &UsedMemory, step: &Step) -> Option<(u64, u8)> {
-    let address = memory.virtual_address(0, |register, _, _| {
-        Some(match register {
-            Register::FS => step.fs,
-            Register::GS => step.gs,
-            register if register.is_segment_register() => 0,
-            Register::RIP => step.ip,
-            register => {
-                let full = register.full_register();
-                let whole = step.general.get(full.number()).copied()?;
-                match register.size() {
-                    8 => whole,
-                    4 => whole & 0xffff_ffff,
-                    _ => return None,
-                }
-            }
-        })
-    })?;
-    let size = memory.memory_size().size();
-    (1..=8).contains(&size).then_some((address, size as u8))
 }
 
 #[cfg(test)]

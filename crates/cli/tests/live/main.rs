@@ -5,6 +5,7 @@
 
 mod calls;
 mod commands;
+mod diverge;
 mod facts;
 mod failures;
 mod flight;
