@@ -19,7 +19,7 @@ use crate::answers::Answers;
 use crate::blame::{Blame, BlameKind};
 use crate::judge::{Setting, who};
 use crate::problem::Problem;
-use crate::shape::{Shape, role_of};
+use crate::shape::{Shape, full_name, role_of};
 use crate::stretch::{Stretch, Waiting, each_stretch};
 use crate::verdict::{BaselineReport, Comparison};
 
@@ -183,20 +183,29 @@ fn compare(
     then: &Blame,
 ) -> Vec<Comparison> {
     let mut rows: BTreeMap<(String, BlameKind), (u64, u64)> = BTreeMap::new();
-    for piece in &now.pieces {
-        let row = rows.entry((role_of(here, piece.thread), piece.kind));
-        let now = &mut row.or_default().0;
-        *now = now.saturating_add(piece.ns());
-    }
-    for piece in &then.pieces {
-        let row = rows.entry((role_of(there, piece.thread), piece.kind));
-        let then = &mut row.or_default().1;
-        *then = then.saturating_add(piece.ns());
+    // Those that have a role by their full names, where all that have it have one name.
+    let mut names: HashMap<String, Option<String>> = HashMap::new();
+    for (evidence, blame, is_now) in [(here, now, true), (there, then, false)] {
+        for piece in &blame.pieces {
+            let (role, name) = (
+                role_of(evidence, piece.thread),
+                full_name(evidence, piece.thread),
+            );
+            let known = names
+                .entry(role.clone())
+                .or_insert_with(|| Some(name.clone()));
+            if known.as_ref() != Some(&name) {
+                *known = None;
+            }
+            let row = rows.entry((role, piece.kind)).or_default();
+            let time = if is_now { &mut row.0 } else { &mut row.1 };
+            *time = time.saturating_add(piece.ns());
+        }
     }
     let mut rows: Vec<Comparison> = rows
         .into_iter()
         .map(|((role, kind), (now_ns, then_ns))| Comparison {
-            role,
+            role: names.get(&role).cloned().flatten().unwrap_or(role),
             kind: kind.text(),
             now_ns,
             then_ns,

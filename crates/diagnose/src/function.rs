@@ -17,7 +17,7 @@ pub(crate) struct Function {
     pub inlined_into: Option<String>,
     /// A stack that it was seen in.
     pub stack: StackId,
-    /// On which share of the samples it is, 0 to 1; 1 where it speaks for all, or for a wait.
+    /// On which share of the samples it is, or of the time of all waits, 0 to 1; 1 where it speaks for all.
     pub share: f64,
     /// The function that most of the other samples are in, where this one speaks for few.
     pub beside: Option<Beside>,

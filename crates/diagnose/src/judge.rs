@@ -3,15 +3,15 @@
 use hangdog_graph::{Edge, EdgeKind, Evidence, Source, Wait, WaitKind};
 use hangdog_timeline::State;
 use hangdog_trace::Yardstick;
-use hangdog_trace::ids::Utid;
-use std::collections::HashMap;
+use hangdog_trace::ids::{Upid, Utid};
+use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 
 use crate::answers::Answers;
 use crate::baseline;
 use crate::blame::{Blame, BlameKind, Piece, Step};
 use crate::confidence;
-use crate::function::{early_end, frames, own_frame};
+use crate::function::{self, early_end, frames, own_frame};
 use crate::origin::{Machine, unnamed};
 use crate::problem::Problem;
 use crate::question::questions;
@@ -122,6 +122,7 @@ impl Judge<'_, '_> {
             is_open: self.is_open(&suspect),
             in_turn: self.in_turn(&suspect),
             share: self.share(suspect.time_of_class),
+            between: &self.between(&suspect),
             now: path
                 .first()
                 .map(|step| step.doing.as_str())
@@ -386,6 +387,18 @@ impl Judge<'_, '_> {
             .map(|(waiting, _)| waiting.wait)
     }
 
+    /// A thread of each program through which the waits lead from the problem to the suspect, in order.
+    fn between(&self, suspect: &Suspect) -> Vec<Utid> {
+        let thread = |utid: Utid| self.evidence.threads.thread(utid);
+        let ends = [self.problem.thread, suspect.thread, suspect.culprit()];
+        let mut seen: HashSet<Upid> = ends.iter().map(|&end| thread(end).upid).collect();
+        let way = self.blame.way_to(self.blame.main_step(suspect));
+        let threads = way.into_iter().map(|step| self.blame.steps[step].thread);
+        threads
+            .filter(|&utid| !thread(utid).is_kernel() && seen.insert(thread(utid).upid))
+            .collect()
+    }
+
     fn path(&self, suspect: &Suspect) -> Vec<PathStep> {
         let evidence = self.evidence;
         let main = self.blame.main_step(suspect);
@@ -413,18 +426,41 @@ impl Judge<'_, '_> {
             ));
         }
         let pieces = (self.blame.pieces_of(suspect)).filter(|piece| piece.step == main);
-        let Some(longest) = pieces.clone().max_by_key(|piece| piece.ns()) else {
+        let is_named = |piece: &Piece| {
+            let function = suspect.function.as_ref();
+            let stack = (piece.wait.as_ref())
+                .map(|(waiting, _)| waiting.wait.user_stack(evidence))
+                .and_then(|stack| function::own(evidence, stack));
+            (function.zip(stack)).is_some_and(|(it, here)| it.name == here.name)
+        };
+        let longest = pieces.clone().max_by_key(|piece| piece.ns());
+        // Of many the one that is named.
+        let named = || (pieces.clone().filter(|piece| is_named(piece))).max_by_key(|it| it.ns());
+        let Some(longest) =
+            longest.map(
+                |longest| match longest.wait.is_some() && !is_named(longest) {
+                    true => named().unwrap_or(longest),
+                    false => longest,
+                },
+            )
+        else {
             return path;
         };
         let window = pieces.clone().map(|p| p.from()).min().unwrap_or(0)
             ..pieces.clone().map(|p| p.to()).max().unwrap_or(0);
         let (mut doing, stack) = self.did(suspect, longest);
-        let did: u64 = pieces.map(|piece| piece.ns()).sum();
+        let did: u64 = pieces.clone().map(|piece| piece.ns()).sum();
         const NEARLY_ALL: f64 = 0.9;
         if suspect.kind == BlameKind::Runnable
             && (did as f64) < NEARLY_ALL * (window.end - window.start) as f64
         {
             doing = format!("{doing}, for {} of it", sentence::duration(did));
+        }
+        let waits = pieces.filter(|piece| piece.wait.is_some());
+        let waits = waits.fold(0, |sum: usize, piece| sum.saturating_add(piece.count));
+        if let Some((waiting, _)) = longest.wait.as_ref().filter(|_| waits > longest.count) {
+            let phrase = waiting.wait.phrase(evidence);
+            doing = format!("{phrase} and in other waits, {waits} in all");
         }
         let edge = longest.wait.as_ref().map(|(_, edge)| edge);
         // A thread that had exited did nothing, and one on whose behalf another waits for the network

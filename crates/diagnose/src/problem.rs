@@ -199,7 +199,8 @@ impl Problem {
         }
     }
 
-    fn overlaps(&self, other: &Problem) -> bool {
+    /// Whether both are at one time somewhere.
+    pub fn overlaps(&self, other: &Problem) -> bool {
         other.window.start < self.window.end && self.window.start < other.window.end
     }
 }

@@ -23,6 +23,60 @@ use words::{brief, in_function, of_that_time};
 pub(crate) use words::{duration, present};
 
 pub(crate) fn of(facts: &Facts<'_, '_>) -> String {
+    let sentence = who_did_what(facts);
+    let is_unsaid = |thread: &&Utid| !says(&sentence, &facts.evidence.name(**thread));
+    let between: Vec<Utid> = facts.between.iter().filter(is_unsaid).copied().collect();
+    match (facts.class, &between[..]) {
+        // The members of a circle are named.
+        (Class::Circular, _) | (_, []) => sentence,
+        (_, between) => {
+            let sentence = sentence.trim_end_matches('.');
+            format!(
+                "{sentence}; the chain of waits leads through {}.",
+                list(facts, between)
+            )
+        }
+    }
+}
+
+/// Whether a sentence has a name in it, and not only as a part of a word.
+fn says(sentence: &str, name: &str) -> bool {
+    let ends = |end: Option<char>| end.is_none_or(|end| !end.is_alphanumeric());
+    let mut places = sentence.match_indices(name);
+    places.any(|(at, found)| {
+        let (before, behind) = (&sentence[..at], &sentence[at + found.len()..]);
+        ends(before.chars().next_back()) && ends(behind.chars().next())
+    })
+}
+
+/// The names of some threads, the first few of many.
+fn list(facts: &Facts<'_, '_>, threads: &[Utid]) -> String {
+    const MOST: usize = 3;
+    let names = |threads: &[Utid]| -> Vec<String> {
+        threads
+            .iter()
+            .map(|&thread| facts.evidence.name(thread))
+            .collect()
+    };
+    match threads {
+        [] => String::new(),
+        [only] => facts.evidence.name(*only),
+        [first @ .., last] if threads.len() <= MOST => {
+            format!(
+                "{} and {}",
+                names(first).join(", "),
+                facts.evidence.name(*last)
+            )
+        }
+        _ => format!(
+            "{} and {} others",
+            names(&threads[..MOST - 1]).join(", "),
+            threads.len() - (MOST - 1)
+        ),
+    }
+}
+
+fn who_did_what(facts: &Facts<'_, '_>) -> String {
     let name = |thread| facts.evidence.name(thread);
     let victim = name(facts.victim);
     let time = duration(match &facts.problem.many {
@@ -151,6 +205,7 @@ pub(crate) fn of(facts: &Facts<'_, '_>) -> String {
             Some(Starvation::Crowd {
                 most: Some(_),
                 outranks,
+                processes,
                 ..
             }),
         ) => {
@@ -165,6 +220,13 @@ pub(crate) fn of(facts: &Facts<'_, '_>) -> String {
             };
             let (was, held) = tense(facts);
             let idle = idle_meanwhile(facts);
+            if *processes > 1 {
+                let program = program_of(facts);
+                return format!(
+                    "{head}: {starved} {was} runnable while {processes} {program} processes{rank} {held} the \
+                     CPUs{share}{idle}."
+                );
+            }
             format!(
                 "{head}: {starved} {was} runnable while other threads{rank} {held} the CPUs{share}, \
                  mostly {who}{idle}."

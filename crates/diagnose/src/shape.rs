@@ -46,6 +46,13 @@ pub(crate) fn role_of(evidence: &Evidence<'_>, thread: Utid) -> String {
     format!("{}/{}", role(process), role(known.name()))
 }
 
+/// A thread's name with its process's: `process/thread`.
+pub(crate) fn full_name(evidence: &Evidence<'_>, thread: Utid) -> String {
+    let known = evidence.threads.thread(thread);
+    let process = &evidence.threads.process(known.upid).name;
+    format!("{process}/{}", known.name())
+}
+
 /// Where an edge comes from, in words that hold from run to run.
 pub(crate) fn source_of(evidence: &Evidence<'_>, edge: &Edge) -> String {
     match edge.source {

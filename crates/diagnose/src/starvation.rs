@@ -2,7 +2,7 @@
 
 use hangdog_graph::Evidence;
 use hangdog_timeline::{Cause, State};
-use hangdog_trace::ids::{IDLE, NO_CPU, Upid, Utid};
+use hangdog_trace::ids::{IDLE, KERNEL_PROCESS, NO_CPU, Upid, Utid};
 use std::collections::HashMap;
 use std::ops::Range;
 
@@ -26,6 +26,8 @@ pub(crate) enum Starvation {
         /// Of the program that had most of what it wanted, if one had much of it, the busiest
         /// thread.
         most: Option<Utid>,
+        /// So many processes of that program's name had it together, and each of them less.
+        processes: usize,
         /// Those of a stronger kernel priority had it for most of the time.
         outranks: bool,
         /// The thread itself ran about as long as each of them, between the times at which it had no CPU.
@@ -95,6 +97,7 @@ pub(crate) fn explain(
         let moment = windows.first().map_or(0, |window| window.start);
         return Starvation::Crowd {
             most: most_seen_running(evidence, thread, moment),
+            processes: 1,
             outranks: false,
             in_turn: true,
         };
@@ -114,16 +117,27 @@ pub(crate) fn explain(
             share: time as f64 / total as f64,
         };
     }
-    // The threads of one program had it together.
+    // The threads of one program had it together, or several processes of one name.
     let mut programs: HashMap<Upid, u64> = HashMap::new();
     for (&(other, _), time) in &had {
         let program = evidence.threads.thread(other).upid;
         let program = programs.entry(program).or_default();
         *program = program.saturating_add(*time);
     }
-    let most = (programs.iter())
+    let mut most = (programs.iter())
         .max_by_key(|(program, time)| (**time, **program))
-        .filter(|&(_, &time)| time as f64 > MUCH * total as f64);
+        .filter(|&(_, &time)| time as f64 > MUCH * total as f64)
+        .map(|(&program, _)| program);
+    let alike = most_of_one_name(evidence, &programs);
+    if let Some(alike) = &alike
+        && alike.time as f64 > MOST * wanted as f64
+    {
+        most = Some(alike.busiest);
+    }
+    let processes = match alike {
+        Some(alike) if most == Some(alike.busiest) => alike.processes,
+        _ => 1,
+    };
     let busiest = |program: Upid| {
         let threads = had.iter();
         let of_it =
@@ -139,7 +153,8 @@ pub(crate) fn explain(
     let above = (had.iter().filter(|((other, _), _)| is_above(*other)))
         .fold(0_u64, |sum, (_, &time)| sum.saturating_add(time));
     Starvation::Crowd {
-        most: most.and_then(|(&program, _)| busiest(program)),
+        most: most.and_then(busiest),
+        processes,
         outranks: above as f64 > MOST * wanted as f64,
         in_turn: ran(evidence, thread, windows).saturating_mul(LESS)
             >= had
@@ -149,6 +164,38 @@ pub(crate) fn explain(
                 .unwrap_or(0)
                 .saturating_mul(stride as u64),
     }
+}
+
+/// Processes of one name.
+struct Alike {
+    processes: usize,
+    /// How long they had the CPUs together, ns.
+    time: u64,
+    busiest: Upid,
+}
+
+/// Of the names that several processes have the one whose processes had the CPUs for longest together.
+fn most_of_one_name(evidence: &Evidence<'_>, programs: &HashMap<Upid, u64>) -> Option<Alike> {
+    let mut names: HashMap<&str, Alike> = HashMap::new();
+    for (&program, &time) in programs
+        .iter()
+        .filter(|(program, _)| **program != KERNEL_PROCESS)
+    {
+        let alike = names
+            .entry(&evidence.threads.process(program).name)
+            .or_insert(Alike {
+                processes: 0,
+                time: 0,
+                busiest: program,
+            });
+        alike.processes += 1;
+        alike.time = alike.time.saturating_add(time);
+        if (time, program) > (programs[&alike.busiest], alike.busiest) {
+            alike.busiest = program;
+        }
+    }
+    let several = names.into_values().filter(|alike| alike.processes > 1);
+    several.max_by_key(|alike| (alike.time, alike.busiest))
 }
 
 /// How long a thread ran between the first of some windows and the last, ns.

@@ -317,7 +317,7 @@ impl Joiner<'_, '_> {
             return;
         };
         let from = first.clipped.start;
-        if self.parts.len() == 1 || self.has_outlier() {
+        if self.parts.len() == 1 || self.has_outlier() && !self.awaits_one_child(last) {
             let mut looks = self.looks.iter().peekable();
             for (at, part) in self.parts.iter().enumerate() {
                 see(self.waiting(part, part.clipped.start, 1));
@@ -402,6 +402,13 @@ impl Joiner<'_, '_> {
         let longest = lengths.last().copied().unwrap_or(0);
         longest >= lengths[lengths.len() / 2].saturating_mul(TIMES)
             && (longest.saturating_mul(2) >= total || self.is_stream())
+    }
+
+    /// Whether it waits for one child, and looked because others had ended.
+    fn awaits_one_child(&self, last: &Part) -> bool {
+        let wait = Wait::new(self.evidence, self.thread, &last.whole);
+        let stack = wait.user_stack(self.evidence);
+        wait.kind == WaitKind::Child && self.evidence.shows(stack, Mark::AwaitsOneChild)
     }
 
     /// Whether nearly each look found something: what comes in pieces, one after the other.

@@ -1,7 +1,7 @@
 //! Who is to blame most, and what it did.
 
 use hangdog_graph::{Evidence, Mark, WaitKind};
-use hangdog_trace::ids::Utid;
+use hangdog_trace::ids::{NO_STACK, StackId, Utid};
 use hangdog_trace::words::Left;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::ops::Range;
@@ -327,21 +327,62 @@ impl Suspect {
         }
     }
 
-    /// The function that the longest of its waits was in.
+    /// The function that most of its waits were in, by their time.
     fn waited_in(
         &self,
         evidence: &Evidence<'_>,
         blame: &Blame,
         of_kind: &[&Piece],
     ) -> Option<Function> {
-        let longest = of_kind.iter().max_by_key(|piece| piece.ns())?;
+        // Most waits of a thread have few stacks.
+        let mut by_stack: HashMap<(StackId, usize), (u64, &Piece)> = HashMap::new();
+        for &piece in of_kind {
+            let wait = piece.wait.as_ref();
+            let stack = wait.map_or(NO_STACK, |(waiting, _)| waiting.wait.user_stack(evidence));
+            let (ns, longest) = by_stack.entry((stack, piece.step)).or_insert((0, piece));
+            *ns = ns.saturating_add(piece.ns());
+            if piece.ns() > longest.ns() {
+                *longest = piece;
+            }
+        }
+        let all = (by_stack.values()).fold(0_u64, |sum, (ns, _)| sum.saturating_add(*ns));
+        let mut functions: HashMap<String, (u64, u64, Function)> = HashMap::new();
+        for (ns, piece) in by_stack.into_values() {
+            let Some(function) = self.waited_in_piece(evidence, blame, piece) else {
+                continue;
+            };
+            let longest = piece.ns();
+            let (sum, length, known) =
+                functions
+                    .entry(function.name.clone())
+                    .or_insert((0, 0, function.clone()));
+            *sum = sum.saturating_add(ns);
+            if longest > *length {
+                (*length, *known) = (longest, function);
+            }
+        }
+        let functions = functions.into_values();
+        let most = functions.max_by(|a, b| (a.0, a.1, &a.2.name).cmp(&(b.0, b.1, &b.2.name)));
+        most.map(|(ns, _, function)| Function {
+            share: ns as f64 / all.max(1) as f64,
+            ..function
+        })
+    }
+
+    /// The function that a wait was in.
+    fn waited_in_piece(
+        &self,
+        evidence: &Evidence<'_>,
+        blame: &Blame,
+        piece: &Piece,
+    ) -> Option<Function> {
         // A kernel thread that waits on behalf of another has no user stack: that other's tells.
-        let way = blame.way_to(longest.step).into_iter().rev();
+        let way = blame.way_to(piece.step).into_iter().rev();
         let above = way
             .filter_map(|step| blame.steps[step].reached.as_ref())
             .filter(|(waiting, _)| waiting.wait.thread == self.thread);
         // Who waits for the network to be asked does so on behalf of this one.
-        let own = (longest.wait.iter()).filter(|(waiting, _)| {
+        let own = (piece.wait.iter()).filter(|(waiting, _)| {
             self.kind != BlameKind::Network || waiting.wait.thread == self.thread
         });
         own.chain(above)

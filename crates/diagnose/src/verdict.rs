@@ -256,7 +256,7 @@ pub struct SliceStep {
 /// How long a role took in one way, in the problem and in its baseline.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Comparison {
-    /// The role: names of process and thread, numbers in them left out.
+    /// The role: names of process and thread, numbers in them left out where several threads differ in these.
     pub role: String,
     /// The kind of blame.
     pub kind: &'static str,

@@ -629,3 +629,68 @@ fn who_has_nothing_to_do_all_the_while_is_not_whom_it_waits_for() {
     let verdict = explain(&recording, "main", 410_000..800_000);
     assert_eq!(verdict.root.who.tid, 102, "{}", verdict.sentence);
 }
+
+/// Several processes of one program that had the CPU in turns had it together.
+#[test]
+fn starved_by_processes_of_one_program() {
+    let mut text = String::from("process app 100\nthread main app 100 name=app\n");
+    for (name, pid) in [("g1", 201), ("g2", 202), ("g3", 203), ("g4", 204)] {
+        text +=
+            &format!("process {name} {pid}\nthread {name} {name} {pid}\n0 rename {name} gzip\n");
+    }
+    text += "0 cpu0 switch idle -> main\n2ms cpu0 switch main -> g1 preempted\n";
+    let turns = [("g1", "g2"), ("g2", "g3"), ("g3", "g4"), ("g4", "g1")];
+    for (turn, (from, to)) in turns.iter().cycle().take(16).enumerate() {
+        text += &format!("{}ms cpu0 switch {from} -> {to} preempted\n", 7 + 5 * turn);
+    }
+    let recording = record(&format!(
+        "{text}90ms cpu0 switch g1 -> main preempted\nend 100ms"
+    ));
+    let verdict = explain(&recording, "main", 0..95_000);
+    assert_eq!(verdict.root.class, Class::Starved);
+    assert_eq!(verdict.root.who.process, "gzip", "{}", verdict.sentence);
+    let said = "it was runnable while 4 gzip processes held the CPUs";
+    assert!(verdict.sentence.contains(said), "{}", verdict.sentence);
+}
+
+/// Of many waits for the disk the function is told that took most of them, not the longest one; and that there
+/// are others.
+#[test]
+fn many_waits_for_the_disk() {
+    let mut text =
+        "process app 100\nthread main app 100 name=app\n0 cpu0 switch idle -> main\n".to_owned();
+    let mut at = 1_000;
+    let calls = ["rename", "open", "open", "open", "unlink", "open", "open"];
+    for call in calls {
+        let (call, stack, length) = match call {
+            "rename" => ("rename", "move_file;main", 30_000),
+            "unlink" => ("unlink", "remove_file;main", 15_000),
+            _ => ("openat", "open_file;main", 20_000),
+        };
+        text += &format!(
+            "{at}us cpu0 switch main -> idle uninterruptible {call} stack={stack} kstack=io_schedule;wait
+            {}us cpu0 wake idle -> main in=interrupt vector=33 kstack=bio_endio
+            {}us cpu0 switch idle -> main\n",
+            at + length,
+            at + length + 10
+        );
+        at += length + 200;
+    }
+    let recording = record(&format!("{text}end 200ms"));
+    let verdict = explain(&recording, "main", 1_000..at);
+    assert_eq!(
+        verdict.root.function.as_deref(),
+        Some("open_file"),
+        "{}",
+        verdict.sentence
+    );
+    let said = "waited for the disk in open_file and elsewhere";
+    assert!(verdict.sentence.contains(said), "{}", verdict.sentence);
+    let last = verdict.path.last().expect("a step");
+    assert!(
+        last.doing
+            .contains("in openat and in other waits, 7 in all"),
+        "{}",
+        last.doing
+    );
+}

@@ -967,6 +967,10 @@ fn an_event_loop_that_waits_again_has_read() {
         "10.3ms cpu0 switch app -> idle sleeping poll stack=poll;call_sync;",
     );
     assert!(input(&waits_elsewhere));
+    // On the very connection, nothing can have lain there.
+    let waits_for_reply =
+        waits_elsewhere.replace("sleeping poll stack", "sleeping poll object=unix:1 stack");
+    assert!(!input(&waits_for_reply));
 }
 
 /// Who reads what its display sent in the middle of a turn does not answer before the turn is over.

@@ -35,6 +35,51 @@ fn look(waker: &str, cpu: u16, at: u64) -> String {
     )
 }
 
+/// A shell waits for one child, and others end meanwhile, one after a long time: one wait, for the one child.
+#[test]
+fn a_shell_that_waits_for_one_child() {
+    let blame = |function: &str| {
+        let wait = format!("sleeping wait4 stack=wait4;{function};main");
+        let recording = record(&format!(
+            "process sh 100
+            thread sh sh 100
+            process sleep 200
+            thread sleep sleep 200
+            process job 300
+            thread job job 300
+            process date 400
+            thread date date 400
+            0 cpu0 switch idle -> sh
+            0 cpu3 switch idle -> date
+            0 cpu1 switch idle -> sleep
+            0 cpu2 switch idle -> job
+            1ms cpu0 switch sh -> idle {wait}
+            2ms cpu1 switch sleep -> idle sleeping clock_nanosleep arg=600s
+            3ms cpu2 switch job -> idle sleeping clock_nanosleep arg=700ms
+            600ms cpu1 wake idle -> sleep in=timer
+            600.1ms cpu1 switch idle -> sleep
+            600.2ms cpu1 wake sleep -> sh exit_group
+            600.2ms exit sleep 0
+            600.3ms cpu0 switch idle -> sh
+            600.4ms cpu0 switch sh -> idle {wait}
+            610ms cpu3 wake date -> sh exit_group
+            610ms exit date 0
+            610.1ms cpu0 switch idle -> sh
+            610.2ms cpu0 switch sh -> idle {wait}
+            703ms cpu2 wake idle -> job in=timer
+            703.1ms cpu2 switch idle -> job
+            703.2ms cpu2 wake job -> sh exit_group
+            703.2ms exit job 0
+            703.3ms cpu0 switch idle -> sh
+            end 710ms"
+        ));
+        let verdict = explain(&recording, "sh", 1_000..703_300);
+        verdict.root.who.thread.clone()
+    };
+    assert_eq!(blame("wait_for_single_pid"), "job");
+    assert_eq!(blame("waitpid"), "sleep");
+}
+
 /// A client polls with a timeout of its own, and sleeps for no time before it polls on: one wait, in which
 /// nobody woke it spuriously.
 #[test]

@@ -17,7 +17,7 @@ use crate::evidence::Evidence;
 use crate::flags::FlagWait;
 use crate::marks::Mark;
 use crate::owed;
-use crate::stop::{SIGCONT, SIGSTOP, SIGTSTP};
+use crate::stop::{SIGCONT, SIGSTOP, SIGTSTP, Stop};
 use crate::wait::{Gate, Wait, WaitKind};
 
 /// How a cause reaches its effect.
@@ -273,6 +273,9 @@ pub fn ended_by(evidence: &Evidence<'_>, wait: &Wait, wake: Option<usize>) -> Ed
             }
             let reason = match wake {
                 Some(_) => CONTINUED,
+                None if wait.stop(evidence) == Stop::Freezer => {
+                    "its control group was frozen, and nobody let it continue"
+                }
                 None => "it was stopped, and nobody let it continue",
             };
             return Edge::new(Kind::Kill, Strong, Source::Nobody, reason);

@@ -102,6 +102,8 @@ pub enum Mark {
     StoppedBySignal = 1 << 42,
     /// The thread waits for who traces it.
     StoppedByTracer = 1 << 43,
+    /// A shell waits for one child; that others end does not end the wait.
+    AwaitsOneChild = 1 << 44,
 }
 
 /// Marks that one of the innermost few frames shows, by a part of its function's name.
@@ -117,7 +119,7 @@ const INNERMOST: [(Mark, &[&str]); 6] = [
 const FEW: usize = 6;
 
 /// Marks that any frame shows, by its function's name, or by the start of it.
-const ANYWHERE: [(Mark, &[&str]); 37] = [
+const ANYWHERE: [(Mark, &[&str]); 38] = [
     (Mark::Idle, names::IDLE),
     (Mark::DiskWait, names::DISK_WAIT),
     (Mark::DiskWake, names::DISK_WAKE),
@@ -130,6 +132,7 @@ const ANYWHERE: [(Mark, &[&str]); 37] = [
     (Mark::Asks, names::ASKS),
     (Mark::OpensFifo, names::OPENS_FIFO),
     (Mark::AwaitsChild, names::AWAITS_CHILD),
+    (Mark::AwaitsOneChild, names::AWAITS_ONE_CHILD),
     (Mark::PollsLock, names::POLLS_LOCK),
     (Mark::Retries, names::RETRIES),
     (Mark::TakesWork, names::TAKES_WORK),

@@ -433,6 +433,9 @@ pub(crate) const POLLS_LOCK: &[&str] = &[
     "localrepository._lock",
 ];
 
+/// Functions of a shell that wait for one child, and for any on the way to that.
+pub(crate) const AWAITS_ONE_CHILD: &[&str] = &["wait_for", "wait_for_single_pid"];
+
 /// Functions that wait for a child to end, by looking again and again or by its pipes.
 pub(crate) const AWAITS_CHILD: &[&str] = &[
     "Popen._wait",

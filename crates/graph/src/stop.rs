@@ -18,18 +18,28 @@ pub(crate) const SIGCONT: u64 = 18;
 pub(crate) const SIGSTOP: u64 = 19;
 pub(crate) const SIGTSTP: u64 = 20;
 
-/// What stopped a thread in `window`, as a phrase that follows its name; `kernel_stack` is the one that it was
-/// stopped in, if there is one.
-pub(crate) fn phrase(
+/// What stopped a thread.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Stop {
+    /// A signal, of this thread where it was seen.
+    Signal(Option<Utid>),
+    /// A debugger or another tracer.
+    Tracer,
+    /// The freezer of its control group.
+    Freezer,
+    /// One of these.
+    Unknown,
+}
+
+/// What stopped a thread in `window`; `kernel_stack` is the one that it was stopped in, if there is one.
+pub(crate) fn of(
     evidence: &Evidence<'_>,
     thread: Utid,
     window: &Range<u64>,
     kernel_stack: StackId,
-) -> String {
-    const SIGNAL: &str = "was stopped by a signal";
+) -> Stop {
     if let Some(row) = stopping_wake(evidence, thread, window.start) {
-        let sender = evidence.name(evidence.wakes.waker[row]);
-        return format!("{SIGNAL} from {sender}");
+        return Stop::Signal(Some(evidence.wakes.waker[row]));
     }
     let shows = |mark| evidence.shows(kernel_stack, mark);
     let ended = ending_wake(evidence, thread, window.end);
@@ -42,14 +52,26 @@ pub(crate) fn phrase(
         let mut frames = evidence.stacks.stack(kernel_stack);
         frames.any(|frame| frame.function.is_some())
     };
-    if shows(Mark::StoppedByTracer) {
-        "was stopped by a debugger or tracer".to_owned()
-    } else if by_signal {
-        SIGNAL.to_owned()
-    } else if thawed || has_names() {
-        "was frozen by its control group".to_owned()
-    } else {
-        "was stopped by a signal, a debugger or the freezer of its control group".to_owned()
+    match () {
+        () if shows(Mark::StoppedByTracer) => Stop::Tracer,
+        () if by_signal => Stop::Signal(None),
+        () if thawed || has_names() => Stop::Freezer,
+        () => Stop::Unknown,
+    }
+}
+
+/// The same as a phrase that follows the thread's name.
+pub(crate) fn phrase(evidence: &Evidence<'_>, stop: Stop) -> String {
+    match stop {
+        Stop::Signal(Some(sender)) => {
+            format!("was stopped by a signal from {}", evidence.name(sender))
+        }
+        Stop::Signal(None) => "was stopped by a signal".to_owned(),
+        Stop::Tracer => "was stopped by a debugger or tracer".to_owned(),
+        Stop::Freezer => "was frozen by its control group".to_owned(),
+        Stop::Unknown => {
+            "was stopped by a signal, a debugger or the freezer of its control group".to_owned()
+        }
     }
 }
 

@@ -9,7 +9,7 @@ use hangdog_trace::words::Left;
 use crate::evidence::Evidence;
 use crate::flags::FlagWait;
 use crate::marks::Mark;
-use crate::stop;
+use crate::stop::{self, Stop};
 
 /// The kinds of waits.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -167,6 +167,12 @@ impl Wait {
         self.row.map_or(0, |row| evidence.switches.user_stack[row])
     }
 
+    /// What stopped the thread, of one that was.
+    pub(crate) fn stop(&self, evidence: &Evidence<'_>) -> Stop {
+        let window = self.start..self.end;
+        stop::of(evidence, self.thread, &window, self.kernel_stack(evidence))
+    }
+
     /// The kernel stack that it waits in, where one was taken.
     pub fn kernel_stack(&self, evidence: &Evidence<'_>) -> StackId {
         self.row
@@ -234,10 +240,7 @@ impl Wait {
             WaitKind::Stopped if let Some(tracer) = self.holder => {
                 format!("was stopped by {}, which debugs it", evidence.name(tracer))
             }
-            WaitKind::Stopped => {
-                let window = self.start..self.end;
-                stop::phrase(evidence, self.thread, &window, self.kernel_stack(evidence))
-            }
+            WaitKind::Stopped => stop::phrase(evidence, self.stop(evidence)),
             WaitKind::Kernel => match (self.system_v(evidence), self.kernel_function(evidence)) {
                 (Some(what), _) => format!("waited for {what} in {call}"),
                 (None, Some(function)) => format!("waited in the kernel in {call}, at {function}"),

@@ -14,6 +14,7 @@ use hangdog_graph::{EdgeKind, Evidence};
 use hangdog_trace::ids::Utid;
 use rayon::prelude::*;
 use std::cmp::Ordering;
+use std::collections::HashMap;
 
 use crate::case::{Case, Recording};
 use crate::repeats::Repeats;
@@ -134,6 +135,7 @@ pub fn ranked(
             (Weight::of(&problem), verdict, problem)
         })
         .collect();
+    add_up_repeats(&mut looked_at);
     let (_, worst, problem) = &looked_at[0];
     let (worst, at_its_pace) = (worst.root.who.tid, is_paced(problem, worst));
     let first = (1..count).fold(0, |first, at| match looked_at[at].0 > looked_at[first].0 {
@@ -150,6 +152,35 @@ pub fn ranked(
         .unzip();
     problems.extend(later);
     (problems, verdicts)
+}
+
+/// A cause that came several times is felt each time: beside the worst of all, if that is about as long or
+/// may be idle, the worst of its problems weighs as much as all of them that do not overlap. One long wait is
+/// worse than many short ones.
+fn add_up_repeats(looked_at: &mut [(Weight, Verdict, Problem)]) {
+    const ABOUT_AS_LONG: u64 = 2;
+    let worst = (looked_at.iter()).max_by(|a, b| a.0.partial_cmp(&b.0).unwrap_or(Ordering::Equal));
+    let Some((_, _, worst)) = worst else { return };
+    let (longest, may_be_idle) = (worst.duration(), worst.may_be_idle());
+    let mut causes: HashMap<String, Vec<usize>> = HashMap::new();
+    for (at, (_, verdict, problem)) in looked_at.iter().enumerate() {
+        let is_long = problem.duration().saturating_mul(ABOUT_AS_LONG) >= longest;
+        if !problem.may_be_idle() && (may_be_idle || is_long) {
+            causes.entry(signature(verdict)).or_default().push(at);
+        }
+    }
+    for mut alike in causes.into_values() {
+        alike.sort_by(|&a, &b| looked_at[b].0.score.total_cmp(&looked_at[a].0.score));
+        let mut counted: Vec<usize> = Vec::new();
+        for at in alike {
+            let overlaps = |&other: &usize| looked_at[other].2.overlaps(&looked_at[at].2);
+            if !counted.iter().any(overlaps) {
+                counted.push(at);
+            }
+        }
+        let sum = counted.iter().map(|&at| looked_at[at].0.score).sum();
+        looked_at[counted[0]].0.score = sum;
+    }
 }
 
 /// Whether a verdict names a root with some confidence: of two problems a person first reads the one

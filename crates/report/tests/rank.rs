@@ -60,6 +60,49 @@ fn an_alternative_is_nearly_as_bad() {
     assert!(shown(&hardly_felt, 50.0));
 }
 
+/// What comes again and again is felt each time: together the hitches of a program weigh more than one wait that
+/// is about as long, or that may be idle; not more than one that is much longer.
+#[test]
+fn hitches_add_up() {
+    let mut text = "process app 100
+        thread app app 100
+        process tool 200
+        thread tool tool 200
+        0 cpu0 switch idle -> app
+        0 cpu1 switch idle -> tool
+        10us cpu1 switch tool -> idle sleeping futex op=wait object=futex:0x1 stack=wait_for_it;main\n"
+        .to_owned();
+    for at in 0..1_000 {
+        text += &format!("{}ms cpu0 sample app stack=rebuild;main\n", at + 1);
+    }
+    let recording = record(&format!("{text}end 2s"));
+    let evidence = recording.evidence();
+    let explain = |problem: &Problem| explained(&evidence, problem);
+    const MS: u64 = 1_000_000;
+    let first = |wait_ms: u64, owed: f64, wait_score: f64| {
+        let of = |thread: &str, from: u64, ms: u64, score: f64| Problem {
+            score,
+            ..Problem::picked(recording.t(thread), from..from + ms * MS)
+        };
+        let wait = Problem {
+            kind: ProblemKind::Wait,
+            owed,
+            felt: owed,
+            ..of("tool", 20_000, wait_ms, wait_score)
+        };
+        let hitches = (0..4).map(|at| Problem {
+            kind: ProblemKind::Turn,
+            ..of("app", (10 + at * 200) * MS, 150, 40.0)
+        });
+        let problems: Vec<Problem> = std::iter::once(wait).chain(hitches).collect();
+        ranked(problems, END, explain).0.swap_remove(0).thread
+    };
+    assert_eq!(first(160, 1.0, 100.0), recording.t("app"));
+    assert_eq!(first(1_900, 1.0, 100.0), recording.t("tool"));
+    assert_eq!(first(1_900, 0.001, 100.0), recording.t("app"));
+    assert_eq!(first(160, 1.0, 800.0), recording.t("tool"));
+}
+
 /// A script that lets time pass by sleep(1) does what somebody chose: unless that was surely felt, another comes
 /// first that took nearly as long.
 #[test]

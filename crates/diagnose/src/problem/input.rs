@@ -7,6 +7,7 @@
 use hangdog_graph::{Evidence, Wait, WaitKind};
 use hangdog_timeline::{Cause, Interval, State};
 use hangdog_trace::ids::{Upid, Utid};
+use hangdog_trace::object::Object;
 use std::collections::{HashMap, HashSet};
 
 use super::family::Family;
@@ -41,14 +42,15 @@ pub(super) fn find(evidence: &Evidence<'_>, family: &Family) -> Vec<Problem> {
             .or_insert_with(|| serves(evidence, thread));
         match (by_server, transfers.sent[row]) {
             (true, true) if transfers.peer[row] != 0 => {
-                let connection = connections.entry(transfers.peer[row]).or_default();
-                connection.read_in_a_turn(evidence, ts);
+                let end = transfers.peer[row];
+                let connection = connections.entry(end).or_default();
+                connection.read_in_a_turn(evidence, end, ts);
                 connection.unread.get_or_insert(ts);
             }
             (false, false) => {
                 if let Some(connection) = connections.get_mut(&transfers.object[row]) {
                     connection.reader = Some(thread);
-                    connection.read_in_a_turn(evidence, ts);
+                    connection.read_in_a_turn(evidence, transfers.object[row], ts);
                     connection.read(ts);
                 }
             }
@@ -57,9 +59,9 @@ pub(super) fn find(evidence: &Evidence<'_>, family: &Family) -> Vec<Problem> {
     }
     let end = evidence.timeline.end();
     connections
-        .into_values()
-        .flat_map(|mut connection| {
-            connection.read_in_a_turn(evidence, end);
+        .into_iter()
+        .flat_map(|(own, mut connection)| {
+            connection.read_in_a_turn(evidence, own, end);
             connection.read(end);
             let reader = connection.reader;
             connection.long.into_iter().filter_map(move |(from, to)| {
@@ -94,11 +96,18 @@ impl Connection {
         }
     }
 
-    /// What made its reader begin a turn is read when that is over, at the latest, also where so much was
-    /// sent that the receiving was not recorded.
-    fn read_in_a_turn(&mut self, evidence: &Evidence<'_>, until: u64) {
+    /// What made its reader begin a turn is read when that is over, at the latest, and so is what had come when
+    /// it began to wait for more on the same connection: also where so much was sent that the receiving was
+    /// not recorded. `own` is the reader's end.
+    fn read_in_a_turn(&mut self, evidence: &Evidence<'_>, own: u64, until: u64) {
         if let (Some(reader), Some(from)) = (self.reader, self.unread)
-            && let Some(over) = turn_over(evidence, reader, from)
+            && let Some(over) = [
+                turn_over(evidence, reader, from),
+                waits_for_more(evidence, reader, Object(own), from),
+            ]
+            .into_iter()
+            .flatten()
+            .min()
             && over <= until
         {
             self.read(over);
@@ -138,6 +147,28 @@ fn turn_over(evidence: &Evidence<'_>, reader: Utid, from: u64) -> Option<u64> {
         .filter_map(|at| intervals.get(at))
         .find(|interval| interval.start >= from && site(interval) == Some(home_site))
         .map(|interval| interval.start)
+}
+
+/// When a thread waited for something to read on a connection, after `from`: then nothing was there. A moment's
+/// wait says nothing, as what came just then may have ended it.
+fn waits_for_more(evidence: &Evidence<'_>, reader: Utid, own: Object, from: u64) -> Option<u64> {
+    const LEAST_NS: u64 = 1_000_000;
+    /// So many intervals further on it is looked.
+    const MOST: usize = 64;
+    let intervals = evidence.timeline.intervals(reader);
+    let here = intervals.index_at(from)?;
+    let after = (here..intervals.len()).take(MOST);
+    let waits = after
+        .filter_map(|at| intervals.get(at))
+        .filter(|it| it.state == State::Blocked && it.start > from && it.duration() >= LEAST_NS);
+    waits
+        .map(|it| Wait::new(evidence, reader, &it))
+        .find(|wait| {
+            matches!(wait.kind, WaitKind::Poll | WaitKind::Message)
+                && !wait.writes(evidence)
+                && wait.object(evidence) == own
+        })
+        .map(|wait| wait.start)
 }
 
 /// When the turn of its event loop began that kept a thread from reading what came at `from`.

@@ -24,6 +24,15 @@ pub(crate) fn within(facts: &Facts<'_, '_>) -> String {
     }
 }
 
+/// Where many waits are told as one: that a good part of them was in other functions.
+fn elsewhere(facts: &Facts<'_, '_>) -> &'static str {
+    const NEARLY_ALL: f64 = 0.8;
+    match facts.function {
+        Some(function) if function.share < NEARLY_ALL => " and elsewhere",
+        _ => "",
+    }
+}
+
 /// The longest of the culprit's sleeps and what it had asked for, ns, where they take several times as long:
 /// its timer slack is large, or its control group was frozen in between.
 fn oversleeps(facts: &Facts<'_, '_>) -> Option<(u64, u64)> {
@@ -124,7 +133,7 @@ pub(crate) fn reason(facts: &Facts<'_, '_>) -> String {
             }
             None => format!("waited for a message from outside the trace{within}"),
         },
-        BlameKind::Disk => format!("waited for the disk{within}"),
+        BlameKind::Disk => format!("waited for the disk{within}{}", elsewhere(facts)),
         BlameKind::Network => match remote(facts) {
             Some(remote) => format!("waited for {remote} over the network{within}"),
             None => format!("waited for the network{within}"),
@@ -160,7 +169,7 @@ pub(crate) fn reason(facts: &Facts<'_, '_>) -> String {
             Some(what) => format!("waited for {what}{within}"),
             None => format!("waited inside the kernel{within}"),
         },
-        BlameKind::Paging => format!("waited for a page-in{within}"),
+        BlameKind::Paging => format!("waited for a page-in{within}{}", elsewhere(facts)),
         BlameKind::Unknown => "had no recorded events".to_owned(),
     }
 }
