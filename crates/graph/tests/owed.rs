@@ -544,3 +544,36 @@ fn who_was_asked_before_the_naps() {
     assert_eq!(asked("shell kill arg=15", "100ms"), None);
     assert_eq!(asked("service kill arg=15", "3s"), None);
 }
+
+/// A server of one thread that waits for its next client has nothing to answer; one that reads, or that has another
+/// thread, may have.
+#[test]
+fn a_server_that_accepts_is_done() {
+    let edge = |server: &str, other: &str| {
+        let recording = Recording::of(&format!(
+            "process client 100
+            thread client client 100
+            process server 200
+            thread server server 200
+            {other}
+            0 socket client object=inet:5 peer=inet:6 peer-process=server remote=127.0.0.1:443
+            0 socket server object=inet:6 peer=inet:5 local=127.0.0.1:443
+            0 cpu0 switch idle -> client
+            0 cpu1 switch idle -> server
+            1ms cpu1 switch server -> idle sleeping {server}
+            2ms transfer client sent 24 object=inet:5 peer=inet:6
+            3ms cpu0 switch client -> idle sleeping poll object=inet:5 arg=95ms
+            98ms cpu0 wake idle -> client in=timer
+            98.1ms cpu0 switch idle -> client
+            end 200ms"
+        ));
+        recording.last_edge("client").source
+    };
+    let server = Source::Thread(2);
+    assert_eq!(edge("accept4 object=inet:9", ""), Source::Timer);
+    assert_eq!(edge("read object=inet:8", ""), server);
+    assert_eq!(
+        edge("accept4 object=inet:9", "thread worker server 201"),
+        server
+    );
+}

@@ -112,6 +112,9 @@ pub(super) fn peer(evidence: &Evidence<'_>, wait: &Wait, object: Object) -> Opti
         .map(|holder| holder.unread)
         .max()
         .unwrap_or(0);
+    if unread == 0 && is_done_with_all(evidence, thread, wait.end) {
+        return None;
+    }
     Some(match (sockets.role(object), unread) {
         (Some(Role::Client), 1..) => {
             let reason = format!("it asked {name} over {object}, which has not read all of it");
@@ -126,6 +129,19 @@ pub(super) fn peer(evidence: &Evidence<'_>, wait: &Wait, object: Object) -> Opti
             owes(thread, Strength::Weak, reason)
         }
     })
+}
+
+/// Whether a server of one thread waits for its next client: it reads no connection, and has answered those that it
+/// had or dropped them.
+fn is_done_with_all(evidence: &Evidence<'_>, thread: Utid, moment: u64) -> bool {
+    let process = evidence.threads.thread(thread).upid;
+    let threads = &evidence.threads.process(process).threads;
+    let mut others = threads.iter().filter(|&&other| other != thread);
+    let accepts = || {
+        let row = wait_at(evidence, thread, moment).and_then(|there| there.row);
+        row.is_some_and(|row| evidence.call(evidence.switches.call[row]) == Call::Accept)
+    };
+    accepts() && !others.any(|&other| is_there(evidence, other, moment))
 }
 
 /// Who should have got a datagram that a thread sent before it waited, and has not been woken since: all
