@@ -7,6 +7,7 @@ TORTURE ?= 900
 HOURS ?= 2
 COUNT ?= 150
 FRESH ?= 50
+MEMORY ?= 20
 NULLS ?= 20
 
 export PATH := $(PATH):$(HOME)/.cargo/bin
@@ -56,9 +57,10 @@ lab-paging: build ## programs that page for a planted reason: counts, segments, 
 	$(AS_ROOT) python3 lab/paging/run.py --hangdog $(HANGDOG)
 	$(AS_ROOT) python3 lab/paging/order.py --hangdog $(HANGDOG)
 
-accuracy: build ## compose hangs, record them, count right verdicts (COUNT=150 FRESH=50; 10 minutes)
+accuracy: build ## compose hangs, record them, count right verdicts (COUNT=150 FRESH=50 MEMORY=20; 12 minutes)
 	-@$(MAKE) -s -C lab build/venv
-	$(AS_ROOT) python3 lab/accuracy.py --hangdog $(HANGDOG) --count $(COUNT) --fresh $(FRESH)
+	$(AS_ROOT) python3 lab/accuracy.py --hangdog $(HANGDOG) --count $(COUNT) --fresh $(FRESH) \
+		--memory $(MEMORY)
 
 lab-real: ## score `why` on real programs (PART= GROUP= SETTING= NAME= SET= RESUME=1)
 	@scripts/setup.sh lab-real

@@ -11,9 +11,11 @@ import json
 import pathlib
 import secrets
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
+import time
 
 import calibration
 import composed
@@ -25,6 +27,8 @@ import truth as lab
 # A run is taken anew, so often at most, where others were busy before or after it, or where the hang
 # took so many times as long as was asked for.
 MOST_MULTIPLE, ATTEMPTS = 1.5, 6
+# For what takes seconds, s.
+PATIENCE_S = 60
 PYTHON_WITH_ARROW = lab.LAB / "build" / "venv" / "bin" / "python"
 
 
@@ -56,9 +60,58 @@ def record(hangdog, seed, trace, anyway):
     raise runner.Fault(f"the machine was busy {ATTEMPTS} times")
 
 
+def has_begun(trace):
+    """Whether a recording has attached to the kernel: then its trace says what to."""
+    try:
+        return bool(json.loads((trace / "meta.json").read_text())["hooks"])
+    except (OSError, ValueError):
+        return False
+
+
+def record_watched(hangdog, seed, trace):
+    """The same of a hang in which one waits for another through memory alone: the word that it looks at
+    is watched. Gives the process too, which who watches knows; None where the seed has no such link."""
+    words = composed.command(seed, by_memory=True)
+    with subprocess.Popen(
+        words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as program:
+        said = []
+        for line in program.stdout:
+            said.append(line)
+            if line.startswith("ready "):
+                break
+        else:
+            return None
+        _, pid, address = said[-1].split()
+        shutil.rmtree(trace, ignore_errors=True)
+        watch = [hangdog, "record", "-o", str(trace), "--watch", f"{pid}:{address}:4"]
+        with subprocess.Popen(
+            watch, stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
+        ) as recorder:
+            begun = time.monotonic()
+            while not has_begun(trace) and recorder.poll() is None:
+                if time.monotonic() - begun > PATIENCE_S:
+                    recorder.terminate()
+                time.sleep(0.05)
+            said.append(program.communicate("\n", timeout=PATIENCE_S)[0])
+            recorder.send_signal(signal.SIGINT)
+            errors = recorder.communicate(timeout=PATIENCE_S)[1]
+            if recorder.returncode != 0:
+                raise runner.Fault(f"hangdog record: {errors.strip()}")
+    return composed.parse("".join(said)), pid
+
+
 def diagnose(hangdog, why, seed, trace, args):
-    """Records one run and scores it."""
-    case = record(hangdog, seed, trace, args.anyway)
+    """Records one run and scores it; None where the seed has no link through memory, and is to have one."""
+    seed, by_memory = seed
+    if by_memory:
+        recorded = record_watched(hangdog, seed, trace)
+        if recorded is None:
+            return None
+        case, pid = recorded
+        why = [*why, "--process", pid]
+    else:
+        case = record(hangdog, seed, trace, args.anyway)
     others = None if args.no_others else other_rules(trace, case)
     answer = runner.call([*why, str(trace)], accept=(0, 1))
     (trace / "why.json").write_text(answer.stdout)
@@ -69,26 +122,28 @@ def diagnose(hangdog, why, seed, trace, args):
 
 def assess(hangdog, why, seed, directory, args):
     """(the score, what went wrong); the trace of a right verdict is removed."""
-    trace = directory / f"{seed}.hang"
+    number, by_memory = seed
+    trace = directory / f"{number}{'-memory' if by_memory else ''}.hang"
     try:
         result = diagnose(hangdog, why, seed, trace, args)
     except (runner.Fault, lab.TruthError, OSError) as fault:
         return None, str(fault)
     except (ValueError, KeyError, TypeError) as error:
         return None, f"not the documented shape: {type(error).__name__} {error}"
-    if result.first:
+    if result is not None and result.first:
         shutil.rmtree(trace)
     return result, None
 
 
 def print_case(seed, result, fault):
+    seed = f"{seed[0]}{' memory' if seed[1] else ''}"
     if fault is not None:
-        print(f"{seed:>10}  FAILED  {fault}")
+        print(f"{seed:>16}  FAILED  {fault}")
     elif result.first:
-        print(f"{seed:>10}  right   {result.case}{'' if result.victim else ' (the victim is wrong)'}")
+        print(f"{seed:>16}  right   {result.case}{'' if result.victim else ' (the victim is wrong)'}")
     else:
-        print(f"{seed:>10}  WRONG   {result.case}")
-        print(f"{'':>20}it said {result.said} (problem and hang overlap by {result.overlap:.0%})")
+        print(f"{seed:>16}  WRONG   {result.case}")
+        print(f"{'':>26}it said {result.said} (problem and hang overlap by {result.overlap:.0%})")
     sys.stdout.flush()
 
 
@@ -103,6 +158,14 @@ def parse_arguments():
     parser.add_argument(
         "--seeds", metavar="K,K,...", help="these seeds alone: so a run is repeated"
     )
+    parser.add_argument(
+        "--memory",
+        type=int,
+        default=0,
+        metavar="N",
+        help="how many seeds besides in which one waits for another through memory alone, with the "
+        "word watched; those that have no such link are passed over",
+    )
     parser.add_argument("--anyway", action="store_true", help="do not wait for a quiet machine")
     parser.add_argument("--no-others", action="store_true", help="leave the other rules out")
     parser.add_argument(
@@ -116,13 +179,15 @@ def parse_arguments():
 
 
 def choose_seeds(args):
+    """Seeds, each with whether a link is to be through memory."""
     if args.seeds is not None:
-        return [int(word) for word in args.seeds.split(",")]
+        return [(int(word), args.memory > 0) for word in args.seeds.split(",")]
     fixed = list(range(args.first_seed, args.first_seed + args.count))
     fresh = [secrets.randbelow(10**9) for _ in range(args.fresh)]
     if fresh:
         print(f"fresh seeds, to be repeated by --seeds {','.join(map(str, fresh))}")
-    return fixed + fresh
+    by_memory = range(args.first_seed, args.first_seed + args.memory)
+    return [(seed, False) for seed in fixed + fresh] + [(seed, True) for seed in by_memory]
 
 
 def main():
@@ -140,10 +205,12 @@ def main():
     results, faults, told = [], 0, []
     for seed in choose_seeds(args):
         result, fault = assess(hangdog, why, seed, directory, args)
+        if result is None and fault is None:
+            continue
         print_case(seed, result, fault)
         if fault is None:
             results.append(result)
-            name = f"seed {seed}"
+            name = f"seed {seed[0]}{' memory' if seed[1] else ''}"
             told.append(calibration.verdict(name, "first", result.confidence, result.first))
         else:
             faults += 1

@@ -39,8 +39,9 @@ class Case:
         return f"{self.root_class} {names}" + (f" in {self.function}" if self.function else "")
 
 
-def command(seed):
-    return [str(PROGRAM), "--seed", str(seed)]
+def command(seed, by_memory=False):
+    """`by_memory`: one of its links, if any can, is through memory alone."""
+    return [str(PROGRAM), "--seed", str(seed), *(["--memory", "1"] if by_memory else [])]
 
 
 def build():

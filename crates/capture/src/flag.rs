@@ -53,6 +53,9 @@ pub const MOST_WITH_READS: usize = BREAKPOINTS / 2;
 pub const MOST_A_SECOND: u64 = 4_000;
 /// How long uses that come more often are not watched.
 const REST: Duration = Duration::from_secs(1);
+/// Once the flag has been written, somebody may begin to wait for the next write: then reads are watched again after
+/// so long.
+const REST_IF_WRITTEN: Duration = Duration::from_millis(200);
 /// How often the threads of a process are listed, at most, until no new one comes.
 const ROUNDS: usize = 20;
 
@@ -138,16 +141,23 @@ struct Side {
     events: Vec<OwnedFd>,
     seen: u64,
     rests_until: Option<Instant>,
+    /// Its rest is a short one.
+    rests_less: bool,
 }
 
 impl Side {
+    /// Has the rest end early where it has taken so long already.
+    fn rest_less(&mut self, rest: Duration) {
+        self.rests_until = self.rests_until.map(|end| end - (REST - rest));
+    }
+
     /// Whether they are to rest from now on, or to come back, by how many there were so far. While they
     /// are `held` they rest in any case.
     fn decide(&mut self, count: u64, most: u64, now: Instant, is_held: bool) -> Option<Access> {
         let new = count - std::mem::replace(&mut self.seen, count);
         match self.rests_until {
             None if is_held || new > most => {
-                self.rests_until = Some(now + REST);
+                (self.rests_until, self.rests_less) = (Some(now + REST), false);
                 Some(Access::Paused)
             }
             Some(end) if now >= end && !is_held => {
@@ -213,7 +223,11 @@ impl Watch {
         let most = (MOST_A_SECOND as f64 * since.as_secs_f64()) as u64;
         let mut changes = Vec::new();
         for (flag, ([reads, writes], counts)) in self.sides.iter_mut().zip(counts).enumerate() {
+            let is_written = counts[1] > writes.seen;
             let of_writes = writes.decide(counts[1], most, now, false);
+            if is_written && !std::mem::replace(&mut reads.rests_less, true) {
+                reads.rest_less(REST_IF_WRITTEN);
+            }
             // Without the breakpoint for writes a write looks like a read.
             let is_held = writes.rests_until.is_some();
             let of_reads = reads.decide(counts[0], most, now, is_held);
@@ -358,6 +372,34 @@ mod tests {
         }
         let back = [(0, write, Access::Resumed), (0, read, Access::Resumed)];
         assert_eq!(watch.look(&[[0, 1_000_000]]), back);
+    }
+
+    /// Reads that rest come back sooner once the flag was written, and only then.
+    #[test]
+    fn reads_come_back_behind_a_write() {
+        let mut watch = Watch {
+            sides: vec![Default::default()],
+            ..Watch::default()
+        };
+        let look = |watch: &mut Watch, writes: u64| {
+            watch.looked = Instant::now().checked_sub(REST);
+            watch.look(&[[1_000_000, writes]])
+        };
+        look(&mut watch, 0);
+        let left = |watch: &Watch| {
+            watch.sides[0][0]
+                .rests_until
+                .map(|end| end - Instant::now())
+        };
+        assert!(left(&watch) > Some(REST_IF_WRITTEN));
+        assert_eq!(look(&mut watch, 1), []);
+        let short = left(&watch);
+        assert!(short <= Some(REST_IF_WRITTEN));
+        assert_eq!(look(&mut watch, 2), []);
+        assert!(left(&watch) <= short && left(&watch).is_some());
+        watch.sides[0][0].rests_until = Some(Instant::now());
+        let resumed = (0, Access::Read, Access::Resumed);
+        assert_eq!(look(&mut watch, 2), [resumed]);
     }
 
     /// Reads that come too often rest and come back; writes of the same flag are watched on.

@@ -101,7 +101,7 @@ impl Severity {
 }
 
 /// Where less was owed, it is not told unless it is asked for: an idle thread.
-const LEAST_FELT: f64 = 0.02;
+pub(crate) const LEAST_FELT: f64 = 0.02;
 /// One turn is a problem of its own if it takes so many times as long as any other.
 const STANDS_OUT: u64 = 5;
 /// From here on a person calls it a freeze.

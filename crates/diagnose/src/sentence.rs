@@ -10,6 +10,7 @@ use crate::blame::BlameKind;
 use crate::function;
 use crate::limit;
 use crate::owed::wait_before;
+use crate::problem::LEAST_FELT;
 use crate::starvation::{self, Starvation};
 use crate::verdict::Class;
 
@@ -309,7 +310,11 @@ fn who_did_what(facts: &Facts<'_, '_>) -> String {
             within(facts)
         ),
         _ if facts.now.is_some() && alone => {
-            format!("{victim} {what}{}.", limit(facts).unwrap_or_default())
+            let idle = match may_be_idle_now(facts) {
+                true => "; it may be idle: nothing names who should answer it",
+                false => "",
+            };
+            format!("{victim} {what}{}{idle}.", limit(facts).unwrap_or_default())
         }
         _ if facts.is_open && facts.now.is_some() => {
             format!("{head}: the chain of waits ends at {who}, which {what}.")
@@ -513,6 +518,14 @@ fn sleeps_for_its_parent(facts: &Facts<'_, '_>) -> bool {
 fn program_of(facts: &Facts<'_, '_>) -> String {
     let process = facts.evidence.threads.thread(facts.culprit).upid;
     facts.evidence.program(process)
+}
+
+/// Of a moment: whether it waits where programs wait for whatever comes next, and nothing shows that somebody is
+/// to answer it.
+fn may_be_idle_now(facts: &Facts<'_, '_>) -> bool {
+    let polls = |wait: &Wait| matches!(wait.kind, WaitKind::Poll | WaitKind::Idle);
+    let wait = facts.wait.filter(|wait| facts.is_open && polls(wait));
+    wait.is_some_and(|wait| crate::owed::owed(facts.evidence, &wait, false) < LEAST_FELT)
 }
 
 /// Whether the problem lasts to the end, and no thread of the culprit's process is left then that could

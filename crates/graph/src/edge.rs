@@ -6,6 +6,7 @@
 //! to the thread that the wait's own evidence names: the holder of the lock, the thread or child
 //! that should have ended. What else it may have been, [`belief`](crate::belief) weighs.
 
+use hangdog_timeline::State;
 use hangdog_trace::Thread;
 use hangdog_trace::calls::Call;
 use hangdog_trace::ids::{NONE, Utid};
@@ -470,6 +471,7 @@ fn gave_back(evidence: &Evidence<'_>, wait: &Wait, wake: usize) -> bool {
 }
 
 fn woken(evidence: &Evidence<'_>, wait: &Wait, row: usize) -> Edge {
+    let row = made_room(evidence, wait, row);
     let context = Context::from(evidence.wakes.context[row]);
     if context.is_timer()
         && matches!(wait.kind, WaitKind::Poll | WaitKind::Message)
@@ -503,6 +505,45 @@ fn woken(evidence: &Evidence<'_>, wait: &Wait, row: usize) -> Edge {
         _ => by_no_thread(evidence, wait, row, kind),
     };
     Edge::new(kind, strength, source, reason)
+}
+
+/// Of several that wait for room in a pipe each wakes the next once it has written: the wake that let the first of
+/// them go on, which is the reader's. Otherwise the same wake.
+fn made_room(evidence: &Evidence<'_>, wait: &Wait, wake: usize) -> usize {
+    /// More writers do not wait for one pipe.
+    const MOST: usize = 64;
+    let (wakes, object) = (evidence.wakes, wait.object(evidence));
+    let waits_too = |row: usize| {
+        let (thread, ts) = (wakes.waker[row], wakes.ts[row]);
+        let intervals = evidence.timeline.intervals(thread);
+        let here = intervals.index_at(ts)?;
+        let before = (0..here).rev().take(MOST).find_map(|at| {
+            let interval = intervals.get(at)?;
+            (interval.state == State::Blocked).then_some((at, interval))
+        });
+        let (at, interval) = before?;
+        let its = Wait::new(evidence, thread, &interval);
+        let is_alike = its.writes(evidence) && its.object(evidence) == object;
+        let after = intervals.get(at + 1).filter(|_| is_alike)?;
+        after.wake().filter(|&earlier| wakes.ts[earlier] < ts)
+    };
+    if !object.is_pipe() || !wait.writes(evidence) {
+        return wake;
+    }
+    let is_writers = |row: usize| {
+        let call = evidence.call(wakes.call[row]);
+        Context::from(wakes.context[row]) == Context::Task
+            && call == Call::Write
+            && wakes.object[row] == object.0
+    };
+    let mut at = wake;
+    for _ in 0..MOST {
+        match waits_too(at).filter(|_| is_writers(at)) {
+            Some(earlier) => at = earlier,
+            None => break,
+        }
+    }
+    at
 }
 
 /// The reason for an edge that is no thread's doing.
@@ -639,6 +680,16 @@ fn call_of(evidence: &Evidence<'_>, wait: &Wait) -> Option<Call> {
     Some(evidence.call(evidence.switches.call[row]))
 }
 
+/// Whether other threads of the process lived through a wait: one that waits for a signal may wait for theirs.
+fn has_others(evidence: &Evidence<'_>, wait: &Wait) -> bool {
+    let process = evidence.threads.thread(wait.thread).upid;
+    let mut others = evidence.threads.process(process).threads.iter();
+    others.any(|&other| {
+        let life = evidence.timeline.life(other);
+        other != wait.thread && life.start <= wait.start && life.end >= wait.end
+    })
+}
+
 /// The only one who is there to end a wait of a process's first thread: its only other thread, or of
 /// a wait for a signal its only child.
 fn only_one(evidence: &Evidence<'_>, wait: &Wait) -> Option<Edge> {
@@ -661,7 +712,7 @@ fn only_one(evidence: &Evidence<'_>, wait: &Wait) -> Option<Edge> {
     } else if is_within {
         let own = &evidence.threads.process(waiter.upid).threads;
         (own.clone(), "the only other thread of its process")
-    } else if wait.kind == WaitKind::Signal {
+    } else if wait.kind == WaitKind::Signal && !has_others(evidence, wait) {
         let children = children(evidence, wait).map(|child| child.utid);
         (children.collect(), "its only child")
     } else {

@@ -264,11 +264,7 @@ impl<'a> Evidence<'a> {
 
     /// A process as reports name it: with the script that it runs.
     pub fn program(&self, process: Upid) -> String {
-        let known = self.threads.process(process);
-        match known.script() {
-            Some(script) => format!("{} {script}", known.name),
-            None => known.name.clone(),
-        }
+        self.threads.process(process).label()
     }
 
     fn names_of(&self, thread: Utid) -> (&str, &str) {

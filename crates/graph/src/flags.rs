@@ -6,13 +6,17 @@
 //! writes in between it is the first that gave those bits their value in which the last look differs
 //! from all before it: a word may change for other reasons too.
 //!
+//! A thread may wait for the same flag again and again. Where it left its loop once it had seen another value, a
+//! new series begins.
+//!
 //! Where looks came too often, they were not watched for a while (`Access::Paused`). If the series ends
-//! there, so does the wait with the first write of another value; writes are watched on.
+//! there, or the flag was written meanwhile, so does the wait with the first write of another value; writes are
+//! watched on.
 
 use std::collections::{BTreeMap, HashMap};
 use std::ops::Range;
 
-use hangdog_timeline::Timeline;
+use hangdog_timeline::{State, Timeline};
 use hangdog_trace::Threads;
 use hangdog_trace::ids::{NONE, Utid};
 use hangdog_trace::tables::{FlagAccesses, Flags, Handoffs};
@@ -26,6 +30,8 @@ const TIMES: u64 = 4;
 /// is kept from a CPU does not count, as far as the kernel knows of it: a virtual machine may be held up
 /// as a whole.
 const LONGEST_GAP_NS: u64 = 500_000_000;
+/// A thread that has seen another value, and does not look for so long, has left its loop, ns.
+const LEFT_NS: u64 = 300_000;
 /// A write may be noted so much later than a look that saw it, ns.
 const LATE_NS: u64 = 50_000;
 
@@ -193,16 +199,54 @@ impl OneFlag<'_> {
         gaps.sort_unstable();
         let usual = gaps.get(gaps.len() / 2).copied().unwrap_or(0);
         let longest = LONGEST_GAP_NS.max(usual.saturating_mul(TIMES));
+        let left = LEFT_NS.max(usual.saturating_mul(TIMES));
         let mut series: Vec<Vec<usize>> = Vec::new();
         for &look in looks {
-            match series.last_mut() {
-                Some(last) if self.goes_on(last[last.len() - 1], self.ts(look), longest) => {
-                    last.push(look)
-                }
-                _ => series.push(vec![look]),
+            let same = series.last_mut().filter(|last| {
+                let end = last[last.len() - 1];
+                let is_over = self.has_ended(last, look, left) || self.ended_unseen(end, look);
+                !is_over && self.goes_on(end, self.ts(look), longest)
+            });
+            match same {
+                Some(last) => last.push(look),
+                None => series.push(vec![look]),
             }
         }
         series
+    }
+
+    /// Whether the last look of a series saw another value than the one before, and the thread did not come back
+    /// for the next for `left` ns.
+    fn has_ended(&self, series: &[usize], next: usize, left: u64) -> bool {
+        let values = &self.accesses.value;
+        match series {
+            [.., before, last] => {
+                values[*before] != values[*last]
+                    && self.seen(self.ts(*last)..self.ts(next).max(self.ts(*last))) > left
+            }
+            _ => false,
+        }
+    }
+
+    /// Whether another thread gave the flag another value while looks were not watched, between two looks, and this
+    /// one was at something else after that.
+    fn ended_unseen(&self, last: usize, next: usize) -> bool {
+        let (from, to) = (self.ts(last), self.ts(next));
+        let mut pauses = self.pauses.iter();
+        if !pauses.any(|pause| pause.start >= from && pause.start < to) {
+            return false;
+        }
+        let (values, threads) = (&self.accesses.value, &self.accesses.thread);
+        let first = self.writes.partition_point(|&row| self.ts(row) < from);
+        let writes = self.writes[first..].iter();
+        let mut between = writes.take_while(|&&row| self.ts(row) < to);
+        let is_others =
+            |&&row: &&usize| threads[row] != threads[last] && values[row] != values[last];
+        let Some(&write) = between.find(is_others) else {
+            return false;
+        };
+        let mut after = self.timeline.between(threads[last], self.ts(write), to);
+        after.any(|it| it.state == State::Blocked && it.duration() >= LEFT_NS)
     }
 
     /// Whether no more than `longest` lies between a look and what came next.
@@ -228,6 +272,27 @@ impl OneFlag<'_> {
                 .saturating_sub(pause.start.max(time.start))
         };
         (time.end - time.start).saturating_sub(self.pauses.iter().map(unseen).sum())
+    }
+
+    /// When a wait began of which this is the first look. If looks were not watched right before, it is since when the
+    /// thread has done nothing but run and nap, as it does between two looks.
+    fn begin(&self, first: usize) -> u64 {
+        let seen = self.ts(first);
+        let thread = self.accesses.thread[first];
+        let is_right_before = |pause: &&Range<u64>| {
+            pause.end <= seen && seen.saturating_sub(pause.end) <= LEFT_NS.saturating_mul(TIMES)
+        };
+        let Some(pause) = self.pauses.iter().rev().find(is_right_before) else {
+            return seen;
+        };
+        let before = self.timeline.between(thread, pause.start, seen);
+        let stops = before.filter(|it| it.state == State::Blocked && it.duration() >= LEFT_NS);
+        let alive = self.timeline.life(thread).start;
+        stops
+            .map(|it| it.end)
+            .last()
+            .unwrap_or(pause.start)
+            .max(alive)
     }
 
     /// The wait that a series of looks is, if a write ended it.
@@ -284,7 +349,7 @@ impl OneFlag<'_> {
             let takes = Access::from(self.accesses.access[last]) == Access::Write;
             takes.then(|| within(window.clone()).last()).flatten()
         }?;
-        let from = self.ts(first);
+        let from = self.begin(first);
         let to = self.ts(last).max(self.ts(write));
         let by_handler = self.accesses.thread[write] == thread;
         let writer = match by_handler {

@@ -672,3 +672,37 @@ fn a_softirq_of_the_sender_s_own() {
     assert_eq!(edge("sendto"), (Kind::Message, true));
     assert_eq!(edge(""), (Kind::Network, false));
 }
+
+/// Two wait for room in a pipe; who reads lets the first go on, and that one the second: the reader ended both waits.
+/// One that did not wait itself is who it is.
+#[test]
+fn room_in_a_pipe_is_made_by_its_reader() {
+    let source = |first: &str| {
+        let recording = Recording::of(&format!(
+            "process a 100
+            thread a a 100
+            process b 200
+            thread b b 200
+            process reader 300
+            thread reader reader 300
+            0 cpu0 switch idle -> a
+            0 cpu1 switch idle -> b
+            0 cpu2 switch idle -> reader
+            1ms cpu0 switch a -> idle {first}
+            2ms cpu1 switch b -> idle sleeping write object=pipe:7
+            10ms cpu2 wake reader -> a read object=pipe:7
+            10.1ms cpu0 switch idle -> a
+            10.2ms cpu0 wake a -> b write object=pipe:7
+            10.3ms cpu1 switch idle -> b
+            end 20ms"
+        ));
+        let edge = recording.last_edge("b");
+        (edge.kind, edge.source)
+    };
+    let (reader, first) = (Source::Thread(3), Source::Thread(1));
+    assert_eq!(
+        source("sleeping write object=pipe:7"),
+        (Kind::Message, reader)
+    );
+    assert_eq!(source("sleeping nanosleep arg=9ms"), (Kind::Message, first));
+}

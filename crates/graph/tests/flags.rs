@@ -150,7 +150,8 @@ fn looks_that_were_not_watched() {
         .map(|us| format!("{}us access main ready read 0\n", 1000 + us * 4))
         .collect();
     let story = format!(
-        "{hot}1.3ms access idle ready paused 0
+        "0 cpu0 switch idle -> main
+        {hot}1.3ms access idle ready paused 0
         700ms access setter ready write 0 stack=reset
         800ms access setter ready write 1 stack=set
         1001ms access idle ready resumed 0"
@@ -166,6 +167,64 @@ fn looks_that_were_not_watched() {
     let (_, found) = waits(&format!("{story}\n{more}"));
     // It saw the value and went on looking: by the last look nothing else was written.
     assert!(found.is_empty(), "{found:?}");
+}
+
+/// One that waits for the same flag again and again has as many waits, also where looks were not watched as the first
+/// of them ended.
+#[test]
+fn waits_for_one_flag_one_after_the_other() {
+    let looks = |from_ms: u64, value: u64| -> String {
+        let look = |at: u64| {
+            format!(
+                "{}us access main ready read {value}\n",
+                from_ms * 1000 + at * 50
+            )
+        };
+        (0..10).map(look).collect()
+    };
+    let turn = |from_ms: u64, value: u64| {
+        format!(
+            "{}{}ms access setter ready write {} stack=set
+            {}us access main ready read {}
+            {}ms cpu0 switch main -> idle sleeping clock_nanosleep arg=1ms
+            {}ms cpu0 wake idle -> main in=timer
+            {}ms cpu0 switch idle -> main\n",
+            looks(from_ms, value),
+            from_ms + 1,
+            value + 1,
+            from_ms * 1000 + 1_010,
+            value + 1,
+            from_ms + 2,
+            from_ms + 3,
+            from_ms + 3
+        )
+    };
+    let (recording, found) = waits(&format!("{}{}", turn(10, 0), turn(20, 1)));
+    let setter = recording.t("setter");
+    let ends: Vec<u64> = found.iter().map(|wait| wait.to / 1_000_000).collect();
+    assert_eq!(ends, [11, 21], "{found:?}");
+    assert!(found.iter().all(|wait| wait.writer == setter));
+    let unseen = format!(
+        "{}10.6ms access idle ready paused 0
+        100ms access setter ready write 1 stack=set
+        101ms cpu0 switch main -> idle sleeping clock_nanosleep arg=1ms
+        102ms cpu0 wake idle -> main in=timer
+        102ms cpu0 switch idle -> main
+        110ms access idle ready resumed 0
+        {}",
+        looks(10, 0),
+        turn(120, 1)
+    );
+    let (_, found) = waits(&unseen);
+    let ends: Vec<u64> = found.iter().map(|wait| wait.to / 1_000_000).collect();
+    assert_eq!(ends, [100, 121], "{found:?}");
+    // What follows the nap is not known to be something else than looking.
+    let later = unseen.replace(
+        "110ms access idle ready resumed",
+        "119.9ms access idle ready resumed",
+    );
+    let (_, found) = waits(&later);
+    assert_eq!(found[1].from / 1_000_000, 102, "{found:?}");
 }
 
 /// The same memory in another process is the same flag.

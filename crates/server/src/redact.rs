@@ -1,8 +1,9 @@
 //! What is left out of a report that strangers may read: command lines, scripts, the host's name, and
 //! the directories of paths.
 //!
-//! A script's name comes from a command line. It stands in sentences behind its interpreter's name, as
-//! [`Evidence::name`](hangdog_graph::Evidence::name) prints it, and is removed from there.
+//! A script's name comes from a command line, and so does what a process calls itself. Both stand in sentences
+//! behind the process's name, as [`Evidence::name`](hangdog_graph::Evidence::name) prints it, and are removed
+//! from there.
 
 use hangdog_trace::threads::Threads;
 use serde_json::{Value, json};
@@ -11,7 +12,7 @@ use std::collections::BTreeSet;
 
 /// What a trace has that a report leaves out.
 pub struct Redaction {
-    /// `(interpreter, script)` as sentences have them, with a blank between; the longest first, so that
+    /// Processes' names, and what sentences have in their place; the longest first, so that
     /// one whose name begins another's leaves nothing of that.
     scripts: Vec<(String, String)>,
 }
@@ -20,8 +21,8 @@ impl Redaction {
     /// For a trace with these threads.
     pub fn of(threads: &Threads) -> Redaction {
         let scripts = threads.processes().filter_map(|process| {
-            let script = process.script()?;
-            Some((process.name.clone(), format!("{} {script}", process.name)))
+            let label = process.label();
+            (label != process.name).then(|| (process.name.clone(), label))
         });
         let mut scripts: Vec<_> = scripts.collect::<BTreeSet<_>>().into_iter().collect();
         scripts.sort_by_key(|(_, named)| Reverse(named.len()));

@@ -150,6 +150,35 @@ impl Process {
         let is_told = name.starts_with(&kept(script)) || name == kept(stem);
         (!is_told).then_some(script)
     }
+
+    /// What the process calls itself, where it has written that over its command line, cut to its first words:
+    /// `postgres: background writer`, `nginx: worker process`.
+    fn title(&self) -> Option<&str> {
+        /// So many bytes of it are shown.
+        const MOST: usize = 32;
+        let rest = self.command.strip_prefix(self.name.as_str())?;
+        let says = rest.strip_prefix(": ")?.trim();
+        let end = self.command.len() - rest.len() + ": ".len() + says.len();
+        let title = &self.command[..end];
+        if says.is_empty() || title.len() <= MOST {
+            return (!says.is_empty()).then_some(title);
+        }
+        let cut = title.char_indices().take_while(|(at, _)| *at <= MOST);
+        let begins = self.name.len() + ": ".len();
+        let (at, _) = { cut }
+            .filter(|&(at, letter)| letter == ' ' && at > begins)
+            .last()?;
+        Some(title[..at].trim_end())
+    }
+
+    /// What a person knows it by: its name, with what it runs or calls itself where that tells more.
+    pub fn label(&self) -> String {
+        match (self.script(), self.title()) {
+            (Some(script), _) => format!("{} {script}", self.name),
+            (None, Some(title)) => title.to_owned(),
+            (None, None) => self.name.clone(),
+        }
+    }
 }
 
 /// All threads and processes of a trace.
@@ -374,5 +403,38 @@ fn live(
     if kind == LifecycleKind::Exited {
         thread.end = Some(event.ts);
         thread.exit_status = Some(event.detail);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What a process has written over its command line tells what it does, as far as it is short; a command
+    /// line that is one tells no more than its script.
+    #[test]
+    fn labels() {
+        let label = |name: &str, command: &str| {
+            let process = Process {
+                command: command.to_owned(),
+                ..Process::new(1, name)
+            };
+            process.label()
+        };
+        assert_eq!(label("postgres", "postgres: logger "), "postgres: logger");
+        let launcher = "postgres: logical replication launcher ";
+        assert_eq!(label("postgres", launcher), "postgres: logical replication");
+        assert_eq!(
+            label("nginx", "nginx: worker process"),
+            "nginx: worker process"
+        );
+        let long = format!("sshd: {}", "x".repeat(80));
+        assert_eq!(label("sshd", &long), "sshd");
+        assert_eq!(label("postgres", "postgres: "), "postgres");
+        assert_eq!(
+            label("python3", "python3 -u /srv/server.py"),
+            "python3 server.py"
+        );
+        assert_eq!(label("cat", "cat file: b"), "cat");
     }
 }

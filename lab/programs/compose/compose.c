@@ -5,6 +5,8 @@
  *     truth KEY=VALUE      victim, root (PROCESS/THREAD, one line for each that is right), class,
  *                          function, wait cycle (its threads)
  *     hang FROM TO         as in lab.h
+ *     ready PID ADDRESS    with --memory 1, which makes one link one through memory alone: the word
+ * of 4 bytes that its waiter looks at. The program goes on when a line comes on its standard input.
  *
  * What a machine does not allow is drawn again: `param redrawn` says so.
  */
@@ -94,17 +96,35 @@ static bool kind_fits(const struct link_kind *kind, int index, int timed)
 	return true;
 }
 
-static const struct link_kind *draw_kind(int index, int timed)
+/* One of `kinds` that fits; NULL if none does. */
+static const struct link_kind *draw_one_of(const struct link_kind *const kinds[], size_t all,
+					   const char *key, int index, int timed)
 {
 	const struct link_kind *fitting[32];
 	const char *names[32];
 	size_t count = 0;
-	for (size_t i = 0; i < link_kind_count; i++)
-		if (kind_fits(link_kinds[i], index, timed)) {
-			fitting[count] = link_kinds[i];
-			names[count++] = link_kinds[i]->name;
+	for (size_t i = 0; i < all; i++)
+		if (kind_fits(kinds[i], index, timed)) {
+			fitting[count] = kinds[i];
+			names[count++] = kinds[i]->name;
 		}
-	return fitting[lab_pick_of(key_of("link", index), names, count)];
+	return count == 0 ? NULL : fitting[lab_pick_of(key, names, count)];
+}
+
+static const struct link_kind *draw_kind(int index, int timed)
+{
+	static const struct link_kind *const by_memory[] = {&queue_link, &spin_link,
+							    &sequence_link};
+	/* Whoever watches the word has to know the process. */
+	if (index == plan.memory_link && plan.nodes[index - 1].process == 0) {
+		const struct link_kind *kind =
+		    draw_one_of(by_memory, LAB_COUNT(by_memory), "memory_kind", index, timed);
+		if (kind != NULL)
+			return kind;
+	}
+	if (index == plan.memory_link)
+		plan.memory_link = 0;
+	return draw_one_of(link_kinds, link_kind_count, key_of("link", index), index, timed);
 }
 
 static void draw_link(int index, int timed)
@@ -167,12 +187,17 @@ static void draw(void)
 	plan.depth = lab_choose("depth", 1, MAX_DEPTH);
 	if (plan.depth < 1 || plan.depth > MAX_DEPTH)
 		lab_exit(2, "depth is 1 to %d", MAX_DEPTH);
+	/* Near the victim, most links fit. */
+	if (lab_option("memory") != NULL && lab_number("memory", lab_option("memory")) != 0)
+		plan.memory_link = lab_choose("memory_link", 1, plan.depth < 2 ? 1 : 2);
 	/* The wait cycle may be the victim's own. */
 	if (family == CIRCULAR && lab_choose("victim_in_knot", 0, 3) == 1)
 		plan.depth = 0;
 	/* Realtime threads get 950 ms of each second: a longer hog would be throttled. */
 	plan.hang_ms = lab_choose("hang_ms", 500, family == STARVED ? 850 : 1000);
 	plan.is_given_up = family == LOST_WAKE;
+	if (plan.memory_link > plan.depth)
+		plan.memory_link = 0;
 	draw_chain();
 }
 
@@ -239,6 +264,14 @@ static void hang(int ms)
 	node_work(&plan.nodes[0]);
 }
 
+static void wait_for_the_watch(void)
+{
+	char line[16];
+	printf("ready %d %p\n", getpid(), (void *)&plan.links[plan.memory_link].words[1]);
+	if (fgets(line, sizeof(line), stdin) == NULL)
+		lab_exit(1, "nobody watches");
+}
+
 static void block_signals(void)
 {
 	sigset_t set;
@@ -265,6 +298,8 @@ int main(int argc, char **argv)
 	chain_start();
 	noise_start(noise);
 	lab_decoys();
+	if (plan.memory_link != 0)
+		wait_for_the_watch();
 
 	lab_turns(turn);
 	lab_hang(hang, plan.hang_ms);

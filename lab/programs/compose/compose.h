@@ -8,6 +8,7 @@
  *     chain.c         nodes: threads and processes that pass a request on and an answer back
  *     thread_links.c  ways to wait for a thread of the same process
  *     kernel_links.c  ways to wait for a thread or a process through the kernel's objects
+ *     memory_links.c  ways to wait for a thread of the same process through memory alone
  *     batch.c         a server that reads the requests of several clients before it answers
  *     roots.c         ways to spend the time
  *     starve.c        ways to be kept off the CPU
@@ -106,6 +107,8 @@ struct plan {
 	struct link links[MAX_DEPTH + 1]; /* [0] is not used */
 	enum root root;
 	int hang_ms;
+	/* The link that is through memory alone; 0 for none. */
+	int memory_link;
 	/* One that waits gives up in the hang. */
 	bool is_given_up;
 	/* The last node takes its request and never answers. */
@@ -168,6 +171,7 @@ extern const struct link_kind pipe_link, unix_stream_link, unix_datagram_link, t
 extern const struct link_kind mutex_link, rwlock_link, condition_link, semaphore_link, futex_link,
     join_link, signal_link;
 extern const struct link_kind batch_link;
+extern const struct link_kind queue_link, spin_link, sequence_link;
 /* Whether something can be read before `until_ns` (0: waits for ever). */
 bool can_read_until(int fd, uint64_t until_ns);
 void put_byte(int fd, char byte);
