@@ -160,4 +160,16 @@ mod tests {
             })
         );
     }
+
+    /// What a process calls itself goes as well: it may have a name or an address in it.
+    #[test]
+    fn titles_are_left_out() {
+        let title = |title: &str| ("sshd".to_owned(), title.to_owned());
+        let redaction = Redaction {
+            scripts: vec![title("sshd: ann@pts/0"), title("sshd: ann")],
+        };
+        let mut value = json!("cat waited for sshd: ann@pts/0 (7) and sshd: ann.");
+        redaction.apply(&mut value);
+        assert_eq!(value, json!("cat waited for sshd (7) and sshd."));
+    }
 }

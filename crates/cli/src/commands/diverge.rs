@@ -6,7 +6,7 @@ use crate::commands::NOTHING_FOUND;
 use crate::output::{self, Colour, Paint};
 use anyhow::{Context, Result};
 use hangdog_flags::Map;
-use hangdog_flags::call::Call;
+use hangdog_flags::call::{Call, End};
 use hangdog_flags::call_file::Recorded;
 use hangdog_flags::diverge::{self, Compared, Datum, Parting, Place, What};
 use hangdog_report::format;
@@ -102,7 +102,7 @@ fn answer(good: &Recorded, bad: &Recorded, compared: &Compared) -> Answer {
         pid: recorded.pid,
         tid: recorded.call.tid,
         instructions: recorded.call.steps.len(),
-        returned: recorded.call.end == hangdog_flags::call::End::Returned,
+        returned: recorded.call.end == End::Returned,
     };
     let datum = |datum: &Datum| DatumAnswer {
         what: what(datum, &good.call, &names, &calls),
@@ -135,31 +135,29 @@ struct Names(HashMap<Place, Within>);
 
 impl Names {
     fn of(compared: &Compared) -> Names {
-        let mut by_file: HashMap<&str, Vec<u64>> = HashMap::new();
-        let mut want = |place: &'_ Place| -> (String, u64) { (place.path.clone(), place.offset) };
-        let mut places: Vec<(String, u64)> = Vec::new();
+        let mut places: Vec<&Place> = Vec::new();
         for parting in &compared.partings {
-            places.push(want(&parting.branch));
-            places.extend(parting.to.iter().flatten().map(&mut want));
+            places.push(&parting.branch);
+            places.extend(parting.to.iter().flatten());
             for datum in &parting.decided_by {
-                places.push(want(&datum.at));
+                places.push(&datum.at);
                 if let What::Returned { from } = &datum.what {
-                    places.push(want(from));
+                    places.push(from);
                 }
             }
         }
-        for (path, offset) in &places {
-            by_file.entry(path).or_default().push(*offset);
+        let mut by_file: HashMap<&str, Vec<u64>> = HashMap::new();
+        for place in places {
+            by_file.entry(&place.path).or_default().push(place.offset);
         }
         let mut known = HashMap::new();
         for (path, offsets) in by_file {
             let within = functions::at(Path::new(path), &offsets);
-            for (offset, within) in offsets.into_iter().zip(within) {
-                if let Some(within) = within {
-                    let path = path.to_owned();
-                    known.insert(Place { path, offset }, within);
-                }
-            }
+            let named = offsets.into_iter().zip(within);
+            known.extend(named.filter_map(|(offset, within)| {
+                let path = path.to_owned();
+                Some((Place { path, offset }, within?))
+            }));
         }
         Names(known)
     }
