@@ -149,52 +149,39 @@ pub fn static_of(text: &str) -> Result<Probe, String> {
     })
 }
 
-/// What is known of event loops: library, function, name of the mark, and what it marks.
-const EVENT_LOOPS: [(&str, &str, &str, Marked); 9] = [
+/// What is known of event loops: libraries, of which any may be there, function, name of the mark, what it marks.
+type EventLoop = (&'static [&'static str], &'static str, &'static str, Marked);
+const QT: &[&str] = &["libQt5Core.so.5", "libQt6Core.so.6"];
+const GLIB: &[&str] = &["libglib-2.0.so.0"];
+const LIBUV: &[&str] = &["libuv.so.1"];
+const EVENT_LOOPS: [EventLoop; 7] = [
     (
-        "libQt5Core.so.5",
+        QT,
         "QCoreApplication::postEvent",
         "Qt event",
         Marked::Begin(1),
     ),
     (
-        "libQt5Core.so.5",
+        QT,
         "QCoreApplication::notifyInternal2",
         "Qt event",
         Marked::End(1),
     ),
     (
-        "libQt6Core.so.6",
-        "QCoreApplication::postEvent",
-        "Qt event",
-        Marked::Begin(1),
-    ),
-    (
-        "libQt6Core.so.6",
-        "QCoreApplication::notifyInternal2",
-        "Qt event",
-        Marked::End(1),
-    ),
-    (
-        "libglib-2.0.so.0",
+        GLIB,
         "g_main_context_dispatch",
         "GLib dispatch",
         Marked::Call,
     ),
     (
-        "libglib-2.0.so.0",
+        GLIB,
         "g_main_context_invoke_full",
         "GLib invoke",
         Marked::Point,
     ),
-    (
-        "libglib-2.0.so.0",
-        "g_source_attach",
-        "GLib source",
-        Marked::Point,
-    ),
-    ("libuv.so.1", "uv_async_send", "libuv async", Marked::Point),
-    ("libuv.so.1", "uv_queue_work", "libuv work", Marked::Point),
+    (GLIB, "g_source_attach", "GLib source", Marked::Point),
+    (LIBUV, "uv_async_send", "libuv async", Marked::Point),
+    (LIBUV, "uv_queue_work", "libuv work", Marked::Point),
 ];
 
 /// The probes of the event loops of GLib, Qt and libuv, of whichever of these libraries this machine has.
@@ -204,16 +191,18 @@ const EVENT_LOOPS: [(&str, &str, &str, Marked); 9] = [
 pub fn event_loops() -> Result<Vec<Probe>, String> {
     let known = EVENT_LOOPS
         .iter()
-        .filter_map(|(library, function, name, marks)| {
-            let path = file(library).ok()?;
-            let [function] = &functions::named(&path, function)[..] else {
-                return None;
-            };
-            Some(Probe {
-                name: (*name).to_owned(),
-                path,
-                place: Place::Function(function.offset),
-                marks: *marks,
+        .flat_map(|(libraries, function, name, marks)| {
+            libraries.iter().filter_map(move |library| {
+                let path = file(library).ok()?;
+                let [function] = &functions::named(&path, function)[..] else {
+                    return None;
+                };
+                Some(Probe {
+                    name: (*name).to_owned(),
+                    path,
+                    place: Place::Function(function.offset),
+                    marks: *marks,
+                })
             })
         });
     let probes: Vec<Probe> = known.collect();
@@ -278,7 +267,7 @@ mod tests {
         assert_eq!(handed, (MarkKind::Begin, Pairing::Argument, [2, 1, 3, 4]));
     }
 
-    /// What nobody can mean is said, with an example or the reason.
+    /// A probe that cannot exist is refused, with an example or the reason.
     #[test]
     fn wrong_probes_are_refused() {
         assert!(functions_of("nginx").unwrap_err().contains("PATH:FUNCTION"));

@@ -653,8 +653,8 @@ fn starved_by_processes_of_one_program() {
     assert!(verdict.sentence.contains(said), "{}", verdict.sentence);
 }
 
-/// Of many waits for the disk the function is told that took most of them, not the longest one; and that there
-/// are others.
+/// Of many disk waits the verdict names the function with most of the time, not that of the longest wait, and says
+/// that there are others.
 #[test]
 fn many_waits_for_the_disk() {
     let mut text =

@@ -404,3 +404,118 @@ fn what(run: &Run<'_>, source: Source, other: Source) -> What {
         },
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use super::*;
+    use crate::address_space::Map;
+    use crate::call::{Loaded, Seen};
+
+    /// cmp dword [rdi],0; je 7; inc eax; nop; ret
+    const CODE: [u8; 9] = [0x83, 0x3f, 0x00, 0x74, 0x02, 0xff, 0xc0, 0x90, 0xc3];
+    const WITH_INC: [u64; 5] = [0, 3, 5, 7, 8];
+    const WITHOUT: [u64; 4] = [0, 3, 7, 8];
+
+    /// A call of the code at `start`, of which these instructions were executed, with what `data` points to.
+    fn call(code: &[u8], start: u64, data: u64, value: u64, executed: &[u64]) -> Call {
+        let seen = |&at: &u64| {
+            let mut general = [0; 16];
+            general[4] = 0x8000;
+            // rdi
+            general[7] = data;
+            let step = Step {
+                ip: start.wrapping_add(at),
+                general,
+                ..Step::default()
+            };
+            let loaded = Loaded {
+                address: data,
+                size: 4,
+                value,
+            };
+            Seen {
+                step,
+                loads: if at == 0 { vec![loaded] } else { Vec::new() },
+            }
+        };
+        let map = Map {
+            start,
+            end: start.saturating_add(0x1000),
+            permissions: "r-xp".into(),
+            offset: 0x400,
+            path: "/bin/shop".into(),
+        };
+        let bytes = |&at: &u64| (start.wrapping_add(at), code[at as usize..].to_vec());
+        Call {
+            tid: 1,
+            end: End::Returned,
+            maps: vec![map],
+            code: executed.iter().map(bytes).collect::<BTreeMap<_, _>>(),
+            steps: executed.iter().map(seen).collect(),
+        }
+    }
+
+    /// The branch that went two ways, the memory that decided it with both values, and where they meet, though
+    /// neither code nor data lie at one place.
+    #[test]
+    fn memory_that_decides() {
+        let good = call(&CODE, 0x1000, 0x5000, 0, &WITHOUT);
+        let bad = call(&CODE, 0x7000, 0x6000, 3, &WITH_INC);
+        let compared = compare(&good, &bad).unwrap();
+        let [parting] = &compared.partings[..] else {
+            panic!("{compared:?}")
+        };
+        assert_eq!(compared.common, 2);
+        assert_eq!(parting.branch.offset, 0x403);
+        assert_eq!((parting.apart, parting.meets), ([0, 1], true));
+        let [datum] = &parting.decided_by[..] else {
+            panic!("{parting:?}")
+        };
+        let what = What::Memory {
+            addresses: [0x5000, 0x6000],
+            size: 4,
+        };
+        assert_eq!((&datum.what, datum.values), (&what, [0, 3]));
+        assert_eq!(compare(&good, &good).unwrap().partings, []);
+    }
+
+    /// Calls of other functions, of another version, and of no file are not compared.
+    #[test]
+    fn what_cannot_be_compared() {
+        let good = call(&CODE, 0x1000, 0x5000, 0, &WITHOUT);
+        let other = call(&CODE, 0x1000, 0x5000, 0, &WITHOUT[1..]);
+        assert!(matches!(compare(&good, &other), Err(Error::Different(..))));
+        let mut code = CODE;
+        code[2] = 1;
+        let version = call(&code, 0x1000, 0x5000, 0, &WITHOUT);
+        assert!(matches!(compare(&good, &version), Err(Error::Versions(_))));
+        let none = call(&CODE, 0x1000, 0x5000, 0, &[]);
+        assert!(matches!(compare(&none, &good), Err(Error::Nothing("good"))));
+        assert!(matches!(compare(&good, &none), Err(Error::Nothing("bad"))));
+    }
+
+    /// A file may have any numbers: addresses at the end of memory, code that is cut, data that wraps around.
+    #[test]
+    fn numbers_from_outside() {
+        let far = u64::MAX - 0x10;
+        for executed in [&WITHOUT[..], &WITH_INC, &[0, 0, 0], &[8, 7, 3, 0]] {
+            for (start, data) in [(far, 0x5000), (0x1000, u64::MAX), (far, u64::MAX - 1)] {
+                let mut hostile = call(&CODE, start, data, u64::MAX, executed);
+                hostile.maps[0].offset = u64::MAX - 1;
+                let plain = call(&CODE, 0x1000, 0x5000, 0, &WITHOUT);
+                let _ = compare(&plain, &hostile);
+                let _ = compare(&hostile, &plain);
+                let _ = compare(&hostile, &hostile);
+                hostile
+                    .code
+                    .values_mut()
+                    .for_each(|bytes| bytes.truncate(1));
+                let _ = compare(&hostile, &hostile);
+                hostile.maps.clear();
+                assert!(compare(&hostile, &plain).is_err());
+            }
+        }
+    }
+}

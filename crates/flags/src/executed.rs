@@ -21,6 +21,11 @@ pub(crate) struct Executed {
     pub stores: Vec<(u64, u8, bool)>,
 }
 
+/// Whether two pieces of memory, each an address and bytes, have a byte in common. They may be anybody's numbers.
+pub(crate) fn overlap((a, a_bytes): (u64, u8), (b, b_bytes): (u64, u8)) -> bool {
+    a < b.saturating_add(b_bytes.into()) && b < a.saturating_add(a_bytes.into())
+}
+
 /// Whether only shared memory needs such an instruction.
 pub(crate) fn is_atomic(instruction: &Instruction) -> bool {
     let has_memory =

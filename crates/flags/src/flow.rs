@@ -12,7 +12,7 @@ use iced_x86::{
     OpKind, Register,
 };
 
-use crate::executed::{Executed, execute, is_atomic};
+use crate::executed::{Executed, execute, is_atomic, overlap};
 use crate::slice::{Source, sources};
 use crate::step::Step;
 
@@ -115,7 +115,12 @@ pub fn rounds(steps: &[Step], mut code: impl FnMut(u64) -> Vec<u8>) -> Option<Ro
                     size,
                 } => {
                     let load = load_at(steps, &executed, (load, at), (address, size), compare);
-                    if !found.loads.iter().any(|known| overlap(known, &load)) {
+                    let place = |load: &Load| (load.address, load.size);
+                    if !found
+                        .loads
+                        .iter()
+                        .any(|known| overlap(place(known), place(&load)))
+                    {
                         found.loads.push(load);
                     }
                 }
@@ -124,10 +129,6 @@ pub fn rounds(steps: &[Step], mut code: impl FnMut(u64) -> Vec<u8>) -> Option<Ro
         }
     }
     Some(found)
-}
-
-fn overlap(a: &Load, b: &Load) -> bool {
-    a.address < b.address + u64::from(b.size) && b.address < a.address + u64::from(a.size)
 }
 
 /// The steps at which a round begins: those at one instruction of the outermost function that comes back

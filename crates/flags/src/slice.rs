@@ -7,7 +7,7 @@ use std::collections::HashSet;
 
 use iced_x86::{Code, Register};
 
-use crate::executed::{Executed, is_atomic};
+use crate::executed::{Executed, is_atomic, overlap};
 use crate::step::Step;
 
 /// What a value was made of; `at` is the step.
@@ -54,16 +54,16 @@ pub(crate) fn sources(
         }
         let step = &executed[at];
         // Memory that this thread wrote itself: what it wrote counts.
-        let mut made = false;
-        let mut loaded = None;
+        let mut made_register = false;
+        let mut loaded = Vec::new();
         wanted.retain(|place| match *place {
             Place::Flags => {
-                made |= step.writes_flags;
+                made_register |= step.writes_flags;
                 !step.writes_flags
             }
             Place::Register(register) => {
                 let writes = step.writes.contains(&register);
-                made |= writes;
+                made_register |= writes;
                 !writes
             }
             Place::Memory {
@@ -71,24 +71,22 @@ pub(crate) fn sources(
                 size,
                 load,
             } => {
-                let stored = step.stores.iter().any(|&(to, length, surely)| {
-                    surely && to < address + u64::from(size) && address < to + u64::from(length)
-                });
-                made |= stored;
+                let mut stores = step.stores.iter();
+                let stored = stores
+                    .any(|&(to, length, surely)| surely && overlap((to, length), (address, size)));
                 if stored {
-                    loaded = Some((load, address, size));
+                    loaded.push((load, address, size));
                 }
                 !stored
             }
         });
-        if !made {
+        if !made_register && loaded.is_empty() {
             continue;
         }
         if foreign(at) {
-            found.push(match loaded {
-                Some((at, address, size)) => Source::Load { at, address, size },
-                None => Source::Foreign { at },
-            });
+            let loads = loaded.into_iter();
+            found.extend(loads.map(|(at, address, size)| Source::Load { at, address, size }));
+            found.extend(made_register.then_some(Source::Foreign { at }));
             continue;
         }
         if step.instruction.code() == Code::Syscall {

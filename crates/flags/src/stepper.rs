@@ -49,7 +49,7 @@ pub(crate) fn asked() -> Option<(Task, Vec<u64>)> {
 pub(crate) fn finish(answer: io::Result<impl Serialize>) -> ! {
     let written = answer.and_then(|answer| {
         let bytes = postcard::to_stdvec(&answer).map_err(io::Error::other)?;
-        // Whoever asked may be gone: then nobody is told.
+        // The caller may have exited: then the answer is dropped.
         let _ = io::stdout().write_all(&bytes);
         Ok(())
     });
