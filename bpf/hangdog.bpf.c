@@ -12,6 +12,7 @@
 #include "interrupt.h"
 #include "io_uring.h"
 #include "life.h"
+#include "marker.h"
 #include "probe.h"
 #include "sample.h"
 #include "sched.h"

@@ -22,6 +22,7 @@ enum event_kind {
 	EVENT_FLAG = 11,
 	EVENT_PAGING = 12,
 	EVENT_PROBE = 13,
+	EVENT_MARKER = 14,
 	EVENT_END = 15, // nothing more in this block
 };
 
@@ -49,6 +50,7 @@ enum event_kind {
 //     call       call + 2 12; duration; result; user stack; arguments 1 to 3; [arguments 4 to 6]
 //     flag       access 4, which flag 4; user stack; value; instruction behind
 //     probe      enum probe_step 4, which probe 16; four arguments, or what was returned
+//     marker     nothing; MARKER_WORDS words of text, with zeros behind it
 //     paging     enum paging 4, and then by that
 //       fault    enum fault_flag 8; address; duration; user stack
 //       cache    enum cache_step 4; device, pages; inode; first page
@@ -61,6 +63,7 @@ enum event_kind {
 // The tid of the futex's or kernel lock's holder is in the upper half of a switch's argument. The
 // detail of a handoff of work is its function.
 #define MOST_WORDS 10
+#define MARKER_WORDS 8
 #define HAS(n) (1U << (n))
 #define RECORD(ts, kind, has, rest)                                                                \
 	((u64)(u32)(ts) | (u64)(kind) << 32 | (u64)(has) << 36 | (u64)(rest) << 40)

@@ -286,6 +286,21 @@ export function Picture(props: { model: Model }) {
             <option value="waiting">by waiting for a CPU</option>
             <option value="name">by name</option>
           </select>
+          <Show when={model.views().length > 0}>
+            <select
+              aria-label="View of a template"
+              onChange={(event) => {
+                const view = model.views()[event.currentTarget.selectedIndex - 1];
+                if (view) model.look(view);
+                event.currentTarget.selectedIndex = 0;
+              }}
+            >
+              <option>view</option>
+              <For each={model.views()}>
+                {(view) => <option title={view.description}>{view.name}</option>}
+              </For>
+            </select>
+          </Show>
           <Show when={model.load()}>
             <select
               aria-label="Load of"

@@ -40,6 +40,14 @@ export interface TraceState {
   not_recorded: { what: string; how: string }[];
 }
 
+/** A way to look at a trace that has a name. */
+export interface NamedView {
+  name: string;
+  description: string;
+  sort: "busy" | "waiting" | "name" | null;
+  filter: string;
+}
+
 /** A name of regions that programs marked. */
 export interface RegionTrack {
   name: string;

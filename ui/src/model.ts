@@ -8,6 +8,7 @@ import {
   tell,
   type At,
   type Load,
+  type NamedView,
   type Problem,
   type Region,
   type RegionTrack,
@@ -59,6 +60,7 @@ export function createModel(id: number) {
   const [view, setViewSignal] = createSignal<Span>({ from: 0, to: 1 });
   const [sort, setSort] = createSignal<Sort>("busy");
   const [filter, setFilter] = createSignal("");
+  const [views, setViews] = createSignal<NamedView[]>([]);
   const [height, setHeight] = createSignal(22);
   const [pinned, setPinned] = createSignal<ReadonlySet<number>>(new Set());
   const [open, setOpen] = createSignal<ReadonlyMap<string, boolean>>(new Map());
@@ -137,12 +139,28 @@ export function createModel(id: number) {
     setThreads(found.threads);
     if (!carried) {
       void countLoad(OF_ALL);
+      ask<{ views: NamedView[]; chosen: string | null }>("/api/views").then(
+        (found) => {
+          setViews(found.views);
+          const chosen = found.views.find((view) => view.name === found.chosen);
+          if (chosen) look(chosen);
+        },
+        (e: Error) => setGone(e.message),
+      );
       ask<{ tracks: RegionTrack[] }>(`${base}/regions`).then(
         (found) => setRegions(found.tracks),
         (e: Error) => setGone(e.message),
       );
     }
     void judge();
+  }
+
+  /** Sorts and finds threads as a view has it. */
+  function look(view: NamedView) {
+    batch(() => {
+      if (view.sort !== null) setSort(view.sort);
+      setFilter(view.filter);
+    });
   }
 
   /** Asks the server for the load of the chosen threads. */
@@ -509,6 +527,8 @@ export function createModel(id: number) {
     setSort,
     filter,
     setFilter,
+    views,
+    look,
     height,
     setHeight,
     open,

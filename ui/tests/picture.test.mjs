@@ -394,6 +394,28 @@ it("sees the regions that a program marked, and clicks on the one that took long
   }
 });
 
+it("begins with a template's view, and takes another from the menu", async () => {
+  const own = await serve(["--template", "hang", hang.path]);
+  try {
+    const { page, complaints } = await look(own.url);
+    await settled(page);
+    const sorted = () => page.inputValue('select[aria-label="Sort threads"]');
+    await page.waitForFunction(
+      () => document.querySelector('select[aria-label="Sort threads"]').value === "waiting",
+    );
+    const menu = 'select[aria-label="View of a template"]';
+    const names = await page.locator(`${menu} option`).allTextContents();
+    assert.deepEqual(names, ["view", "hang", "desktop", "latency", "paging"]);
+    await page.selectOption(menu, { label: "latency" });
+    assert.equal(await sorted(), "busy");
+    // What it shows is the view that is chosen no more, so that the same can be chosen again.
+    assert.equal(await page.inputValue(menu), "view");
+    assert.deepEqual(complaints, []);
+  } finally {
+    own.stop();
+  }
+});
+
 it("reads that the server was stopped", async () => {
   const own = await serve([hang.path]);
   const { page } = await look(own.url);

@@ -3,6 +3,8 @@
 
 use std::ops::Range;
 
+use crate::marker;
+
 /// What a switch tells.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Switch {
@@ -149,6 +151,8 @@ pub(crate) enum Happening {
     Flag(FlagUse),
     /// A probe of a program was reached.
     Probed(Probed),
+    /// A text was written into the kernel's trace_marker; zeros are behind it. In a box, as above.
+    Written(Box<[u8; marker::LONGEST]>),
     /// A page fault is over.
     Fault(Fault),
     /// Pages of a file came, were used or went.
@@ -190,6 +194,7 @@ const CALL: u64 = 10;
 const FLAG: u64 = 11;
 const PAGING: u64 = 12;
 const PROBE: u64 = 13;
+const MARKER: u64 = 14;
 /// `enum probe_step`.
 const PROBE_RETURNED: u64 = 1;
 /// Of these, which.
@@ -243,6 +248,7 @@ pub(crate) fn read(words: &[u64], cpu: u16, place: &mut Place) -> (Record, usize
         IO | HANDOFF | PROBE => 5,
         SAMPLE | RUNS => 2,
         COUNTERS | FLAG | PAGING => 4,
+        MARKER => 1 + marker::LONGEST / 8,
         CALL if has(0) => 10,
         CALL => 7,
         _ => return (Record::Unknown, 0),
@@ -360,6 +366,13 @@ pub(crate) fn read(words: &[u64], cpu: u16, place: &mut Place) -> (Record, usize
             probe: bits(44..60) as u16,
             arguments: std::array::from_fn(|_| word() as i64),
         }),
+        MARKER => {
+            let mut text = Box::new([0; marker::LONGEST]);
+            for bytes in text.chunks_exact_mut(8) {
+                bytes.copy_from_slice(&word().to_ne_bytes());
+            }
+            Happening::Written(text)
+        }
         PAGING => match bits(40..44) {
             PAGING_FAULT => Happening::Fault(Fault {
                 flags: bits(44..52) as u8,
@@ -534,6 +547,20 @@ mod tests {
             (event.what, event.tid, words),
             (Happening::Probed(probed), 9, 5)
         );
+    }
+
+    /// A text of trace_marker is read whole.
+    #[test]
+    fn a_text_is_read() {
+        let mut words = vec![first(MARKER, 0, 0)];
+        words.extend((0..8).map(|at| u64::from_ne_bytes([b'a' + at; 8])));
+        let (event, length, _) = event(&words);
+        let mut expected = [0; marker::LONGEST];
+        for (at, byte) in expected.iter_mut().enumerate() {
+            *byte = b'a' + at as u8 / 8;
+        }
+        assert_eq!(event.what, Happening::Written(Box::new(expected)));
+        assert_eq!(length, 9);
     }
 
     /// The use of a flag is read field by field.

@@ -28,7 +28,7 @@ use hangdog_trace::{Owner, TraceWriter};
 
 use crate::error::{Error, Result};
 use crate::event::Event;
-use crate::marks::Marks;
+use crate::marks::{Followed, Followers, Marks};
 use crate::owner::asked_by;
 use crate::population::Population;
 use crate::privileges::{self, Recorder};
@@ -88,17 +88,23 @@ pub fn socket_path() -> PathBuf {
     folder.join("flight.sock")
 }
 
-/// Records until a signal asks to stop. `begun` is called once privileges have been given up: threads
-/// that the caller starts there have no more than the recorder.
+/// What a caller is told while a flight goes on.
+pub struct Listeners<'a> {
+    /// Called once privileges have been given up: threads that it starts have no more than the recorder.
+    pub begun: Box<dyn FnOnce() -> std::io::Result<()> + 'a>,
+    /// How the flight is, some fifty times a second.
+    pub status: Box<dyn FnMut(Status) + 'a>,
+    /// Names of marks, or their codes in digits, that are followed: each that programs write is told.
+    pub names: &'a [String],
+    /// Takes them: in the order of time, within 0.1 s of the mark on a machine that is not overloaded.
+    pub followed: Box<dyn FnMut(Followed) + 'a>,
+}
+
+/// Records until a signal asks to stop.
 ///
 /// # Errors
 /// If the kernel does not let us record, or a flight recorder listens at `socket` already.
-pub fn fly(
-    options: &Options,
-    socket: &Path,
-    begun: impl FnOnce() -> std::io::Result<()>,
-    mut status: impl FnMut(Status),
-) -> Result<()> {
+pub fn fly(options: &Options, socket: &Path, mut listeners: Listeners<'_>) -> Result<()> {
     stop_on_signals().map_err(|cause| Error::system("handle signals", cause))?;
     privileges::check_namespace()?;
     // Those who read files come from a process that still has all privileges; without it names are
@@ -106,14 +112,16 @@ pub fn fly(
     let _ = helper::start();
     let listener = Listener::bind(socket)?;
     let mut flight = Flight::start(options)?;
-    begun().map_err(|cause| Error::system("start a thread", cause))?;
+    (listeners.begun)().map_err(|cause| Error::system("start a thread", cause))?;
+    let mut followers = Followers::of(listeners.names);
     while !stop_asked() {
         std::thread::sleep(PERIOD);
         flight.keep_up(false)?;
         if let Some(client) = listener.accept() {
             flight.serve(client);
         }
-        status(flight.status());
+        followers.follow(&mut flight.marks, &mut listeners.followed);
+        (listeners.status)(flight.status());
     }
     flight.savers.into_iter().for_each(|saver| {
         // The client has been told what happened.

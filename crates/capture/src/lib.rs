@@ -30,6 +30,7 @@ mod function;
 mod limits;
 pub mod live;
 mod machine;
+mod marker;
 mod marks;
 mod memory;
 mod owner;
@@ -61,4 +62,5 @@ mod waiting;
 mod world;
 
 pub use call_log::CallsOf;
+pub use marks::{Followed, Step};
 pub use session::Options;

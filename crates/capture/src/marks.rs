@@ -13,6 +13,7 @@
 
 mod area;
 mod finder;
+mod follow;
 mod ticks;
 
 use std::collections::{HashMap, HashSet, VecDeque};
@@ -29,6 +30,8 @@ use crate::system::monotonic_ns;
 use area::{Area, Raw};
 pub(crate) use finder::Finder;
 use finder::promise;
+pub(crate) use follow::Followers;
+pub use follow::{Followed, Step};
 pub(crate) use ticks::Ticks;
 
 /// The path of an area's mapping, as the kernel has it.

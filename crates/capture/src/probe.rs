@@ -10,10 +10,12 @@
 //! libbpf's.
 
 use std::env;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use hangdog_symbols::functions;
 use hangdog_trace::words::{MarkKind, Pairing};
+use rustix::fs::{major, minor};
 
 use crate::event::Probed;
 
@@ -44,6 +46,13 @@ pub enum Place {
         provider: String,
         /// Its name.
         name: String,
+    },
+    /// No code: what any program writes into this file, the kernel's trace_marker.
+    Marker {
+        /// The device of its file system, as the kernel numbers it.
+        device: u32,
+        /// Its inode.
+        inode: u64,
     },
 }
 
@@ -89,6 +98,7 @@ impl Probe {
         match &self.place {
             Place::Function(_) => format!("function {} of {path}", self.name),
             Place::Static { provider, name } => format!("static probe {provider}:{name} of {path}"),
+            Place::Marker { .. } => format!("writes to {path}"),
         }
     }
 }
@@ -144,6 +154,37 @@ pub fn static_of(text: &str) -> Result<Probe, String> {
         place: Place::Static {
             provider: provider.to_owned(),
             name: name.to_owned(),
+        },
+        marks: Marked::Point,
+    })
+}
+
+/// Where tracefs is mounted on most machines, and where it was before Linux 4.1.
+const MARKERS: [&str; 2] = [
+    "/sys/kernel/tracing/trace_marker",
+    "/sys/kernel/debug/tracing/trace_marker",
+];
+
+/// What programs write into the kernel's trace_marker.
+///
+/// # Errors
+/// A sentence for the user, if there is no such file.
+pub fn marker() -> Result<Probe, String> {
+    let found = MARKERS.iter().find_map(|path| {
+        let path = PathBuf::from(path);
+        let metadata = path.metadata().ok()?;
+        Some((path, metadata.dev(), metadata.ino()))
+    });
+    let (path, device, inode) = found.ok_or(
+        "--trace-marker: there is no /sys/kernel/tracing/trace_marker; as root, mount it: \
+         mount -t tracefs nodev /sys/kernel/tracing",
+    )?;
+    Ok(Probe {
+        name: "trace_marker".to_owned(),
+        path,
+        place: Place::Marker {
+            device: major(device) << 20 | minor(device),
+            inode,
         },
         marks: Marked::Point,
     })

@@ -22,6 +22,7 @@ use std::collections::HashMap;
 use crate::code::{AddressSpace, Code};
 use crate::event::{self, Event, Happening, Probed};
 use crate::flag;
+use crate::marker::{self, TextMarks};
 use crate::marks::RawMark;
 use crate::polled::{epolls, polls};
 use crate::population::Population;
@@ -82,6 +83,8 @@ pub(crate) struct World {
     pub strange_marks: u64,
     /// The probes of programs by number, with the codes of their marks.
     probes: Vec<(Probe, u32)>,
+    /// What programs wrote into trace_marker.
+    texts: TextMarks,
     pub code: Code,
     pub tables: Tables,
 }
@@ -101,6 +104,7 @@ impl World {
             memory: paging::Memory::default(),
             strange_marks: 0,
             probes: Vec::new(),
+            texts: TextMarks::default(),
             code: Code::default(),
             tables: Tables::default(),
         };
@@ -169,8 +173,8 @@ impl World {
                 mark_until(self, definition.ts);
                 self.define(definition);
             }
-            // It makes a mark itself.
-            if let Happening::Probed(_) = event.what {
+            // These make marks themselves.
+            if let Happening::Probed(_) | Happening::Written(_) = event.what {
                 mark_until(self, event.ts);
             }
             self.happen(&event);
@@ -229,6 +233,29 @@ impl World {
             arg1,
             arg2,
             arg3,
+        });
+    }
+
+    /// What a thread wrote into trace_marker becomes a mark.
+    fn written(&mut self, ts: u64, thread: Utid, text: &[u8; marker::LONGEST]) {
+        if text[0] == 0 {
+            self.strange_marks += 1;
+        }
+        let names = &mut self.tables.mark_names;
+        let Some(mark) = self.texts.read(thread, text, names) else {
+            return;
+        };
+        self.tables.marks.push(Mark {
+            ts,
+            thread,
+            code: mark.code,
+            kind: mark.kind.into(),
+            pairing: mark.pairing.into(),
+            colour: Colour::None.into(),
+            arg0: mark.argument,
+            arg1: 0,
+            arg2: 0,
+            arg3: 0,
         });
     }
 
@@ -651,6 +678,7 @@ impl World {
                 self.tables.flag_accesses.push(used);
             }
             Happening::Probed(ref probed) => self.probed(ts, thread, probed),
+            Happening::Written(ref text) => self.written(ts, thread, text),
             Happening::Interrupt {
                 kind,
                 vector,

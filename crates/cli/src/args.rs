@@ -1,7 +1,7 @@
 //! The command line as definitions alone: help, completions and man pages are made from them.
 
 use crate::flag_place::FlagPlace;
-use crate::stall::Stall;
+use crate::limited::Limited;
 use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
 use hangdog_export::View;
 use hangdog_report::regions::Argument;
@@ -9,6 +9,8 @@ use hangdog_report::select::Bounds;
 use hangdog_report::units::{Moment, Size, Span};
 use hangdog_report::which::Wanted;
 use hangdog_trace::words::Pairing;
+use hangdog_watch::budgets::RegionName;
+use hangdog_watch::stalls::Selector;
 use std::ffi::OsString;
 use std::path::PathBuf;
 
@@ -69,6 +71,8 @@ pub enum Command {
     Load(LoadArgs),
     /// Show how long the regions took that programs marked (docs/MARKS.md), by name, or each
     Regions(RegionsArgs),
+    /// Lay the spans of an OpenTelemetry file over a trace: they become regions of its threads
+    Spans(SpansArgs),
     /// Find the problems in a trace and explain the worst one
     Why(WhyArgs),
     /// List the problems in a trace, worst first
@@ -95,6 +99,9 @@ pub enum Command {
     Flame(FlameArgs),
     /// Convert a trace to another tool's format
     Export(ExportArgs),
+    /// List, show or save templates: what to record and how to look, under one name
+    #[command(subcommand)]
+    Template(TemplateCommand),
     /// Measure what basic operations cost on this machine; takes 80 s, needs no root
     Numbers(NumbersArgs),
     /// Print the completion script of a shell
@@ -112,9 +119,64 @@ pub enum Command {
     },
 }
 
+/// The template of `record`, `flight` and `watch`.
+#[derive(Args, Clone, Debug, Default)]
+pub struct TemplateChoice {
+    /// Take the options of this template, or of a template file (a path with a slash); options given here
+    /// replace its own. `hangdog template list` lists templates
+    #[arg(long, value_name = "NAME")]
+    pub template: Option<String>,
+}
+
+/// What `template` does.
+#[derive(Subcommand, Debug)]
+pub enum TemplateCommand {
+    /// List the templates there are: shipped, and your own
+    List {
+        /// Print JSON (docs/JSON.md)
+        #[arg(long)]
+        json: bool,
+    },
+    /// Print a template
+    Show {
+        /// Its name, or the path of a file
+        name: String,
+    },
+    /// Save the options of a command as a template: hangdog template save NAME record --sample 1000
+    Save(SaveArgs),
+}
+
+/// Arguments of `template save`.
+#[derive(Args, Debug)]
+pub struct SaveArgs {
+    /// Its name: letters, digits, - and _
+    pub name: String,
+    /// What it is for
+    #[arg(long, value_name = "TEXT")]
+    pub description: Option<String>,
+    /// A command that is proposed when the trace is there, as 'why' or 'threads --sort waiting';
+    /// repeatable
+    #[arg(long, value_name = "COMMAND")]
+    pub next: Vec<String>,
+    /// Replace the options that it has for that command
+    #[arg(long)]
+    pub replace: bool,
+    /// record, flight or watch, and the options to save
+    #[arg(
+        required = true,
+        trailing_var_arg = true,
+        allow_hyphen_values = true,
+        value_name = "COMMAND"
+    )]
+    pub line: Vec<String>,
+}
+
 /// Arguments of `record`.
 #[derive(Args, Debug)]
 pub struct RecordArgs {
+    /// The template
+    #[command(flatten)]
+    pub template: TemplateChoice,
     /// Name of the trace [default: hangdog-DATE-TIME.hang]
     #[arg(short, long, value_name = "TRACE", value_hint = ValueHint::AnyPath)]
     pub output: Option<PathBuf>,
@@ -180,6 +242,10 @@ pub struct ProbeArgs {
     /// Record a static probe (USDT) in any process as a point: PATH:PROVIDER:NAME; repeatable
     #[arg(long, value_name = "PATH:PROVIDER:NAME")]
     pub usdt: Vec<String>,
+    /// Record what programs write into the kernel's trace_marker, as atrace and perfetto have it, as regions
+    /// and points; every system call of the machine costs some 30 ns more
+    #[arg(long)]
+    pub trace_marker: bool,
     /// Record what event loops are handed and when they handle it: Qt's events as regions, and GLib's and
     /// libuv's sources, tasks and dispatches
     #[arg(long)]
@@ -317,6 +383,9 @@ pub struct DebugArgs {
 /// Arguments of `flight`.
 #[derive(Args, Debug)]
 pub struct FlightArgs {
+    /// The template
+    #[command(flatten)]
+    pub template: TemplateChoice,
     /// Memory for the rings of all CPUs together, in bytes; takes K, M or G
     #[arg(long, value_name = "SIZE", default_value = "128M")]
     pub memory: Size,
@@ -354,7 +423,11 @@ pub struct WatchArgs {
     /// Treat a thread as stalled if it makes no voluntary context switch for this long:
     /// THREAD:DURATION or PROCESS/THREAD:DURATION; repeatable
     #[arg(long, value_name = "THREAD:DURATION")]
-    pub stall: Vec<Stall>,
+    pub stall: Vec<Limited<Selector>>,
+    /// Treat a region that programs mark (docs/MARKS.md) as a hang if it takes longer than this; the name
+    /// is the region's whole name, or its code in digits; repeatable
+    #[arg(long, value_name = "REGION:DURATION")]
+    pub region: Vec<Limited<RegionName>>,
     /// Save a hang this long after it begins, even if it still lasts; otherwise when it ends
     #[arg(long, value_name = "DURATION", default_value = "10s")]
     pub most: Span,
@@ -391,6 +464,9 @@ pub struct OpenArgs {
     /// The trace [default: list those in the current directory, and the hangs that watch caught]
     #[arg(value_hint = ValueHint::DirPath)]
     pub trace: Option<PathBuf>,
+    /// Begin with the view of this template; the page's menu has them all
+    #[arg(long, value_name = "NAME")]
+    pub template: Option<String>,
     /// Print the address without starting a browser
     #[arg(long)]
     pub no_browser: bool,
@@ -466,6 +542,24 @@ pub struct ThreadsArgs {
     /// Sort by this column: names and ids ascending, times and counts descending
     #[arg(long, value_name = "COLUMN", default_value = "running")]
     pub sort: Column,
+    /// Print JSON (docs/JSON.md)
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Arguments of `spans`.
+#[derive(Args, Debug)]
+pub struct SpansArgs {
+    /// The trace
+    #[arg(value_hint = ValueHint::DirPath)]
+    pub trace: PathBuf,
+    /// The spans: OTLP in JSON, as the OpenTelemetry collector's file exporter writes it; - is standard
+    /// input. They replace those that the trace has
+    #[arg(value_hint = ValueHint::FilePath)]
+    pub file: PathBuf,
+    /// Take all spans for this process's (pid or name) [default: that of their attribute process.pid]
+    #[arg(long, value_name = "PROCESS")]
+    pub process: Option<String>,
     /// Print JSON (docs/JSON.md)
     #[arg(long)]
     pub json: bool,

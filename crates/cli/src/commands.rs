@@ -26,8 +26,10 @@ mod problems;
 mod record;
 mod regions;
 mod snap;
+mod spans;
 mod step;
 mod story;
+mod template;
 mod threads;
 mod top;
 mod watch;
@@ -66,6 +68,8 @@ pub fn run(command: Command) -> Result<ExitCode> {
         Command::Memory(args) => memory::run(&args)?,
         Command::Load(args) => load::run(&args)?,
         Command::Regions(args) => regions::run(&args)?,
+        Command::Template(command) => template::run(&command)?,
+        Command::Spans(args) => spans::run(&args)?,
         Command::Completions { shell } => completions::run(shell)?,
         Command::Man { directory } => man::run(&directory)?,
         Command::Why(args) => why::run(&args)?,

@@ -12,24 +12,24 @@ macro_rules! say {
 mod args;
 mod commands;
 mod flag_place;
+mod home;
+mod limited;
 mod load;
 mod new_trace;
 mod output;
 mod probes;
-mod stall;
 mod status;
 mod table;
+mod template;
 mod whole_file;
 mod yardstick;
 
-use clap::Parser;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
     hangdog_symbols::helper::run_if_asked();
     hangdog_flags::run_if_asked();
-    let cli = args::Cli::parse();
-    match commands::run(cli.command) {
+    match template::command_line().and_then(|cli| commands::run(cli.command)) {
         Ok(code) => code,
         Err(error) if output::is_closed_pipe(&error) => ExitCode::SUCCESS,
         Err(error) => {

@@ -20,6 +20,8 @@ pub struct Saved<'a> {
     pub duration_ns: u64,
     /// Records lost; none if that is not known.
     pub lost: Option<u64>,
+    /// The commands that are proposed; `why` where there are none.
+    pub next: &'a [String],
 }
 
 impl Saved<'_> {
@@ -39,7 +41,15 @@ impl Saved<'_> {
             lost => format!("{} lost", format::things(lost, "record", "records")),
         }));
         let path = self.path.display();
-        format!("{path}: {}; next: hangdog why {path}", parts.join(", "))
+        let next = match self.next {
+            [] => format!("hangdog why {path}"),
+            commands => {
+                let commands = commands.iter();
+                let commands = commands.map(|command| format!("hangdog {command} {path}"));
+                commands.collect::<Vec<_>>().join(", ")
+            }
+        };
+        format!("{path}: {}; next: {next}", parts.join(", "))
     }
 }
 
@@ -63,6 +73,7 @@ mod tests {
             events: 1_234,
             duration_ns: 3_400_000_000,
             lost: Some(0),
+            next: &[],
         };
         assert_eq!(
             saved.text(Some(12_345)),
@@ -72,6 +83,13 @@ mod tests {
         assert_eq!(
             saved.text(None),
             "a.hang: 1,234 events, 3.4 s, 7 records lost; next: hangdog why a.hang"
+        );
+        let next = ["paging".to_owned(), "threads --sort waiting".to_owned()];
+        saved.next = &next;
+        let text = saved.text(None);
+        assert!(
+            text.ends_with("; next: hangdog paging a.hang, hangdog threads --sort waiting a.hang"),
+            "{text}"
         );
     }
 }

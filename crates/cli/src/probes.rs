@@ -17,6 +17,9 @@ pub fn probes(args: &ProbeArgs) -> Result<Vec<Probe>> {
     for text in &args.usdt {
         probes.push(probe::static_of(text).map_err(anyhow::Error::msg)?);
     }
+    if args.trace_marker {
+        probes.push(probe::marker().map_err(anyhow::Error::msg)?);
+    }
     if args.event_loops {
         probes.extend(probe::event_loops().map_err(anyhow::Error::msg)?);
     }

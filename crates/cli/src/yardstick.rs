@@ -5,14 +5,12 @@
 //! What lies there was written by somebody else than root: it is read as any file from outside, and
 //! if it is no good, it is as if there were none.
 
-use std::env;
-use std::ffi::CStr;
 use std::fs::{self, File};
 use std::io::{Read, Write};
-use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
+use crate::home::{self, Kind};
 use anyhow::{Context, Result};
 use hangdog_numbers::{Machine, Report, Unit};
 use hangdog_trace::Yardstick;
@@ -25,7 +23,7 @@ const DISK_READ: (&str, u64) = ("file.read_uncached", 4096);
 
 /// Keeps a report as this machine's, unless it is a rough one and a good one is there. Says where.
 pub fn store(report: &Report) -> Result<Option<PathBuf>> {
-    let Some(cache) = own_cache() else {
+    let Some(cache) = home::own(Kind::Cache) else {
         return Ok(None);
     };
     let path = cache.join(name(&report.machine));
@@ -47,7 +45,7 @@ pub fn store(report: &Report) -> Result<Option<PathBuf>> {
 /// What was measured last on this machine with this kernel, and where it is kept.
 pub fn stored() -> Option<(Report, PathBuf)> {
     let name = name(&Machine::look(Path::new("/")));
-    let caches = [own_cache(), callers_cache()];
+    let caches = [home::own(Kind::Cache), home::of_caller(Kind::Cache)];
     caches.into_iter().flatten().find_map(|cache| {
         let path = cache.join(&name);
         Some((read(&path).ok()?, path))
@@ -97,49 +95,4 @@ pub fn read(path: &Path) -> Result<Report> {
 fn name(machine: &Machine) -> String {
     let kernel = machine.kernel.replace('/', "_");
     format!("numbers-{}-{kernel}.json", machine.key)
-}
-
-/// As the XDG base directory specification has it.
-fn own_cache() -> Option<PathBuf> {
-    let absolute = |name| {
-        env::var_os(name)
-            .map(PathBuf::from)
-            .filter(|path| path.is_absolute())
-    };
-    let cache = absolute("XDG_CACHE_HOME").or_else(|| Some(absolute("HOME")?.join(".cache")))?;
-    Some(cache.join("hangdog"))
-}
-
-/// Of the user who called sudo.
-fn callers_cache() -> Option<PathBuf> {
-    let uid: libc::uid_t = env::var("SUDO_UID").ok()?.parse().ok()?;
-    Some(home_of(uid)?.join(".cache/hangdog"))
-}
-
-fn home_of(uid: libc::uid_t) -> Option<PathBuf> {
-    let mut text = vec![0; 16 << 10];
-    // SAFETY: a zeroed passwd is one of null pointers and numbers; the call fills it with pointers
-    // into `text`, which outlives their use here.
-    unsafe {
-        let mut entry: libc::passwd = std::mem::zeroed();
-        let mut found = std::ptr::null_mut();
-        let failed = libc::getpwuid_r(uid, &mut entry, text.as_mut_ptr(), text.len(), &mut found);
-        if failed != 0 || found.is_null() || entry.pw_dir.is_null() {
-            return None;
-        }
-        let home = CStr::from_ptr(entry.pw_dir);
-        Some(PathBuf::from(std::ffi::OsStr::from_bytes(home.to_bytes())))
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// The home of the user who runs the test is found by his number.
-    #[test]
-    fn a_home_is_found_by_number() {
-        assert_eq!(home_of(0), Some("/root".into()));
-        assert_eq!(home_of(4_000_000_000), None);
-    }
 }

@@ -55,6 +55,10 @@ const MARKED: &str = concat!(
     "6ms cpu0 lost 2 events\n6ms lost 2 transfers\n6ms lost 2 handoffs\n6ms lost 2 overwritten-marks\n"
 );
 
+/// A span of the process of the first trace.
+const SPANS: &str = r#"{"resourceSpans":[{"resource":{"attributes":[{"key":"process.pid","value":{"intValue":100}}]},
+    "scopeSpans":[{"spans":[{"name":"a","spanId":"01","startTimeUnixNano":"1","endTimeUnixNano":"2"}]}]}]}"#;
+
 /// Page-ins, of a library and from swap, and a stall.
 const PAGED: &str = include_str!("golden/paging.trace");
 
@@ -211,6 +215,7 @@ fn document_and_answers_agree() {
             .write_to(dir.path().join(name), meta.clone())
             .expect("a trace on disk");
     }
+    fs::write(dir.path().join("t.spans"), SPANS).expect("spans");
     let common = documented(&document, "In every answer on a trace");
     for (section, runs) in [
         ("info", vec![vec!["info", "t.hang", "--verify"]]),
@@ -249,6 +254,7 @@ fn document_and_answers_agree() {
                 vec!["regions", "marked.hang", "--points"],
             ],
         ),
+        ("spans", vec![vec!["spans", "t.hang", "t.spans"]]),
         (
             "story",
             vec![
@@ -355,6 +361,15 @@ fn document_and_memory_agree() {
     child.kill().expect("an end");
     child.wait().expect("an end");
     assert_eq!(found, documented(&document(), "memory"));
+}
+
+/// The document names every field of the list of templates.
+#[test]
+fn document_and_templates_agree() {
+    let dir = TempDir::new().expect("a directory");
+    let mut found = BTreeSet::new();
+    paths(&answer(dir.path(), &["template", "list"]), "", &mut found);
+    assert_eq!(found, documented(&document(), "template list"));
 }
 
 /// The document names every field of doctor's answer, whatever this machine allows.

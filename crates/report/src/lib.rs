@@ -26,6 +26,7 @@ pub mod regions;
 pub mod repeats;
 pub mod samples;
 pub mod select;
+pub mod spans;
 pub mod story;
 pub mod threads;
 pub mod units;

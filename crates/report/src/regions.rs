@@ -3,6 +3,7 @@
 use crate::case::Recording;
 use crate::format;
 use crate::select::{self, Bounds, NothingFound, Who, Window};
+use crate::spans;
 use anyhow::{Result, bail};
 use hangdog_timeline::{Region, Regions, State, Summary};
 use hangdog_trace::ids::FIRST_MARK_NAME;
@@ -150,7 +151,9 @@ impl Marked {
     /// What is wrong with the trace, in a sentence.
     pub fn load(recording: &Recording, rule: Option<Pairing>) -> Result<Marked> {
         let marks: Marks = recording.trace.read()?;
-        let names: MarkNames = recording.trace.read()?;
+        let mut names: MarkNames = recording.trace.read()?;
+        let trace = recording.trace.path();
+        let marks = spans::add(trace, &recording.threads, marks, &mut names)?;
         let end = recording.timeline.end();
         let regions = Regions::pair(&marks, &recording.threads, rule, end);
         Ok(Marked {

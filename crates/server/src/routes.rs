@@ -28,8 +28,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 pub use verdicts::report_of;
 
 /// Every route of the interface: method and path.
-pub const ROUTES: [(&str, &str); 17] = [
+pub const ROUTES: [(&str, &str); 18] = [
     ("GET", "/api/traces"),
+    ("GET", "/api/views"),
     ("GET", "/api/traces/{id}"),
     ("GET", "/api/traces/{id}/threads"),
     ("GET", "/api/traces/{id}/regions"),
@@ -74,6 +75,7 @@ pub fn router(shelf: Arc<Shelf>, guard: Arc<Guard>) -> Router {
         .route("/", get(page::index))
         .route("/assets/{*path}", get(page::asset))
         .route("/api/traces", get(traces))
+        .route("/api/views", get(views))
         .nest("/api/traces/{id}", trace)
         .fallback(async || (StatusCode::NOT_FOUND, "there is nothing here\n"))
         .layer(middleware::from_fn_with_state(guard, guard::check))
@@ -134,6 +136,10 @@ async fn traces(State(shelf): Shared) -> Answer {
         .await
         .map_err(anyhow::Error::from)?;
     answer_json(&listed)
+}
+
+async fn views(State(shelf): Shared) -> Answer {
+    answer_json(shelf.views())
 }
 
 /// How far a trace is read, and what is known of it as a whole.

@@ -1,6 +1,7 @@
 //! The traces that there are to look at, and those that are open.
 
 use crate::opened::{MakeLoading, Opened};
+use crate::views::Views;
 use anyhow::Result;
 use hangdog_trace::Meta;
 use hangdog_watch::archive::Archive;
@@ -17,6 +18,7 @@ pub struct Shelf {
     folder: PathBuf,
     hangs: PathBuf,
     loading: MakeLoading,
+    views: Views,
     state: Mutex<State>,
 }
 
@@ -84,6 +86,7 @@ impl Shelf {
             folder: PathBuf::new(),
             hangs: PathBuf::new(),
             loading,
+            views: Views::default(),
             state: Mutex::default(),
         }
     }
@@ -95,8 +98,19 @@ impl Shelf {
             folder,
             hangs,
             loading,
+            views: Views::default(),
             state: Mutex::default(),
         }
+    }
+
+    /// With these ways to look at its traces.
+    pub fn with_views(self, views: Views) -> Shelf {
+        Shelf { views, ..self }
+    }
+
+    /// The ways to look at a trace.
+    pub fn views(&self) -> &Views {
+        &self.views
     }
 
     /// What there is now.

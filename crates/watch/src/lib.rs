@@ -1,15 +1,17 @@
 //! Detects hangs from outside while they last, and stores those that were caught.
 //!
-//! Two signs are looked for a few times a second, neither of which asks the program anything:
+//! Three signs are looked for a few times a second, none of which asks the program anything:
 //!
 //! - A window that does not answer: what the display sent it stays unread ([`windows`]), or where
 //!   a thread of its own reads that, the main thread does not take it (`relays`).
 //! - A thread that stalls: it made no voluntary context switch ([`stalls`]).
+//! - A region that a program marks takes longer than it may ([`budgets`]).
 //!
-//! [`Watcher`] looks for both and reports each hang once. [`archive::Archive`] keeps what was
+//! [`Watcher`] looks for all and reports each hang once. [`archive::Archive`] keeps what was
 //! found out about them within a limit on disk. Nothing here records or explains.
 
 pub mod archive;
+pub mod budgets;
 pub mod netlink;
 pub mod processes;
 mod relays;

@@ -3,8 +3,10 @@
 use std::cmp::Reverse;
 use std::collections::{HashMap, HashSet};
 use std::io;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use crate::budgets::Budgets;
 use crate::netlink::SockDiag;
 use crate::processes::{self, Process};
 use crate::relays::Relays;
@@ -13,20 +15,23 @@ use crate::standing::{Limits, Stretch};
 use crate::windows::{self, Inlet, Queue, Silence, Windows};
 
 /// By what a hang was noticed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Sign {
     /// A window did not read what its display sent.
     Window,
     /// A named thread stalled.
     Stall,
+    /// A region of this name took longer than it may.
+    Region(String),
 }
 
 impl Sign {
     /// The word for it in answers.
-    pub fn text(self) -> &'static str {
+    pub fn text(&self) -> &'static str {
         match self {
             Sign::Window => "window",
             Sign::Stall => "stall",
+            Sign::Region(_) => "region",
         }
     }
 }
@@ -54,6 +59,8 @@ pub struct Watcher {
     /// The processes of windows that do not answer: found while they live.
     holders: HashMap<Inlet, Option<Process>>,
     stalls: Vec<Stalls>,
+    /// Whoever reads marks puts them in there.
+    budgets: Arc<Mutex<Budgets>>,
 }
 
 /// A suspect is looked at so often before it is believed,
@@ -62,11 +69,15 @@ const CLOSE_LOOKS: usize = 20;
 const PAUSE: Duration = Duration::from_millis(5);
 
 impl Watcher {
-    /// Watches all windows and some threads.
+    /// Watches all windows, some threads and some regions.
     ///
     /// # Errors
     /// If the kernel cannot be asked for unix sockets.
-    pub fn new(windows: Limits, stalls: Vec<Stalls>) -> io::Result<Watcher> {
+    pub fn new(
+        windows: Limits,
+        stalls: Vec<Stalls>,
+        budgets: Arc<Mutex<Budgets>>,
+    ) -> io::Result<Watcher> {
         let mut watcher = Watcher {
             diag: SockDiag::open()?,
             queues: Vec::new(),
@@ -75,6 +86,7 @@ impl Watcher {
             windows: Windows::new(windows),
             holders: HashMap::new(),
             stalls,
+            budgets,
         };
         watcher.read_queues(monotonic_ns())?;
         Ok(watcher)
@@ -86,6 +98,9 @@ impl Watcher {
         self.windows.wait_at_most(most_ns);
         let stalls = self.stalls.iter_mut();
         stalls.for_each(|stalls| stalls.wait_at_most(most_ns));
+        let budgets = self.budgets.lock();
+        let mut budgets = budgets.unwrap_or_else(PoisonError::into_inner);
+        budgets.wait_at_most(most_ns);
     }
 
     /// Looks once, and gives the hangs that are to be told. Takes 100 ms where one begins to be
@@ -134,6 +149,16 @@ impl Watcher {
                 stretch,
             });
         }
+        let budgets = self.budgets.lock();
+        let mut budgets = budgets.unwrap_or_else(PoisonError::into_inner);
+        let overruns = budgets.look(monotonic_ns());
+        hangs.extend(overruns.into_iter().map(|overrun| Hang {
+            sign: Sign::Region(overrun.region),
+            process: overrun.process,
+            tid: overrun.tid,
+            stretch: overrun.stretch,
+        }));
+        drop(budgets);
         Ok(one_a_process(hangs))
     }
 
@@ -175,8 +200,8 @@ impl Watcher {
     }
 }
 
-/// A process can have several windows, and a thread that is watched besides: of what hung in it at
-/// the same time the longest is reported.
+/// A process can have several windows, and threads and regions that are watched besides: of what hung in
+/// it at the same time the longest is reported.
 fn one_a_process(mut hangs: Vec<Hang>) -> Vec<Hang> {
     let length = |hang: &Hang| hang.stretch.window.end - hang.stretch.window.start;
     hangs.sort_by_key(|hang| Reverse(length(hang)));

@@ -120,6 +120,7 @@ impl Session {
                     );
                     link.map(|link| vec![link])
                 }
+                Place::Marker { .. } => programs.on_probe_marker.attach_trace().map(|it| vec![it]),
             };
             let links = links.map_err(|cause| Error::Probe {
                 probe: probe.described(),

@@ -17,6 +17,7 @@ use crate::error::{Error, Result};
 use crate::flag::Watch;
 use crate::marks::{Finder, Ticks};
 use crate::perf::MappingEvents;
+use crate::probe::Place;
 use crate::records::{CpuState, Definition, What};
 use crate::ring::{Block, Rings};
 use crate::system::monotonic_ns;
@@ -54,6 +55,11 @@ impl Session {
         rodata.all_transfers = options.transfers;
         rodata.log_calls = options.calls.any();
         rodata.follow_cache = options.faults;
+        for probe in &options.probes {
+            if let Place::Marker { device, inode } = probe.place {
+                (rodata.marker_device, rodata.marker_inode) = (device, inode);
+            }
+        }
         rodata.counters = counters.mask();
         let unwinds = options.stacks && cfg!(target_arch = "x86_64");
         let rows = if unwinds {

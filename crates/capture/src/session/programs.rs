@@ -72,6 +72,9 @@ pub(crate) fn tracepoints() -> Result<Vec<(String, bool)>> {
         .open_object()
         .progs()
         .filter_map(|program| {
+            if program.name().to_string_lossy().starts_with(PROBE_PROGRAMS) {
+                return None;
+            }
             let name = program
                 .section()
                 .to_str()?
@@ -184,6 +187,9 @@ pub(super) fn choose(
 fn is_asked_for(options: &Options, section: &str) -> bool {
     let mut probes = options.probes.iter();
     match section {
+        _ if section.starts_with(SECTION) => {
+            probes.any(|probe| matches!(probe.place, Place::Marker { .. }))
+        }
         "usdt" => probes.any(|probe| matches!(probe.place, Place::Static { .. })),
         "uretprobe" => probes.any(Probe::has_return),
         _ => probes.any(|probe| matches!(probe.place, Place::Function(_))),

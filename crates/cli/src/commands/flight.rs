@@ -8,7 +8,7 @@ use crate::probes;
 use crate::status::StatusLine;
 use crate::yardstick;
 use anyhow::Result;
-use hangdog_capture::flight::{Status, fly, socket_path};
+use hangdog_capture::flight::{Listeners, Status, fly, socket_path};
 use hangdog_capture::{CallsOf, Options};
 use hangdog_report::format;
 use std::time::Duration;
@@ -19,28 +19,30 @@ pub fn run(args: &FlightArgs) -> Result<()> {
     let socket = socket_path();
     let mut line = StatusLine::new();
     let mut told: Option<Status> = None;
-    fly(
-        &options,
-        &socket,
-        || Ok(()),
-        |status| {
-            // The first status means that recording has begun.
-            if told.is_none() {
-                line.tell(&format!(
-                    "recording into {} of memory; `hangdog snap` saves its contents (socket {}), \
-                     Ctrl-C stops",
-                    args.memory,
-                    socket.display()
-                ));
-            }
-            if line.is_on() {
-                line.show(|| text(status));
-            } else {
-                report(told, status, &line);
-            }
-            told = Some(status);
-        },
-    )?;
+    let show = |status| {
+        // The first status means that recording has begun.
+        if told.is_none() {
+            line.tell(&format!(
+                "recording into {} of memory; `hangdog snap` saves its contents (socket {}), \
+                 Ctrl-C stops",
+                args.memory,
+                socket.display()
+            ));
+        }
+        if line.is_on() {
+            line.show(|| text(status));
+        } else {
+            report(told, status, &line);
+        }
+        told = Some(status);
+    };
+    let listeners = Listeners {
+        begun: Box::new(|| Ok(())),
+        status: Box::new(show),
+        names: &[],
+        followed: Box::new(|_| {}),
+    };
+    fly(&options, &socket, listeners)?;
     line.clear();
     Ok(())
 }

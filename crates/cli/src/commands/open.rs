@@ -2,8 +2,10 @@
 
 use crate::args::OpenArgs;
 use crate::load;
+use crate::template;
 use anyhow::{Context, Result};
 use hangdog_report::Loading;
+use hangdog_server::views::Views;
 use hangdog_server::{MakeLoading, Options, Shelf, serve};
 use hangdog_trace::Trace;
 use hangdog_trace::tables::{Frames, Modules, Symbols};
@@ -13,6 +15,7 @@ use std::sync::Arc;
 
 /// Serves until Ctrl-C.
 pub fn run(args: &OpenArgs) -> Result<()> {
+    let views = views(args.template.as_deref())?;
     let loading = silent();
     let shelf = match &args.trace {
         Some(trace) => {
@@ -30,7 +33,7 @@ pub fn run(args: &OpenArgs) -> Result<()> {
     }
     let options = Options {
         listen: Options::loopback(args.port),
-        shelf,
+        shelf: shelf.with_views(views),
     };
     serve(options, |url| {
         println!("{url}");
@@ -38,6 +41,26 @@ pub fn run(args: &OpenArgs) -> Result<()> {
         if !args.no_browser {
             open(url);
         }
+    })
+}
+
+/// The views of all templates; the page begins with that of the template that was named.
+fn views(chosen: Option<&str>) -> Result<Views> {
+    let (mut templates, wrong) = template::all();
+    for why in &wrong {
+        say!("hangdog: {why:#}; skipped");
+    }
+    let mut name = None;
+    if let Some(chosen) = chosen {
+        let template = template::find(chosen)?;
+        name = Some(template.name.clone());
+        templates.retain(|other| other.name != template.name);
+        templates.insert(0, template);
+    }
+    let views = templates.iter().map(template::Template::view);
+    Ok(Views {
+        views: views.collect::<Result<_>>()?,
+        chosen: name,
     })
 }
 

@@ -10,6 +10,7 @@ use crate::flag_place;
 use crate::new_trace::{self, Saved};
 use crate::probes;
 use crate::status::StatusLine;
+use crate::template;
 use crate::yardstick;
 use anyhow::Result;
 use hangdog_capture::error::Error;
@@ -28,6 +29,9 @@ const NOT_EXECUTABLE: u8 = 126;
 
 /// Records, and gives the exit code of the command that was recorded.
 pub fn run(args: &RecordArgs) -> Result<ExitCode> {
+    let template = args.template.template.as_deref();
+    let template = template.map(template::find).transpose()?;
+    let next = template.and_then(|template| template.next());
     let request = Request {
         output: args.output.clone().unwrap_or_else(new_trace::default_path),
         options: Options {
@@ -77,6 +81,7 @@ pub fn run(args: &RecordArgs) -> Result<ExitCode> {
         events: outcome.events,
         duration_ns: outcome.duration_ns,
         lost: Some(outcome.lost),
+        next: &next.unwrap_or_default(),
     }
     .tell();
     // The command still runs if it did not heed the request to end: the recording is whole.

@@ -18,6 +18,7 @@ pub fn run(args: &SnapArgs) -> Result<()> {
         events: snapshot.events,
         duration_ns: snapshot.duration_ns,
         lost: lost.ok().map(|loss| loss.total),
+        next: &[],
     }
     .tell();
     Ok(())

@@ -10,15 +10,19 @@ use crate::args::WatchArgs;
 use crate::commands::flight;
 use crate::status::StatusLine;
 use anyhow::{Context, Result, bail};
-use hangdog_capture::flight::{Status, fly, socket_path};
+use hangdog_capture::flight::{Listeners, Status, fly, socket_path};
+use hangdog_capture::{Followed, Step};
 use hangdog_report::format;
+use hangdog_trace::words::{MarkKind, Pairing};
 use hangdog_watch::archive::Archive;
+use hangdog_watch::budgets::{Budgets, Mark};
 use hangdog_watch::processes::Process;
 use hangdog_watch::stalls::Stalls;
 use hangdog_watch::standing::Limits;
 use hangdog_watch::{Hang, Sign, Watcher};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::mpsc::{Sender, SyncSender, channel, sync_channel};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, Builder};
 use std::time::{Duration, Instant};
 
@@ -43,16 +47,23 @@ pub fn run(args: &WatchArgs) -> Result<()> {
         limit_ns,
         most_ns: args.most.ns(),
     };
-    if args.window_limit.ns() == 0 || args.stall.iter().any(|stall| stall.limit.ns() == 0) {
-        bail!("--window-limit and --stall need a duration above 0");
+    let mut given = vec![args.window_limit.ns()];
+    given.extend(args.stall.iter().map(|stall| stall.limit.ns()));
+    given.extend(args.region.iter().map(|region| region.limit.ns()));
+    if given.contains(&0) {
+        bail!("--window-limit, --stall and --region need a duration above 0");
     }
     let mut archive = Archive::at(&std::path::absolute(&args.dir)?);
     archive.create()?;
     let stalls = args.stall.iter();
     let stalls = stalls
-        .map(|stall| Stalls::new(stall.selector.clone(), limits(stall.limit.ns())))
+        .map(|stall| Stalls::new(stall.what.clone(), limits(stall.limit.ns())))
         .collect();
-    let watcher = Watcher::new(limits(args.window_limit.ns()), stalls).context(
+    let regions = args.region.iter();
+    let regions = regions.map(|region| (region.what.0.clone(), limits(region.limit.ns())));
+    let budgets = Arc::new(Mutex::new(Budgets::new(regions.collect())));
+    let windows = limits(args.window_limit.ns());
+    let watcher = Watcher::new(windows, stalls, Arc::clone(&budgets)).context(
         "cannot list windows: the kernel does not list unix sockets \
          (CONFIG_UNIX_DIAG, module unix_diag)",
     )?;
@@ -89,7 +100,7 @@ pub fn run(args: &WatchArgs) -> Result<()> {
             Ok(())
         };
         let options = flight::options(&args.flight)?;
-        let flown = fly(&options, &keeper.socket, begun, |status| {
+        let show = |status: Status| {
             if !shared.flies.swap(true, Ordering::Relaxed) {
                 line.tell(&format!(
                     "watching; hangs are saved in {} (`hangdog hangs` lists them), Ctrl-C stops",
@@ -107,13 +118,45 @@ pub fn run(args: &WatchArgs) -> Result<()> {
                 shared.holds.store(holds, Ordering::Relaxed);
             }
             line.show(|| text(status, shared));
-        });
+        };
+        let names: Vec<String> = args.region.iter().map(|it| it.what.0.clone()).collect();
+        let listeners = Listeners {
+            begun: Box::new(begun),
+            status: Box::new(show),
+            names: &names,
+            followed: Box::new(|followed| heed(&budgets, followed)),
+        };
+        let flown = fly(&options, &keeper.socket, listeners);
         shared.stops.store(true, Ordering::Relaxed);
         anyhow::Ok(flown?)
     });
     line.clear();
     told.try_iter().for_each(|text| line.tell(&text));
     flown
+}
+
+/// A mark of a region that is watched.
+fn heed(budgets: &Mutex<Budgets>, followed: Followed) {
+    let mut budgets = budgets.lock().unwrap_or_else(PoisonError::into_inner);
+    match followed {
+        Followed::Missed { pid } => budgets.miss(pid),
+        Followed::Mark(Step {
+            kind: MarkKind::Point | MarkKind::Unknown,
+            ..
+        }) => {}
+        Followed::Mark(step) => budgets.heed(Mark {
+            ts: step.ts,
+            pid: step.pid,
+            tid: step.tid,
+            budget: step.name,
+            begins: step.kind == MarkKind::Begin,
+            common: match step.pairing {
+                Pairing::Argument => (1, step.argument),
+                Pairing::Code => (2, 0),
+                Pairing::Thread | Pairing::Unknown => (0, step.tid.into()),
+            },
+        }),
+    }
 }
 
 /// How long is waited for what.
@@ -162,8 +205,12 @@ fn look_out(
         shared.threads.store(threads, Ordering::Relaxed);
         for hang in hangs {
             let Some(process) = hang.process.clone() else {
+                let what = match &hang.sign {
+                    Sign::Region(name) => format!("region {} took", format::printable(name)),
+                    Sign::Window | Sign::Stall => "a window did not respond for".to_owned(),
+                };
                 let _ = tell.send(format!(
-                    "a window did not respond for {}; not saved: its process is unknown",
+                    "{what} {}; not saved: its process is unknown",
                     length(&hang)
                 ));
                 continue;
@@ -193,11 +240,12 @@ fn length(hang: &Hang) -> String {
 /// What was noticed, as far as it is known without looking into a trace.
 fn notice(hang: &Hang, process: &Process) -> String {
     let name = format::printable(&process.name);
-    let what = match hang.sign {
-        Sign::Window => format!("{name} ({}) did not respond", process.pid),
-        Sign::Stall => format!("{name}: thread {} stalled", hang.tid),
+    let what = match &hang.sign {
+        Sign::Window => format!("{name} ({}) did not respond for", process.pid),
+        Sign::Stall => format!("{name}: thread {} stalled for", hang.tid),
+        Sign::Region(region) => format!("{name}: region {} took", format::printable(region)),
     };
-    format!("{what} for {}", length(hang))
+    format!("{what} {}", length(hang))
 }
 
 fn text(status: Status, shared: &Shared) -> String {

@@ -89,3 +89,52 @@ fn a_flight_with_probes() {
     drop(flight);
     assert!(run());
 }
+
+/// What a program writes into the kernel's trace_marker is a mark, and what it writes elsewhere is none: regions
+/// of a thread nest, one ends on another thread, a number is an argument. A flight has them too.
+#[test]
+fn texts_of_trace_marker_are_marks() {
+    let Some(machine) = machine() else { return };
+    let marker = "/sys/kernel/tracing/trace_marker";
+    if !Path::new(marker).exists() {
+        // As every distribution does at boot.
+        let mount = ["-t", "tracefs", "nodev", "/sys/kernel/tracing"];
+        let mounted = Command::new("mount").args(mount).status();
+        assert!(mounted.expect("a run").success(), "tracefs can be mounted");
+    }
+    let program = machine.program("markers");
+    let path = program.to_str().expect("a path");
+    let recorded = machine.record(&["--trace-marker"], &[path, marker]);
+    assert_eq!(recorded.code(), Some(0), "{}", recorded.stderr());
+
+    let flight = Flight::start(&machine, &["--trace-marker"]);
+    let run = Command::new(&program).arg(marker).status();
+    assert!(run.expect("a run").success());
+    snapped(&machine, "markers.hang");
+    drop(flight);
+
+    for trace in [&recorded.path, &machine.path("markers.hang")] {
+        let [draw, inner, load] = ["draw", "inner", "load"].map(|name| row(trace, name));
+        for (region, count) in [(&draw, 3), (&inner, 3), (&load, 1)] {
+            let counts = (number(&region["count"]), number(&region["open"]));
+            assert_eq!(counts, (count, 0), "{region}");
+        }
+        assert!(number(&draw["min_ns"]) > number(&inner["min_ns"]));
+        assert!(number(&load["sum_ns"]) > number(&draw["sum_ns"]));
+        let listed = json(&["regions", "--list"], trace);
+        let mut listed = listed["occurrences"].as_array().expect("regions").iter();
+        let load = listed.find(|it| text(&it["name"]) == "load").expect("load");
+        assert_eq!(load["arguments"][0], 77, "{load}");
+        assert!(load["ended_by"].is_object(), "{load}");
+        let points = json(&["regions", "--points"], trace);
+        let of = |name: &str| {
+            let points = points["points"].as_array().expect("points").iter();
+            let of_name = points.filter(|point| text(&point["name"]) == name);
+            of_name
+                .map(|point| point["arguments"][0].as_i64())
+                .collect::<Vec<_>>()
+        };
+        assert_eq!(of("queue"), [Some(12)]);
+        assert_eq!(of("all is drawn"), [Some(0)]);
+    }
+}

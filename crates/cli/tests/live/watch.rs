@@ -441,3 +441,52 @@ fn a_window_with_a_reader() {
     );
     watch.end();
 }
+
+/// A region that takes longer than it may is caught, with the function that it was in; one of the same name
+/// within its budget, and those of other names, are not.
+#[test]
+fn a_region_that_takes_too_long() {
+    let Some(machine) = machine() else { return };
+    let program = machine.program("regions");
+    let options = [
+        "--region",
+        "frame:300ms",
+        "--region",
+        "never:1ms",
+        "--pause",
+        "1s",
+    ];
+    let mut watch = Watch::start(&machine, &options);
+    let run = Background(Command::new(program).spawn().expect("a run"));
+    watch.wait_for(1);
+    let hangs = watch.hangs();
+    assert_eq!(hangs.len(), 1, "{hangs:?}");
+    assert_eq!(text(&hangs[0]["sign"]), "region");
+    assert_eq!(text(&hangs[0]["program"]), "regions");
+    let sentence = text(&hangs[0]["sentence"]);
+    assert!(sentence.contains("dawdle"), "{sentence}");
+    let occasion = &hangs[0]["occasions"][0];
+    assert_eq!(number(&occasion["pid"]), u64::from(run.0.id()));
+    assert!(
+        number(&occasion["duration_ns"]) >= 700_000_000,
+        "{occasion}"
+    );
+    watch.end();
+    assert_eq!(watch.told(), 2, "{}", watch.said());
+}
+
+/// What to watch for can come from a template; an option that is typed replaces the template's.
+#[test]
+fn a_template() {
+    let Some(machine) = machine() else { return };
+    let template = machine.path("frames.toml");
+    let text_of = "[watch]\nmemory = '64M'\nregion = ['frame:300ms']\npause = '1s'\nmost = '5h'\n";
+    fs::write(&template, text_of).expect("a template");
+    let program = machine.program("regions");
+    let template = template.to_str().expect("a path");
+    let mut watch = Watch::start(&machine, &["--template", template, "--most", "5s"]);
+    let _run = Background(Command::new(program).spawn().expect("a run"));
+    watch.wait_for(1);
+    assert_eq!(text(&watch.hangs()[0]["sign"]), "region");
+    watch.end();
+}
