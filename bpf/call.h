@@ -176,6 +176,9 @@ static __always_inline void read_call_of(struct task_struct *task, struct pt_reg
 	case CALL_SHUTDOWN:
 	case CALL_FSYNC:
 	case CALL_FDATASYNC:
+	case CALL_FTRUNCATE:
+	case CALL_FALLOCATE:
+	case CALL_SYNC_FILE_RANGE:
 	case CALL_SPLICE:
 	case CALL_FCNTL:
 	case CALL_FLOCK:

@@ -74,7 +74,7 @@ pub(crate) fn of_end(suspect: &Suspect, pieces: &[&Piece], is_own: bool) -> f64 
         (Class::Unknown, _) => return UNKNOWN,
         (Class::Circular, _) => return 0.9,
         (_, Some(Starvation::Quota)) => return 0.9,
-        (_, Some(Starvation::Hog { .. })) => return 0.8,
+        (_, Some(Starvation::Hog { .. } | Starvation::Withheld { .. })) => return 0.8,
         (_, Some(Starvation::Crowd { .. })) => return 0.6,
         // What it looks for, and who should have brought that, no wait tells.
         (Class::RepeatedYield, _) if suspect.kind == BlameKind::Timer => return 0.4,

@@ -21,6 +21,34 @@ pub(crate) struct Function {
     pub share: f64,
     /// The function that most of the other samples are in, where this one speaks for few.
     pub beside: Option<Beside>,
+    /// On which share of the samples its thread collected garbage, 0 to 1.
+    pub collecting: f64,
+}
+
+/// Parts of the names of functions that collect the garbage of a language's machine: V8's, CPython's, HotSpot's,
+/// Mono's, Ruby's, PHP's, OCaml's, Erlang's.
+const COLLECTORS: [&str; 16] = [
+    "v8::internal::Heap::",
+    "v8::internal::MarkCompact",
+    "v8::internal::Scaveng",
+    "heap::base::",
+    "gc_collect_main",
+    "G1CollectedHeap",
+    "PSScavenge",
+    "GenCollectedHeap",
+    "sgen_perform_collection",
+    "major_start_or_finish_collection",
+    "gc_marks",
+    "gc_sweep",
+    "gc_start",
+    "zend_gc_collect_cycles",
+    "caml_major_collection",
+    "erts_garbage_collect",
+];
+
+/// Whether a function collects the garbage of a language's machine.
+pub(crate) fn is_collector(name: &str) -> bool {
+    COLLECTORS.iter().any(|part| name.contains(part))
 }
 
 /// A function beside the one that a thread's time is named after.
@@ -69,6 +97,7 @@ pub(crate) fn own(evidence: &Evidence<'_>, stack: StackId) -> Option<Function> {
         stack,
         share: 1.0,
         beside: None,
+        collecting: 0.0,
     })
 }
 

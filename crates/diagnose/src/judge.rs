@@ -246,6 +246,10 @@ impl Judge<'_, '_> {
             Some(Starvation::Quota) => Some("the CPU quota of its control group".to_owned()),
             Some(Starvation::Hog { cpu, .. }) => Some(format!("CPU {cpu}")),
             Some(Starvation::Crowd { .. }) => Some("shared CPUs".to_owned()),
+            Some(Starvation::Withheld {
+                is_realtime: true, ..
+            }) => Some("a limit of real-time threads".to_owned()),
+            Some(Starvation::Withheld { .. }) => Some("idle CPUs".to_owned()),
             None => suspect
                 .function
                 .as_ref()
@@ -546,6 +550,9 @@ impl Judge<'_, '_> {
                 self.evidence.name(*thread),
                 share * 100.0
             ),
+            (BlameKind::Runnable, Some(Starvation::Withheld { .. })) => {
+                "waited for a CPU that nobody had who goes before it".to_owned()
+            }
             (BlameKind::Runnable, _) => "waited for a CPU".to_owned(),
             _ => "had no recorded events".to_owned(),
         };

@@ -465,6 +465,7 @@ pub(crate) fn is_from_ancestor(evidence: &Evidence<'_>, process: Upid, object: O
 /// Whether a thread waits as a server does that nobody asks for anything.
 pub(crate) fn is_home(evidence: &Evidence<'_>, wait: &Wait) -> bool {
     match wait.kind {
+        _ if evidence.shows(wait.user_stack(evidence), Mark::DatabaseLock) => false,
         WaitKind::Poll | WaitKind::Message => owed(evidence, wait, false) <= IDLE,
         WaitKind::Idle => true,
         _ => false,

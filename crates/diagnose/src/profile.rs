@@ -21,7 +21,7 @@ use hangdog_trace::ids::{NO_STACK, StackId, Utid};
 use hangdog_trace::words::StackEnd;
 
 use crate::begun;
-use crate::function::{Beside, Function, with_holders};
+use crate::function::{Beside, Function, is_collector, with_holders};
 use crate::judge::who;
 use crate::origin::Origin;
 use crate::verdict::{Common, EarlyEnds, FunctionShare, Hot, Ran};
@@ -235,6 +235,7 @@ impl<'a> Profile<'a> {
                 missing if missing <= self.error() => 1.0,
                 _ => share.total,
             },
+            collecting: self.collecting(),
             beside: self.beside.and_then(|identity| {
                 let share = self.share(identity);
                 Some(Beside {
@@ -244,6 +245,13 @@ impl<'a> Profile<'a> {
                 })
             }),
         })
+    }
+
+    /// The share of the samples that are within a collection of garbage.
+    fn collecting(&self) -> f64 {
+        let collects = |seen: &&Seen<'_>| seen.functions.iter().any(|it| is_collector(it.0));
+        let seen = self.seen.iter().filter(collects);
+        self.part(seen.map(|seen| seen.count).sum())
     }
 
     /// By how much shares are off at most, by chance: the normal approximation's 95 %, where it is widest.

@@ -233,6 +233,32 @@ fn who_did_what(facts: &Facts<'_, '_>) -> String {
                  mostly {who}{idle}."
             )
         }
+        (
+            _,
+            _,
+            Some(Starvation::Withheld {
+                is_realtime,
+                share: free,
+            }),
+        ) => {
+            let (was, _) = tense(facts);
+            let free = free * 100.0;
+            match is_realtime {
+                true => format!(
+                    "{head}: {who} has a real-time priority and {was} runnable, but had no CPU{share}, \
+                     though no thread of its rank or above held one: the limit of real-time threads, of its \
+                     control group (cpu.rt_runtime_us) or of all (sched_rt_runtime_us), was used up."
+                ),
+                false if facts.now.is_some() => format!(
+                    "{head}: {who} is runnable, but has no CPU, though nobody else runs: a limit of its \
+                     control group keeps it from the CPUs."
+                ),
+                false => format!(
+                    "{head}: {who} was runnable, but had no CPU{share}, though the CPUs were free for \
+                     {free:.0} % of it: a limit of its control group, or its CPU affinity, kept it from them."
+                ),
+            }
+        }
         (_, _, Some(Starvation::Crowd { most: None, .. })) => {
             let doing = match facts.function {
                 Some(function) => in_function(&function.name),
@@ -544,7 +570,17 @@ fn is_left_by_fork(facts: &Facts<'_, '_>, wait: &Wait) -> bool {
     let parent = evidence.threads.process(process.parent);
     // Who executes a program has another command line, but for one that starts itself anew.
     let is_copy = !process.command.is_empty() && process.command == parent.command;
-    let lasts = facts.problem.window.end >= evidence.timeline.end();
+    let lasts = facts.problem.window.end >= evidence.timeline.end() || is_ended(evidence, wait);
     let is_lock = wait.is_for_own_lock(evidence) && wait.holder.is_none();
     process.threads.len() == 1 && parent.threads.len() > 1 && is_copy && lasts && is_lock
+}
+
+/// Whether a wait ended only as a signal ended its process.
+fn is_ended(evidence: &Evidence<'_>, wait: &Wait) -> bool {
+    const SOON_NS: u64 = 20_000_000;
+    let life = evidence.timeline.life(wait.thread);
+    let is_soon = life.end.saturating_sub(wait.end) < SOON_NS;
+    let thread = evidence.threads.thread(wait.thread);
+    let is_killed = thread.exit_status.is_some() && !thread.exited();
+    life.end < evidence.timeline.end() && is_soon && is_killed
 }

@@ -33,6 +33,13 @@ pub(crate) enum Starvation {
         /// The thread itself ran about as long as each of them, between the times at which it had no CPU.
         in_turn: bool,
     },
+    /// Nobody had the CPU that it wanted, or only threads that it goes before: a limit kept it from it.
+    Withheld {
+        /// It goes before all that is not real-time.
+        is_realtime: bool,
+        /// The share of the time for which nobody had it who goes before.
+        share: f64,
+    },
 }
 
 /// The kernel's priority of a thread at niceness 0, and of the first that is not real-time.
@@ -44,6 +51,9 @@ const MOST: f64 = 0.5;
 
 /// Where there are more windows than this, an evenly spaced sample of so many shows who had the CPU.
 pub(crate) const MOST_WINDOWS: usize = 20_000;
+
+/// A CPU that others had for less than this share was to be had.
+const HARDLY: f64 = 0.2;
 
 /// One of many that runs less than the busiest of them by so many times does not have its turn.
 const LESS: u64 = 4;
@@ -90,23 +100,35 @@ pub(crate) fn explain(
             }
         }
     }
+    let own = priority(evidence, thread, windows);
+    let withheld = withheld(thread, own, &had, &hog_priority, total);
     // What the recorder takes is nobody's doing, and over with the recording.
     let is_recorder = |other| evidence.is_recorders(evidence.threads.thread(other).upid);
     had.retain(|&(other, _), _| other != IDLE && other != thread && !is_recorder(other));
     if had.is_empty() && is_instant(evidence) {
         let moment = windows.first().map_or(0, |window| window.start);
+        let most = most_seen_running(evidence, thread, moment);
+        if most.is_none() && has_waited_long(evidence, thread, moment) {
+            return Starvation::Withheld {
+                is_realtime: false,
+                share: 1.0,
+            };
+        }
         return Starvation::Crowd {
-            most: most_seen_running(evidence, thread, moment),
+            most,
             processes: 1,
             outranks: false,
             in_turn: true,
         };
     }
+    if let Some(withheld) = withheld {
+        return withheld;
+    }
     let most = (had.iter()).max_by_key(|((other, cpu), time)| (**time, *other, *cpu));
     if let Some((&(hog, cpu), &time)) = most
         && time as f64 > MOST * total as f64
     {
-        let both = priority(evidence, thread, windows).zip(hog_priority.get(&hog).copied());
+        let both = own.zip(hog_priority.get(&hog).copied());
         let outranks = both.is_some_and(|(own, hogs)| hogs < own);
         return Starvation::Hog {
             thread: hog,
@@ -145,7 +167,6 @@ pub(crate) fn explain(
         let most = of_it.max_by_key(|((other, cpu), time)| (**time, *other, *cpu));
         most.map(|(&(other, _), _)| other)
     };
-    let own = priority(evidence, thread, windows);
     let is_above = |other: Utid| {
         own.zip(hog_priority.get(&other))
             .is_some_and(|(own, other)| *other < own)
@@ -164,6 +185,32 @@ pub(crate) fn explain(
                 .unwrap_or(0)
                 .saturating_mul(stride as u64),
     }
+}
+
+/// Whether a thread of priority `own` was kept from CPUs that it could have had: of `total` ns none was in use
+/// for much by threads that the kernel does not let it go before. The kernel gives a CPU that is idle to whoever
+/// is runnable on it, but for a limit: of real-time threads in all (sched_rt_runtime_us) or in a control group.
+fn withheld(
+    thread: Utid,
+    own: Option<u8>,
+    had: &HashMap<(Utid, u16), u64>,
+    priorities: &HashMap<Utid, u8>,
+    total: u64,
+) -> Option<Starvation> {
+    let is_realtime = own.is_some_and(|own| own < FIRST_NORMAL);
+    let mut busy: HashMap<u16, u64> = HashMap::new();
+    for (&(other, cpu), &time) in had {
+        let goes_after = is_realtime && (priorities.get(&other)).is_some_and(|&it| Some(it) > own);
+        if other != IDLE && other != thread && !goes_after {
+            let busy = busy.entry(cpu).or_default();
+            *busy = busy.saturating_add(time);
+        }
+    }
+    let busiest = busy.into_values().max().unwrap_or(0) as f64 / total.max(1) as f64;
+    (!had.is_empty() && busiest < HARDLY).then_some(Starvation::Withheld {
+        is_realtime,
+        share: 1.0 - busiest,
+    })
 }
 
 /// Processes of one name.
@@ -213,6 +260,13 @@ fn ran(evidence: &Evidence<'_>, thread: Utid, windows: &[Range<u64>]) -> u64 {
 /// Whether a trace is of one moment: who ran in it is known, and on which CPU is not.
 fn is_instant(evidence: &Evidence<'_>) -> bool {
     evidence.switches.cpu.iter().all(|&cpu| cpu == NO_CPU)
+}
+
+/// Whether a thread was runnable for so long before a moment that it would have had its turn.
+fn has_waited_long(evidence: &Evidence<'_>, thread: Utid, moment: u64) -> bool {
+    const LONG_NS: i64 = 200_000_000;
+    let since = evidence.away_since(thread);
+    since.is_some_and(|since| moment.cast_signed().saturating_sub(since) >= LONG_NS)
 }
 
 /// Of the other threads that ran at a moment the one that most samples show.

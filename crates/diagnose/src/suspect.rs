@@ -293,7 +293,11 @@ impl Suspect {
             self.starvation,
             Some(Starvation::Hog { outranks: true, .. })
         );
-        !outranks && !matches!(self.starvation, Some(Starvation::Quota))
+        let is_limit = matches!(
+            self.starvation,
+            Some(Starvation::Quota | Starvation::Withheld { .. })
+        );
+        !outranks && !is_limit
     }
 
     /// Whether others of its own program, which runs more than fits, kept it from the CPU, and none that

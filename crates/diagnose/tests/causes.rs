@@ -153,6 +153,40 @@ fn starved_by_a_quota() {
     assert!(verdict.sentence.contains("CPU quota of its control group"));
 }
 
+/// A CPU that nobody has, and one that only threads have which a real-time one goes before, is kept from a thread
+/// by a limit: no thread is to blame, and none is said to have had it.
+#[test]
+fn a_limit_keeps_it_from_a_cpu() {
+    let sentence = |priority: &str, other: &str| {
+        let verdict = starved(&format!(
+            "0 cpu0 switch idle -> main priority={priority}
+            2ms cpu0 switch main -> {other}
+            52ms cpu0 switch {} -> main preempted priority={priority}",
+            other.split(' ').next().unwrap_or_default()
+        ));
+        assert_eq!(verdict.root.class, Class::Starved);
+        (verdict.root.who.tid, verdict.sentence)
+    };
+    let realtime = "the limit of real-time threads";
+    for other in ["idle preempted", "hog preempted priority=120"] {
+        let (root, text) = sentence("89", other);
+        assert!(root == 100 && text.contains(realtime), "{other}: {text}");
+        assert!(!text.contains("other threads held"), "{text}");
+    }
+    let (root, text) = sentence("120", "idle preempted");
+    assert!(
+        root == 100 && text.contains("a limit of its control group"),
+        "{text}"
+    );
+    for (priority, other) in [
+        ("89", "hog preempted priority=49"),
+        ("120", "hog preempted priority=120"),
+    ] {
+        let (root, text) = sentence(priority, other);
+        assert!(root == 200 && !text.contains("limit"), "{text}");
+    }
+}
+
 /// Three that share the CPU, none of which has it for most of the time: a crowd, of which the one
 /// that had more than the others is named.
 #[test]

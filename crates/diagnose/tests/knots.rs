@@ -217,6 +217,38 @@ fn a_lock_that_came_with_a_fork() {
     assert!(!executed.contains("fork"), "{executed}");
 }
 
+/// The same where the recording has the end: a signal that ends the process, and not one that ends the wait.
+#[test]
+fn a_lock_that_came_with_a_fork_until_a_signal() {
+    let sentence = |status: &str| {
+        let recording = record(&format!(
+            "process app 100
+            thread main app 100 name=app
+            thread refresher app 101
+            process app_child 200
+            0 cpu0 switch idle -> main
+            0 cpu1 switch idle -> refresher
+            1ms fork main -> child app_child 200
+            1ms cpu2 switch idle -> child
+            2ms cpu0 switch main -> idle sleeping wait4 stack=wait4;run_all
+            3ms cpu2 switch child -> idle sleeping futex arg=128 object=futex:0x10 stack=sem_wait;PyThread_acquire_lock_timed;lock_PyThread_acquire_lock;read_rate
+            4s cpu1 wake refresher -> child kill arg=15
+            4s cpu2 switch idle -> child
+            4001ms exit child {status}
+            4001ms cpu2 switch child -> idle dead
+            end 5s"
+        ));
+        explain(&recording, "child", 3_000..4_000_000).sentence
+    };
+    let killed = sentence("15");
+    assert!(
+        killed.contains("that no thread in its process can release"),
+        "{killed}"
+    );
+    let exited = sentence("0");
+    assert!(!exited.contains("fork"), "{exited}");
+}
+
 /// Two threads that each wait for what the other is to send by the other end of a pair of sockets, of which one
 /// waits for it by poll: it is no server that waits to be asked.
 #[test]

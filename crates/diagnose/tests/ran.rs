@@ -430,6 +430,37 @@ fn begun_with_the_thread() {
     assert_eq!(begun.text, "app created the thread for this work");
 }
 
+/// A thread that collected its machine's garbage for a good part of the time: the sentence says so.
+#[test]
+fn it_collected_garbage() {
+    let sentence = |collected: u64| {
+        let until = 10 + collected;
+        let text = format!(
+            "{PEOPLE}
+            0 cpu0 switch idle -> main
+            {}
+            {}
+            200ms cpu0 switch main -> idle sleeping nanosleep
+            end 210ms",
+            samples(
+                0,
+                "main",
+                10..until,
+                "v8::internal::MarkCompactCollector::MarkLiveObjects;v8::internal::Heap::CollectGarbage;importList@import.js:12;main"
+            ),
+            samples(0, "main", until..200, "push;importList@import.js:12;main"),
+        );
+        explain(&record(&text), "main", 10_000..200_000).sentence
+    };
+    let much = sentence(110);
+    assert!(
+        much.contains("importList") && much.contains(", and collected garbage for 58 %"),
+        "{much}"
+    );
+    let little = sentence(20);
+    assert!(!little.contains("garbage"), "{little}");
+}
+
 /// Of a starved thread it is told what the one ran that had its CPU.
 #[test]
 fn of_the_hog() {

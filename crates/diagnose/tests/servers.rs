@@ -154,6 +154,103 @@ fn a_lock_of_a_database_is_not_its_parents() {
     );
 }
 
+/// Two backends that wait for locks, and no third that could have one: each has what the other waits for. With
+/// a third session that is not so; one that has ended is none.
+#[test]
+fn two_sessions_of_a_database() {
+    let verdict = |third: &str| {
+        let sockets = ["one", "two", "three"].iter().enumerate().map(|(at, name)| {
+            let (client, server, port) = (10 + 2 * at, 11 + 2 * at, 5001 + at);
+            format!(
+                "0.2ms socket client{name} object=inet:{client} peer=inet:{server} local=127.0.0.1:{port} remote=127.0.0.1:5432
+                0.2ms socket {name} object=inet:{server} peer=inet:{client} local=127.0.0.1:5432 remote=127.0.0.1:{port}\n"
+            )
+        });
+        let sockets: String = sockets.collect();
+        let recording = record(&format!(
+            "process clientone 51\nthread clientone clientone 51
+            process clienttwo 52\nthread clienttwo clienttwo 52
+            process clientthree 53\nthread clientthree clientthree 53
+            process postmaster 100\nthread postmaster postmaster 100 name=postgres
+            process one 101\nprocess two 102\nprocess three 103
+            0 cpu0 switch idle -> postmaster
+            0 cpu5 switch idle -> clientone
+            0.1ms fork postmaster -> one one 101
+            0.1ms fork postmaster -> two two 102
+            0.1ms fork postmaster -> three three 103
+            0.1ms rename one postgres\n0.1ms rename two postgres\n0.1ms rename three postgres
+            0.2ms cpu1 switch idle -> one
+            0.2ms cpu2 switch idle -> two
+            0.2ms cpu3 switch idle -> three
+            {sockets}
+            0.2ms socket postmaster object=inet:5 local=127.0.0.1:5432
+            0.2ms open postmaster object=inet:5 kind=listener
+            0.3ms cpu6 switch idle -> clienttwo
+            0.3ms cpu7 switch idle -> clientthree
+            1ms cpu5 switch clientone -> idle sleeping poll object=inet:10 stack=poll;PQgetResult
+            1ms cpu6 switch clienttwo -> idle sleeping poll object=inet:12 stack=poll;PQgetResult
+            1ms cpu7 switch clientthree -> idle sleeping poll object=inet:14 stack=poll;PQgetResult
+            {third}
+            2ms cpu0 switch postmaster -> idle sleeping select stack=select;PostmasterMain
+            2ms cpu1 switch one -> idle sleeping epoll_wait object=epoll:7 stack=epoll_wait;WaitLatch;ProcSleep
+            2ms cpu2 switch two -> idle sleeping epoll_wait object=epoll:8 stack=epoll_wait;WaitLatch;ProcSleep
+            end 5s"
+        ));
+        explain(&recording, "clientone", 2_000..5_000_000)
+    };
+    let ended = verdict("1.5ms exit three 0\n1.5ms cpu3 switch three -> idle dead");
+    assert_eq!(ended.root.class, Class::Circular, "{}", ended.sentence);
+    let mut circle: Vec<u32> = ended.knot.iter().flatten().map(|it| it.tid).collect();
+    circle.sort_unstable();
+    assert_eq!(circle, [101, 102], "{}", ended.sentence);
+    let third = verdict(
+        "1.5ms cpu3 switch three -> idle sleeping epoll_wait object=epoll:9 stack=epoll_wait;PostgresMain",
+    );
+    assert_ne!(third.root.class, Class::Circular, "{}", third.sentence);
+}
+
+/// A queue of jobs (task-spooler): the server of one program, with a client that waits for its turn and one that
+/// runs the job at its turn, by a child. What the job does is the answer.
+#[test]
+fn a_job_of_a_queue() {
+    let verdict = |runner: &str| {
+        let recording = record(&format!(
+            "process server 100\nthread server server 100 name=tsp
+            process runner 101\nthread runner runner 101 name=tsp
+            process client 102\nthread client client 102 name=tsp
+            process job 103
+            0 socket server object=unix:1 local=/run/tsp
+            0 open server object=unix:1 kind=listener
+            0 socket server object=unix:2 peer=unix:3 peer-process=runner local=/run/tsp
+            0 socket runner object=unix:3 peer=unix:2 peer-process=server remote=/run/tsp
+            0 socket server object=unix:4 peer=unix:5 peer-process=client local=/run/tsp
+            0 socket client object=unix:5 peer=unix:4 peer-process=server remote=/run/tsp
+            0 open server object=unix:2\n0 open server object=unix:4
+            0 open runner object=unix:3\n0 open client object=unix:5
+            0 cpu0 switch idle -> server
+            0 cpu1 switch idle -> runner
+            0 cpu2 switch idle -> client
+            0.1ms rename runner {runner}
+            1ms fork runner -> job job 103
+            1ms cpu3 switch idle -> job
+            2ms cpu1 switch runner -> idle sleeping wait4 arg=103 stack=wait4;run_job
+            2ms transfer client sent 8 object=unix:5 peer=unix:4
+            3ms cpu2 switch client -> idle sleeping recvfrom object=unix:5 stack=recv;wait_turn
+            3ms transfer server received 8 object=unix:4 peer=unix:5
+            4ms cpu0 switch server -> idle sleeping pselect6 stack=select;server_loop
+            {}
+            end 5s",
+            samples(3, "job", 2..4999, "compress")
+        ));
+        explain(&recording, "client", 3_000..5_000_000)
+    };
+    let found = verdict("tsp");
+    assert_eq!(found.root.who.tid, 103, "{}", found.sentence);
+    assert_eq!(found.root.function.as_deref(), Some("compress"));
+    // A client that is another program waits for its own child.
+    assert_ne!(verdict("other").root.who.tid, 103);
+}
+
 /// `timeout` lets time pass for its command, which it ends at last: the command took the time.
 #[test]
 fn a_time_limit_is_for_the_command() {

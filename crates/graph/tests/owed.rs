@@ -577,3 +577,26 @@ fn a_server_that_accepts_is_done() {
         server
     );
 }
+
+/// Who is kept from a file within the kernel, by a lock that has no name, waits for the only other that is in a call
+/// on it; not for one that uses another file, or where several use it.
+#[test]
+fn who_is_in_a_call_on_the_same_file() {
+    let is_writer_where_other_has = |second: &str| {
+        let recording = Recording::of(&format!(
+            "process a 100\nthread reader a 100
+            process b 200\nthread writer b 200
+            process c 300\nthread other c 300
+            0 cpu0 switch idle -> reader
+            0 cpu1 switch idle -> writer
+            0 cpu2 switch idle -> other
+            1ms cpu1 switch writer -> idle uninterruptible fallocate object=file:7 stack=fallocate kstack=io_schedule;folio_wait_writeback;xfs_file_fallocate
+            1ms cpu2 switch other -> idle uninterruptible write object=file:{second} stack=write kstack=io_schedule;write
+            2ms cpu0 switch reader -> idle uninterruptible read object=file:7 stack=read kstack=rwsem_down_read_slowpath;xfs_ilock;xfs_file_read_iter
+            end 5s"
+        ));
+        recording.last_edge("reader").source == Source::Thread(recording.t("writer"))
+    };
+    assert!(is_writer_where_other_has("8"));
+    assert!(!is_writer_where_other_has("7"));
+}

@@ -13,6 +13,7 @@ use super::resample::mean;
 use super::vector::Factor;
 use super::{Detail, Item, Other, Side, Two};
 use crate::blame::{Blame, BlameKind, Piece};
+use crate::function::is_collector;
 use crate::origin::nearest;
 
 /// So many occurrences of a group stand for it.
@@ -31,18 +32,6 @@ const FAULTS: [&str; 5] = [
     "do_user_addr_fault",
     "handle_mm_fault",
     "do_page_fault",
-];
-
-/// Parts of the names of functions that collect the garbage of a language's machine: V8's, CPython's, HotSpot's.
-const COLLECTORS: [&str; 8] = [
-    "v8::internal::Heap::",
-    "v8::internal::MarkCompact",
-    "v8::internal::Scaveng",
-    "heap::base::",
-    "gc_collect_main",
-    "G1CollectedHeap",
-    "PSScavenge",
-    "GenCollectedHeap",
 ];
 
 /// Times of both groups by what they are.
@@ -198,7 +187,6 @@ fn place(evidence: &Evidence<'_>, row: usize) -> String {
     let function = nearest(user.iter()).map(|own| user[own].to_string());
     let function = function.or_else(|| user.first().map(ToString::to_string));
     let mut kernel = evidence.stacks.stack(samples.kernel_stack[row]);
-    let is_collector = |name: &str| COLLECTORS.iter().any(|part| name.contains(part));
     let why = if kernel.any(|frame| frame.function.is_some_and(|name| FAULTS.contains(&name))) {
         Some("page faults")
     } else if user

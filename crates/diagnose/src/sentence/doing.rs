@@ -9,7 +9,7 @@ use hangdog_trace::object::ObjectKind;
 use super::facts::Facts;
 use super::words::{brief, duration, file_of, in_function, of_that_time};
 use crate::blame::BlameKind;
-use crate::function::Function;
+use crate::function::{Function, is_collector};
 use crate::stretch::wake_of;
 use crate::verdict::Class;
 
@@ -201,6 +201,16 @@ pub(crate) fn ran_for(facts: &Facts<'_, '_>, function: &Function) -> String {
         let (name, place) = (brief(&beside.name), file_of(&beside.place));
         let percent = facts.share * beside.share * 100.0;
         text += &format!(" and {name} ({place}) for {percent:.0} %");
+    }
+    /// A smaller share of collecting garbage is as usual.
+    const MUCH: f64 = 0.3;
+    if function.collecting >= MUCH && !is_collector(&function.name) {
+        let percent = facts.share * function.collecting * 100.0;
+        let collected = match facts.now {
+            Some(_) => "collects",
+            None => "collected",
+        };
+        text += &format!(", and {collected} garbage for {percent:.0} %");
     }
     text
 }

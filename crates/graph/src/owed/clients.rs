@@ -37,7 +37,7 @@ pub(super) fn other_client(evidence: &Evidence<'_>, wait: &Wait) -> Option<Edge>
         return checkpointer(evidence, own, wait);
     }
     if !waits {
-        return None;
+        return runner(evidence, own, wait);
     }
     // PostgreSQL serves each client by a process of its own.
     let beside = |other: &&Process| {
@@ -94,7 +94,16 @@ pub(super) fn other_client(evidence: &Evidence<'_>, wait: &Wait) -> Option<Edge>
     });
     let Some((is_stopped, is_likely, _, thread)) = candidates.max() else {
         let servers = siblings().filter(|other| served(other.upid).next().is_some());
-        return at_work(evidence, servers.map(|other| other.upid), wait);
+        let at_work = at_work(evidence, servers.map(|other| other.upid), wait);
+        let middle = wait.start + wait.duration() / 2;
+        let serves = |other: &Upid| {
+            let first = first_thread(evidence, *other);
+            first.is_some_and(|first| is_there(evidence, first, middle))
+                && served(*other).next().is_some()
+        };
+        let all = threads.processes().filter(beside).map(|other| other.upid);
+        let serving = all.filter(serves);
+        return at_work.or_else(|| only_other_session(evidence, serving, wait));
     };
     let name = evidence.name(thread);
     let reason = match is_likely {
@@ -109,6 +118,28 @@ pub(super) fn other_client(evidence: &Evidence<'_>, wait: &Wait) -> Option<Edge>
         Source::Thread(thread),
         reason,
     ))
+}
+
+/// The client of a server that runs the job for which others wait, as a queue of jobs has it: the only one that
+/// runs the server's own program, and waits for its child.
+fn runner(evidence: &Evidence<'_>, own: &Process, wait: &Wait) -> Option<Edge> {
+    if wait.kind != WaitKind::Poll {
+        return None;
+    }
+    let middle = wait.start + wait.duration() / 2;
+    let peers = evidence.sockets.served_by(own.upid);
+    let clients = peers.filter_map(|end| process_of(evidence, evidence.sockets.peer(end)?));
+    let mut runners = clients.filter_map(|client| {
+        let is_alike = client != own.upid && evidence.threads.process(client).name == own.name;
+        let first = first_thread(evidence, client).filter(|_| is_alike)?;
+        let there = wait_at(evidence, first, middle)?;
+        (there.kind == WaitKind::Child).then_some(first)
+    });
+    let only = runners.next().filter(|_| runners.next().is_none())?;
+    let name = evidence.name(only);
+    let reason = format!("{name} is a client of its own program, and waits for its child");
+    let source = Source::Thread(only);
+    Some(Edge::new(EdgeKind::Holder, Strength::Weak, source, reason))
 }
 
 /// The process of a database that writes its checkpoint, which one of its sessions asked for and waits for.
@@ -150,6 +181,25 @@ fn at_work(
     let thread = firsts.find(works)?;
     let name = evidence.name(thread);
     let reason = format!("it waits for a lock, and {name} is at work for another client");
+    let source = Source::Thread(thread);
+    Some(Edge::new(EdgeKind::Holder, Strength::Weak, source, reason))
+}
+
+/// The only other session of a database, where that waits for a lock too: nobody else can have what one waits
+/// for.
+fn only_other_session(
+    evidence: &Evidence<'_>,
+    mut sessions: impl Iterator<Item = Upid>,
+    wait: &Wait,
+) -> Option<Edge> {
+    let only = sessions.next().filter(|_| sessions.next().is_none())?;
+    let thread = first_thread(evidence, only)?;
+    let there = wait_at(evidence, thread, wait.start + wait.duration() / 2)?;
+    if !evidence.shows(there.user_stack(evidence), Mark::DatabaseLock) {
+        return None;
+    }
+    let name = evidence.name(thread);
+    let reason = format!("it waits for a lock, and {name} is the only other session");
     let source = Source::Thread(thread);
     Some(Edge::new(EdgeKind::Holder, Strength::Weak, source, reason))
 }

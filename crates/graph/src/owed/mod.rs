@@ -142,6 +142,7 @@ fn named_debtor(evidence: &Evidence<'_>, wait: &Wait) -> Option<Edge> {
             WaitKind::Message | WaitKind::Poll | WaitKind::Kernel,
             ObjectKind::Unix | ObjectKind::Inet,
         ) => peer(evidence, wait, object),
+        (WaitKind::Kernel, ObjectKind::File) => user_of_file(evidence, wait, object),
         // A lock of the program's own that is made of an eventfd: another thread has it.
         (WaitKind::Poll, ObjectKind::Eventfd) if wait.is_for_own_lock(evidence) => None,
         (WaitKind::Poll, ObjectKind::None | ObjectKind::Epoll | ObjectKind::Eventfd)
@@ -175,6 +176,40 @@ fn machine_thread(evidence: &Evidence<'_>, wait: &Wait) -> Option<Edge> {
     let thread = *alive.find(stops_all)?;
     let reason = format!("it asked {} to run an operation", evidence.name(thread));
     Some(owes(thread, Strength::Strong, reason))
+}
+
+/// Who has a file that a thread is kept from within the kernel, where its lock has no name: the only other thread
+/// that is in a call on the same file all the time, and waits elsewhere in the kernel or for the disk.
+fn user_of_file(evidence: &Evidence<'_>, wait: &Wait, file: Object) -> Option<Edge> {
+    /// So many looks at the others, evenly spaced; in one of them they may run.
+    const LOOKS: u64 = 8;
+    let place = evidence.same_frames(wait.kernel_stack(evidence));
+    let uses = |thread: Utid| {
+        let looks = (1..LOOKS).map(|at| wait.start + wait.duration() / LOOKS * at);
+        let at = looks.filter_map(|moment| wait_at(evidence, thread, moment));
+        let mut uses = at.filter(|there| {
+            let is_kept = match there.kind {
+                WaitKind::Disk => true,
+                WaitKind::Kernel => evidence.same_frames(there.kernel_stack(evidence)) != place,
+                _ => false,
+            };
+            is_kept && there.object(evidence) == file
+        });
+        uses.next().is_some()
+    };
+    let alive = evidence.threads.iter().map(|thread| thread.utid);
+    let alive = alive.filter(|&other| {
+        let life = evidence.timeline.life(other);
+        other != wait.thread && life.start <= wait.end && life.end >= wait.end
+    });
+    let mut users = alive.filter(|&other| uses(other));
+    let only = users.next().filter(|_| users.next().is_none())?;
+    let reason = format!(
+        "{} is in a call on the same file, and waits there",
+        evidence.name(only)
+    );
+    let source = Source::Thread(only);
+    Some(Edge::new(EdgeKind::Holder, Strength::Weak, source, reason))
 }
 
 /// The program that serves the file that a thread waits for: the only one of `servers`, or one of them

@@ -173,6 +173,7 @@ pub(super) fn wait_at(evidence: &Evidence<'_>, thread: Utid, ts: u64) -> Option<
 pub(super) fn is_home(evidence: &Evidence<'_>, wait: &Wait) -> bool {
     match wait.kind {
         _ if wait.is_idle(evidence) => true,
+        _ if evidence.shows(wait.user_stack(evidence), Mark::DatabaseLock) => false,
         WaitKind::Condition | WaitKind::Signal => {
             !evidence.shows(wait.user_stack(evidence), Mark::Handles)
         }
