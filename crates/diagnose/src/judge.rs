@@ -550,9 +550,6 @@ impl Judge<'_, '_> {
                 self.evidence.name(*thread),
                 share * 100.0
             ),
-            (BlameKind::Runnable, Some(Starvation::Withheld { .. })) => {
-                "waited for a CPU that nobody had who goes before it".to_owned()
-            }
             (BlameKind::Runnable, _) => "waited for a CPU".to_owned(),
             _ => "had no recorded events".to_owned(),
         };

@@ -55,6 +55,9 @@ pub(crate) const MOST_WINDOWS: usize = 20_000;
 /// A CPU that others had for less than this share was to be had.
 const HARDLY: f64 = 0.2;
 
+/// What was kept from it for less than this may have been slow to come.
+const LEAST_WITHHELD_NS: u64 = 20_000_000;
+
 /// One of many that runs less than the busiest of them by so many times does not have its turn.
 const LESS: u64 = 4;
 
@@ -207,10 +210,13 @@ fn withheld(
         }
     }
     let busiest = busy.into_values().max().unwrap_or(0) as f64 / total.max(1) as f64;
-    (!had.is_empty() && busiest < HARDLY).then_some(Starvation::Withheld {
-        is_realtime,
-        share: 1.0 - busiest,
-    })
+    // A CPU that sleeps may take a while to wake, that of a virtual machine most of all.
+    (!had.is_empty() && busiest < HARDLY && total >= LEAST_WITHHELD_NS).then_some(
+        Starvation::Withheld {
+            is_realtime,
+            share: 1.0 - busiest,
+        },
+    )
 }
 
 /// Processes of one name.

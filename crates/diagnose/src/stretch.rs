@@ -9,6 +9,7 @@
 //! A loop that does little in each turn looks the same; one turn of it that took much longer than
 //! the others is a wait of its own. See `is_outlier`.
 
+use crate::owed::wait_before;
 use hangdog_graph::belief::InVain;
 use hangdog_graph::{Evidence, Mark, Wait, WaitKind};
 use hangdog_timeline::{Cause, Interval, State};
@@ -308,8 +309,22 @@ impl Joiner<'_, '_> {
         }
         let mut caused = self.own.iter().map(|&row| row as usize);
         let mut caused = caused.by_ref().take_while(|&row| wakes.ts[row] < to);
-        caused.all(|row| self.evidence.shows(wakes.user_stack[row], Mark::Unlock))
-            && !self.evidence.has_sent(self.thread, from, to)
+        caused.all(|row| {
+            self.evidence.shows(wakes.user_stack[row], Mark::Unlock) || self.is_of_room(row)
+        }) && !self.evidence.has_sent(self.thread, from, to)
+    }
+
+    /// Whether a wake only tells that a socket has room again, as it was read from, and the one who is woken waits
+    /// for something to come by it, not for room.
+    fn is_of_room(&self, row: usize) -> bool {
+        let (evidence, wakes) = (self.evidence, self.evidence.wakes);
+        let by_reading = matches!(evidence.call(wakes.call[row]), Call::Read | Call::Receive);
+        let is_socket = Object(wakes.object[row]).kind() == ObjectKind::Unix;
+        let reads = || {
+            let there = wait_before(evidence, wakes.wakee[row], wakes.ts[row]);
+            there.is_some_and(|there| there.kind == WaitKind::Message && !there.writes(evidence))
+        };
+        by_reading && is_socket && reads()
     }
 
     fn flush(&mut self, see: &mut impl FnMut(Stretch)) {

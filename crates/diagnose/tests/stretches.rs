@@ -410,3 +410,62 @@ fn a_timeout_that_says_still_there_ends_no_wait() {
     let verdict = explain(&recording, "main", 1_000..8_002_100);
     assert_eq!(verdict.root.who.tid, 200, "{}", verdict.sentence);
 }
+
+/// A thread of the waiter's own process writes to the other end of its pair of sockets, again and again, and what
+/// the waiter reads makes room there, of which the kernel tells the service at that end: all of that is one wait
+/// until its timeout, for the service, which has taken the request and does not answer.
+#[test]
+fn ticks_that_make_room_are_spurious() {
+    const TICKS: u64 = 100;
+    let mut text = String::from(
+        "process app 100
+        thread asker app 100 name=app
+        thread ticker app 101
+        process service 200
+        thread server service 200
+        0 socket app object=unix:1 peer=unix:2
+        0 socket service object=unix:2 peer=unix:1
+        0 cpu0 switch idle -> asker
+        0 cpu1 switch idle -> ticker
+        0 cpu2 switch idle -> server
+        10us cpu2 switch server -> idle sleeping read object=unix:2 stack=read;accept
+        20us transfer asker sent 1 object=unix:1 peer=unix:2
+        20us cpu0 wake asker -> server write object=unix:1 stack=write;ask
+        30us cpu2 switch idle -> server
+        40us transfer server received 1 object=unix:2 peer=unix:1
+        50us cpu2 switch server -> idle sleeping read object=unix:2 stack=read;accept
+        60us cpu1 switch ticker -> idle sleeping clock_nanosleep arg=5ms stack=nanosleep;tickle
+        70us cpu0 switch asker -> idle sleeping ppoll object=unix:1 stack=ppoll;ask\n",
+    );
+    for tick in 1..TICKS {
+        let at = |us: u64| tick * 5_000 + us;
+        text += &format!(
+            "{}us cpu1 wake idle -> ticker in=timer
+            {}us cpu1 switch idle -> ticker
+            {}us transfer ticker sent 1 object=unix:2 peer=unix:1
+            {}us cpu1 wake ticker -> asker write object=unix:2 stack=write;tickle
+            {}us cpu1 switch ticker -> idle sleeping clock_nanosleep arg=5ms stack=nanosleep;tickle
+            {}us cpu0 switch idle -> asker
+            {}us transfer asker received 1 object=unix:1 peer=unix:2
+            {}us cpu0 wake asker -> server read object=unix:1 stack=read;ask
+            {}us cpu2 switch idle -> server
+            {}us cpu0 switch asker -> idle sleeping ppoll object=unix:1 stack=ppoll;ask
+            {}us cpu2 switch server -> idle sleeping read object=unix:2 stack=read;accept\n",
+            at(0),
+            at(5),
+            at(10),
+            at(10),
+            at(15),
+            at(20),
+            at(30),
+            at(30),
+            at(40),
+            at(50),
+            at(60)
+        );
+    }
+    text += "499980us cpu0 wake idle -> asker in=timer\n500ms cpu0 switch idle -> asker\n";
+    let verdict = explain(&record(&format!("{text}end 600ms")), "asker", 70..500_000);
+    assert_eq!(verdict.root.who.tid, 200, "{}", verdict.sentence);
+    assert_eq!(verdict.path.len(), 2, "{}", verdict.sentence);
+}

@@ -60,6 +60,10 @@ pub(super) fn peer(evidence: &Evidence<'_>, wait: &Wait, object: Object) -> Opti
     };
     // Who used the other end last is more surely the one than whoever made it.
     let user = end.and_then(|end| last_user(evidence, end, wait.end));
+    let own = evidence.threads.thread(wait.thread).upid;
+    let is_own = user.is_some_and(|user| evidence.threads.thread(user).upid == own);
+    let elsewhere = || receiver_elsewhere(evidence, end?, wait.end, own);
+    let user = is_own.then(elsewhere).flatten().or(user);
     let process = user
         .map(|thread| evidence.threads.thread(thread).upid)
         .or_else(|| holder(end?))
@@ -663,4 +667,18 @@ pub(super) fn last_transfer(evidence: &Evidence<'_>, object: Object, until: u64)
 
 pub(super) fn last_user(evidence: &Evidence<'_>, object: Object, until: u64) -> Option<Utid> {
     last_transfer(evidence, object, until).map(|row| evidence.transfers.thread[row])
+}
+
+/// The thread of another process than `own` that read last at one end of a connection: of what that asks at the
+/// other end it knows, while a thread of its own that has this end too only writes there.
+fn receiver_elsewhere(evidence: &Evidence<'_>, end: Object, until: u64, own: Upid) -> Option<Utid> {
+    /// So many uses are looked at.
+    const MOST: usize = 4_096;
+    let transfers = evidence.transfers;
+    let uses = evidence.uses_before(end, until).take(MOST);
+    let threads = uses
+        .filter(|&row| !transfers.sent[row])
+        .map(|row| transfers.thread[row]);
+    let mut others = threads.filter(|&thread| evidence.threads.thread(thread).upid != own);
+    others.next()
 }
