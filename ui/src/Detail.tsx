@@ -1,6 +1,7 @@
 // Below the tracks: how it came about, and what is selected, in full.
 
 import { For, Match, Show, Switch, createEffect, createSignal, on } from "solid-js";
+import { Compare } from "./Compare";
 import { FlameGraph } from "./FlameGraph";
 import { Story } from "./Story";
 import { TimeTable } from "./TimeTable";
@@ -15,6 +16,7 @@ const TABS: [Tab, string][] = [
   ["time", "Time and waits"],
   ["flame", "Flame graph"],
   ["awake", "Running or runnable"],
+  ["compare", "Fast and slow"],
   ["about", "Not recorded"],
 ];
 
@@ -71,6 +73,9 @@ export function Detail(props: { model: Model }) {
           </Match>
           <Match when={model.tab() === "awake"}>
             <AwakeList model={model} />
+          </Match>
+          <Match when={model.tab() === "compare"}>
+            <Compare model={model} />
           </Match>
           <Match when={model.tab() === "about"}>
             <About model={model} />

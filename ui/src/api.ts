@@ -48,6 +48,33 @@ export interface NamedView {
   filter: string;
 }
 
+/** An occurrence, with what its thread did. */
+export interface Drawn {
+  thread: Who & { utid: number };
+  start_ns: number;
+  duration_ns: number;
+  segments: { state: string; from_ns: number; to_ns: number; what: string | null }[];
+}
+
+/** Fast against slow occurrences. */
+export interface Compared {
+  what: string;
+  comparison: {
+    sentence: string;
+    difference: {
+      slow: { max_ns: number };
+      factors: {
+        factor: string;
+        fast_ns: number;
+        slow_ns: number;
+        difference_ns: number;
+        share: number;
+      }[];
+    } | null;
+  };
+  aligned: { fast: Drawn[]; slow: Drawn[] } | null;
+}
+
 /** A name of regions that programs marked. */
 export interface RegionTrack {
   name: string;

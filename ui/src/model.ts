@@ -40,7 +40,7 @@ export interface LoadOf {
 
 export const OF_ALL: LoadOf = { text: "of all", process: null, priority: null };
 
-export type Tab = "path" | "story" | "time" | "flame" | "awake" | "about";
+export type Tab = "path" | "story" | "time" | "flame" | "awake" | "compare" | "about";
 
 export function createModel(id: number) {
   const base = `/api/traces/${id}`;

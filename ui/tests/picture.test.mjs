@@ -394,6 +394,48 @@ it("sees the regions that a program marked, and clicks on the one that took long
   }
 });
 
+it("compares fast and slow regions, aligned at their begin, and goes to one", async () => {
+  const own = trace("ui/tests/traces/frames.trace");
+  const framed = await serve([own.path]);
+  try {
+    const { page, complaints } = await look(framed.url);
+    await settled(page);
+    await page.click("#tab-compare");
+    const at = await spot(page, "frame", 15 * MS);
+    await page.mouse.click(at.x, at.y);
+    await page.waitForSelector(".aligned");
+    assert.match(await page.textContent("#tab-panel b"), /disk/);
+    for (const [group, shortest, longest] of [
+      ["Fast", 10, 10.4],
+      ["Slow", 30, 30.4],
+    ]) {
+      const rows = page.locator(`section[aria-label="${group} occurrences"] .occurrence`);
+      assert.equal(await rows.count(), 6);
+      const all = await rows.locator(".lane").evaluateAll((lanes) =>
+        lanes.map((lane) => {
+          const parts = [...lane.children].map((part) => part.getBoundingClientRect());
+          return { left: parts[0].left - lane.getBoundingClientRect().left, text: lane.title };
+        }),
+      );
+      // All begin at the same place.
+      assert(all.every(({ left }) => Math.abs(left) < 1));
+      assert.equal(
+        all.every(({ text }) => /waited for the disk.* for 20/.test(text)),
+        group === "Slow",
+      );
+      const length = parseFloat(await rows.first().locator(".n").textContent());
+      assert(length >= shortest && length <= longest, String(length));
+    }
+    await page.locator('section[aria-label="Slow occurrences"] button').first().click();
+    const { from, to } = await view(page);
+    assert(to - from >= 30 * MS && to - from < 31 * MS, `${from} ${to}`);
+    assert.deepEqual(complaints, []);
+  } finally {
+    framed.stop();
+    own.remove();
+  }
+});
+
 it("begins with a template's view, and takes another from the menu", async () => {
   const own = await serve(["--template", "hang", hang.path]);
   try {

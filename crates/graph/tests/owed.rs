@@ -600,3 +600,30 @@ fn who_is_in_a_call_on_the_same_file() {
     assert!(is_writer_where_other_has("8"));
     assert!(!is_writer_where_other_has("7"));
 }
+
+/// The other end of a pair of sockets that a parent made, and left to its child: whoever used it later is the one,
+/// where nobody was seen to use it before, and not the parent.
+#[test]
+fn who_uses_the_other_end_later() {
+    let recording = Recording::of(
+        "process parent 100\nthread boss parent 100
+        process app 200\nthread main app 200\nthread other app 201
+        0 socket app object=unix:1 peer=unix:2 peer-process=parent
+        0 cpu0 switch idle -> main
+        0 cpu1 switch idle -> other
+        0 cpu2 switch idle -> boss
+        1ms cpu2 switch boss -> idle sleeping wait4 stack=wait4;main
+        1ms cpu1 switch other -> idle sleeping futex arg=128 object=futex:0x10 stack=sem_wait;work
+        2ms cpu0 switch main -> idle sleeping ppoll object=unix:1 stack=ppoll;await_answer
+        500ms cpu0 wake idle -> main in=timer
+        500.1ms cpu0 switch idle -> main
+        600ms cpu0 wake main -> other futex op=wake object=futex:0x10
+        600.1ms cpu1 switch idle -> other
+        610ms transfer other received 1 object=unix:2 peer=unix:1
+        end 1s",
+    );
+    assert_eq!(
+        recording.last_edge("main").source,
+        Source::Thread(recording.t("other"))
+    );
+}

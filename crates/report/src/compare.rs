@@ -129,6 +129,11 @@ impl<'a> Found<'a> {
         found(occurrences, what)
     }
 
+    /// All that were found.
+    pub fn occurrences(&self) -> &[Occurrence] {
+        &self.occurrences
+    }
+
     fn side<'s, 'e>(&'s self, evidence: &'s Evidence<'e>) -> Side<'s, 'e> {
         Side {
             evidence,

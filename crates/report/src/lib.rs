@@ -7,6 +7,7 @@
 //!
 //! It knows no terminal and no HTTP, and links nothing that records.
 
+pub mod aligned;
 pub mod answers;
 pub mod answers_file;
 pub mod calls;

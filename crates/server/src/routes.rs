@@ -1,5 +1,6 @@
 //! The HTTP interface, as docs/API.md describes it: a test holds the two against each other.
 
+mod compared;
 mod stories;
 mod verdicts;
 
@@ -28,7 +29,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 pub use verdicts::report_of;
 
 /// Every route of the interface: method and path.
-pub const ROUTES: [(&str, &str); 18] = [
+pub const ROUTES: [(&str, &str); 19] = [
     ("GET", "/api/traces"),
     ("GET", "/api/views"),
     ("GET", "/api/traces/{id}"),
@@ -43,6 +44,7 @@ pub const ROUTES: [(&str, &str); 18] = [
     ("GET", "/api/traces/{id}/at"),
     ("GET", "/api/traces/{id}/range"),
     ("GET", "/api/traces/{id}/flame"),
+    ("GET", "/api/traces/{id}/compare"),
     ("GET", "/api/traces/{id}/load"),
     ("GET", "/api/traces/{id}/awake"),
     ("GET", "/api/traces/{id}/report.html"),
@@ -67,6 +69,7 @@ pub fn router(shelf: Arc<Shelf>, guard: Arc<Guard>) -> Router {
         .route("/at", get(stories::at))
         .route("/range", get(stories::in_range))
         .route("/flame", get(stories::flame))
+        .route("/compare", get(compared::compared))
         .route("/load", get(loaded))
         .route("/awake", get(awake))
         .route("/report.html", get(verdicts::report))

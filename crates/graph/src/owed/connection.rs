@@ -45,6 +45,7 @@ pub(super) fn peer(evidence: &Evidence<'_>, wait: &Wait, object: Object) -> Opti
         ));
     }
     let end = sockets.peer(object);
+    let own = evidence.threads.thread(wait.thread).upid;
     // Of several that have it, as a family of processes does, the one that reads there.
     let holder = |object: Object| {
         let processes = || sockets.holders(object).iter().map(|holder| holder.process);
@@ -60,7 +61,6 @@ pub(super) fn peer(evidence: &Evidence<'_>, wait: &Wait, object: Object) -> Opti
     };
     // Who used the other end last is more surely the one than whoever made it.
     let user = end.and_then(|end| last_user(evidence, end, wait.end));
-    let own = evidence.threads.thread(wait.thread).upid;
     let is_own = user.is_some_and(|user| evidence.threads.thread(user).upid == own);
     let elsewhere = || receiver_elsewhere(evidence, end?, wait.end, own);
     let user = is_own.then(elsewhere).flatten().or(user);
@@ -68,6 +68,8 @@ pub(super) fn peer(evidence: &Evidence<'_>, wait: &Wait, object: Object) -> Opti
         .map(|thread| evidence.threads.thread(thread).upid)
         .or_else(|| holder(end?))
         .or_else(|| sockets.listeners(object).find_map(holder))
+        // Who uses it later more surely than who made it, and may have left it to a child.
+        .or_else(|| Some(evidence.threads.thread(first_user(evidence, end?)?).upid))
         .or_else(|| sockets.peer_process(object));
     let Some(process) = process else {
         let asks = sockets.is_elsewhere(object) && sockets.role(object) == Some(Role::Client);
