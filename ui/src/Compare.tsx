@@ -136,7 +136,7 @@ function Bar(props: { model: Model; one: Drawn; longest: number }) {
         {name(props.one.thread)} at {moment(props.one.start_ns)}
       </button>
       <div
-        class="lane"
+        class="course"
         role="img"
         aria-label={`${duration(props.one.duration_ns)}: ${text()}`}
         title={text()}

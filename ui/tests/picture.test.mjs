@@ -411,7 +411,7 @@ it("compares fast and slow regions, aligned at their begin, and goes to one", as
     ]) {
       const rows = page.locator(`section[aria-label="${group} occurrences"] .occurrence`);
       assert.equal(await rows.count(), 6);
-      const all = await rows.locator(".lane").evaluateAll((lanes) =>
+      const all = await rows.locator(".course").evaluateAll((lanes) =>
         lanes.map((lane) => {
           const parts = [...lane.children].map((part) => part.getBoundingClientRect());
           return { left: parts[0].left - lane.getBoundingClientRect().left, text: lane.title };

@@ -17,7 +17,7 @@ use crate::problem::Problem;
 use crate::question::questions;
 use crate::replay;
 use crate::sentence::{self, Facts};
-use crate::starvation::Starvation;
+use crate::starvation::{Limit, Starvation};
 use crate::stretch::Waiting;
 use crate::suspect::{POLLS, Suspect};
 use crate::verdict::{
@@ -247,8 +247,13 @@ impl Judge<'_, '_> {
             Some(Starvation::Hog { cpu, .. }) => Some(format!("CPU {cpu}")),
             Some(Starvation::Crowd { .. }) => Some("shared CPUs".to_owned()),
             Some(Starvation::Withheld {
-                is_realtime: true, ..
+                by: Limit::Realtime,
+                ..
             }) => Some("a limit of real-time threads".to_owned()),
+            Some(Starvation::Withheld {
+                by: Limit::Deadline,
+                ..
+            }) => Some("its SCHED_DEADLINE runtime".to_owned()),
             Some(Starvation::Withheld { .. }) => Some("idle CPUs".to_owned()),
             None => suspect
                 .function

@@ -11,7 +11,7 @@ use crate::function;
 use crate::limit;
 use crate::owed::wait_before;
 use crate::problem::LEAST_FELT;
-use crate::starvation::{self, Starvation};
+use crate::starvation::{self, Limit, Starvation};
 use crate::verdict::Class;
 
 mod doing;
@@ -237,24 +237,33 @@ fn who_did_what(facts: &Facts<'_, '_>) -> String {
             _,
             _,
             Some(Starvation::Withheld {
-                is_realtime,
+                by: limit,
                 share: free,
             }),
         ) => {
             let (was, _) = tense(facts);
             let free = free * 100.0;
-            match is_realtime {
-                true => format!(
+            match limit {
+                Limit::Deadline => format!(
+                    "{head}: {who} {was} runnable, but had no CPU{share}: the runtime that SCHED_DEADLINE \
+                     gives it in each of its periods was used up."
+                ),
+                Limit::Realtime => format!(
                     "{head}: {who} has a real-time priority and {was} runnable, but had no CPU{share}, \
                      though no thread of its rank or above held one: the limit of real-time threads, of its \
                      control group (cpu.rt_runtime_us) or of all (sched_rt_runtime_us), was used up."
                 ),
-                false if facts.now.is_some() => format!(
-                    "{head}: {who} is runnable, but has no CPU, though nobody else runs: a limit of its \
-                     control group keeps it from the CPUs."
+                Limit::Any if facts.now.is_some() => format!(
+                    "{head}: {who} is runnable, but has no CPU, though nobody else runs: a limit keeps it from \
+                     them, of its control group, of real-time threads or of SCHED_DEADLINE."
                 ),
-                false => format!(
+                Limit::Any => format!(
                     "{head}: {who} was runnable, but had no CPU{share}, though the CPUs were free for \
+                     {free:.0} % of it: a limit (of its control group, of real-time threads or of \
+                     SCHED_DEADLINE) kept it from them, or its CPU affinity did."
+                ),
+                Limit::Group => format!(
+                    "{head}: {who} {was} runnable, but had no CPU{share}, though the CPUs were free for \
                      {free:.0} % of it: a limit of its control group, or its CPU affinity, kept it from them."
                 ),
             }

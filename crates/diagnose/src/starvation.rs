@@ -35,16 +35,36 @@ pub(crate) enum Starvation {
     },
     /// Nobody had the CPU that it wanted, or only threads that it goes before: a limit kept it from it.
     Withheld {
-        /// It goes before all that is not real-time.
-        is_realtime: bool,
+        /// By which limit.
+        by: Limit,
         /// The share of the time for which nobody had it who goes before.
         share: f64,
     },
 }
 
+/// What limits a thread's use of the CPUs, as far as its rank tells.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Limit {
+    /// The runtime that it asked for in each period (SCHED_DEADLINE).
+    Deadline,
+    /// That of real-time threads, of its control group or of all.
+    Realtime,
+    /// Of its control group, or it may use other CPUs only.
+    Group,
+    /// One of these: its rank is not known.
+    Any,
+}
+
 /// The kernel's priority of a thread at niceness 0, and of the first that is not real-time.
-const NICE_0: u8 = 120;
-const FIRST_NORMAL: u8 = 100;
+const NICE_0: i16 = 120;
+const FIRST_NORMAL: i16 = 100;
+/// That of threads of SCHED_DEADLINE, which go before all others.
+const DEADLINE: i16 = -1;
+
+/// A priority as it is stored, in eight bits, as a number of which a lower one goes first.
+fn rank(priority: u8) -> i16 {
+    i16::from(priority.wrapping_add(1)) - 1
+}
 
 /// More than this share of the time is most of it.
 const MOST: f64 = 0.5;
@@ -81,7 +101,7 @@ pub(crate) fn explain(
     // The same on each CPU that it might have had.
     let mut wanted = 0_u64;
     let mut had: HashMap<(Utid, u16), u64> = HashMap::new();
-    let mut hog_priority: HashMap<Utid, u8> = HashMap::new();
+    let mut hog_priority: HashMap<Utid, i16> = HashMap::new();
     for window in looked_at() {
         // Of one that ran neither before nor after it is not known which CPU it was to have.
         let cpus = match wanted_cpu(evidence, thread, window) {
@@ -97,7 +117,7 @@ pub(crate) fn explain(
                 let had = had.entry((occupant.thread, cpu)).or_default();
                 *had = had.saturating_add(time);
                 if let Some(row) = occupant.row {
-                    let priority = evidence.switches.next_priority[row as usize];
+                    let priority = rank(evidence.switches.next_priority[row as usize]);
                     hog_priority.insert(occupant.thread, priority);
                 }
             }
@@ -113,7 +133,7 @@ pub(crate) fn explain(
         let most = most_seen_running(evidence, thread, moment);
         if most.is_none() && has_waited_long(evidence, thread, moment) {
             return Starvation::Withheld {
-                is_realtime: false,
+                by: Limit::Any,
                 share: 1.0,
             };
         }
@@ -195,15 +215,21 @@ pub(crate) fn explain(
 /// is runnable on it, but for a limit: of real-time threads in all (sched_rt_runtime_us) or in a control group.
 fn withheld(
     thread: Utid,
-    own: Option<u8>,
+    own: Option<i16>,
     had: &HashMap<(Utid, u16), u64>,
-    priorities: &HashMap<Utid, u8>,
+    priorities: &HashMap<Utid, i16>,
     total: u64,
 ) -> Option<Starvation> {
-    let is_realtime = own.is_some_and(|own| own < FIRST_NORMAL);
+    let by = match own {
+        Some(DEADLINE) => Limit::Deadline,
+        Some(own) if own < FIRST_NORMAL => Limit::Realtime,
+        Some(_) => Limit::Group,
+        None => Limit::Any,
+    };
+    let is_ranked = matches!(by, Limit::Deadline | Limit::Realtime);
     let mut busy: HashMap<u16, u64> = HashMap::new();
     for (&(other, cpu), &time) in had {
-        let goes_after = is_realtime && (priorities.get(&other)).is_some_and(|&it| Some(it) > own);
+        let goes_after = is_ranked && (priorities.get(&other)).is_some_and(|&it| Some(it) > own);
         if other != IDLE && other != thread && !goes_after {
             let busy = busy.entry(cpu).or_default();
             *busy = busy.saturating_add(time);
@@ -213,7 +239,7 @@ fn withheld(
     // A CPU that sleeps may take a while to wake, that of a virtual machine most of all.
     (!had.is_empty() && busiest < HARDLY && total >= LEAST_WITHHELD_NS).then_some(
         Starvation::Withheld {
-            is_realtime,
+            by,
             share: 1.0 - busiest,
         },
     )
@@ -401,7 +427,7 @@ fn wanted_cpu(evidence: &Evidence<'_>, thread: Utid, window: &Range<u64>) -> Opt
 }
 
 /// The thread's own priority when it next ran, after the longest window.
-fn priority(evidence: &Evidence<'_>, thread: Utid, windows: &[Range<u64>]) -> Option<u8> {
+fn priority(evidence: &Evidence<'_>, thread: Utid, windows: &[Range<u64>]) -> Option<i16> {
     let intervals = evidence.timeline.intervals(thread);
     let longest = windows
         .iter()
@@ -413,7 +439,7 @@ fn priority(evidence: &Evidence<'_>, thread: Utid, windows: &[Range<u64>]) -> Op
             let interval = intervals.get(at)?;
             match (interval.state, interval.cause) {
                 (State::Running, Cause::Switch(row)) => {
-                    Some(evidence.switches.next_priority[row as usize])
+                    Some(rank(evidence.switches.next_priority[row as usize]))
                 }
                 _ => None,
             }

@@ -169,9 +169,11 @@ fn a_limit_keeps_it_from_a_cpu() {
     };
     let realtime = "the limit of real-time threads";
     for other in ["idle preempted", "hog preempted priority=120"] {
-        let (root, text) = sentence("89", other);
-        assert!(root == 100 && text.contains(realtime), "{other}: {text}");
-        assert!(!text.contains("other threads held"), "{text}");
+        for (priority, limit) in [("89", realtime), ("255", "SCHED_DEADLINE")] {
+            let (root, text) = sentence(priority, other);
+            assert!(root == 100 && text.contains(limit), "{other}: {text}");
+            assert!(!text.contains("other threads held"), "{text}");
+        }
     }
     let (root, text) = sentence("120", "idle preempted");
     assert!(
@@ -180,6 +182,7 @@ fn a_limit_keeps_it_from_a_cpu() {
     );
     for (priority, other) in [
         ("89", "hog preempted priority=49"),
+        ("89", "hog preempted priority=255"),
         ("120", "hog preempted priority=120"),
     ] {
         let (root, text) = sentence(priority, other);

@@ -209,6 +209,46 @@ fn two_sessions_of_a_database() {
     assert_ne!(third.root.class, Class::Circular, "{}", third.sentence);
 }
 
+/// A session that asks another one, as dblink does, which waits for a lock: of the first, since there is no third.
+/// Each waits for the other, and the database does not see it.
+#[test]
+fn a_session_that_asks_another() {
+    let recording = record(
+        "process client 51\nthread client client 51
+        process postmaster 100\nthread postmaster postmaster 100 name=postgres
+        process one 101\nprocess two 102
+        0 cpu0 switch idle -> postmaster
+        0 cpu3 switch idle -> client
+        0.1ms fork postmaster -> one one 101
+        0.1ms fork postmaster -> two two 102
+        0.1ms rename one postgres\n0.1ms rename two postgres
+        0.2ms cpu1 switch idle -> one
+        0.2ms cpu2 switch idle -> two
+        0.2ms socket postmaster object=inet:5 local=127.0.0.1:5432
+        0.2ms open postmaster object=inet:5 kind=listener
+        0.2ms socket client object=inet:10 peer=inet:11 local=127.0.0.1:5001 remote=127.0.0.1:5432
+        0.2ms socket one object=inet:11 peer=inet:10 local=127.0.0.1:5432 remote=127.0.0.1:5001
+        0.2ms socket one object=inet:12 peer=inet:13 local=127.0.0.1:5002 remote=127.0.0.1:5432
+        0.2ms socket two object=inet:13 peer=inet:12 local=127.0.0.1:5432 remote=127.0.0.1:5002
+        0.2ms open client object=inet:10\n0.2ms open one object=inet:11
+        0.2ms open one object=inet:12\n0.2ms open two object=inet:13
+        1ms transfer client sent 9 object=inet:10 peer=inet:11
+        1ms cpu3 switch client -> idle sleeping poll object=inet:10 stack=poll;PQgetResult
+        1.1ms transfer one received 9 object=inet:11 peer=inet:10
+        1.2ms transfer one sent 9 object=inet:12 peer=inet:13
+        1.3ms transfer two received 9 object=inet:13 peer=inet:12
+        2ms cpu0 switch postmaster -> idle sleeping select stack=select;PostmasterMain
+        2ms cpu1 switch one -> idle sleeping epoll_wait object=epoll:7 stack=epoll_wait;WaitLatchOrSocket;dblink_exec
+        2ms cpu2 switch two -> idle sleeping epoll_wait object=epoll:8 stack=epoll_wait;WaitLatch;ProcSleep
+        end 5s",
+    );
+    let verdict = explain(&recording, "client", 2_000..5_000_000);
+    assert_eq!(verdict.root.class, Class::Circular, "{}", verdict.sentence);
+    let mut circle: Vec<u32> = verdict.knot.iter().flatten().map(|it| it.tid).collect();
+    circle.sort_unstable();
+    assert_eq!(circle, [101, 102], "{}", verdict.sentence);
+}
+
 /// A queue of jobs (task-spooler): the server of one program, with a client that waits for its turn and one that
 /// runs the job at its turn, by a child. What the job does is the answer.
 #[test]

@@ -152,6 +152,12 @@ pub const DISK_WAIT: &[&str] = &[
     "folio_wait_bit",
     "folio_wait_bit_common",
     "folio_wait_writeback",
+    // What a file system reads of its own, by functions of which the kernel leaves out those that wait.
+    "__ext4_get_inode_loc",
+    "ext4_read_bh",
+    "ext4_bread",
+    "__bread_gfp",
+    "xfs_buf_iowait",
     "jbd2_log_wait_commit",
     "jbd2_journal_commit_transaction",
     "balance_dirty_pages",

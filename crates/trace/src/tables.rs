@@ -260,7 +260,7 @@ tables! {
         next: u32,
         /// How `prev` left: words::Left.
         left: u8,
-        /// Kernel priority of `next`: 0-98 realtime (lower is stronger), 100-139 nice -20 to 19.
+        /// Kernel priority of `next`: 0-98 realtime (lower is stronger), 100-139 nice -20 to 19; 255 SCHED_DEADLINE, which goes before all.
         next_priority: u8,
         /// System call that `prev` was in, by the machine's number; -1 in none (a page fault where it blocked), -2 kernel thread.
         call: i16 = -1,

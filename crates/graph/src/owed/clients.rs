@@ -185,8 +185,8 @@ fn at_work(
     Some(Edge::new(EdgeKind::Holder, Strength::Weak, source, reason))
 }
 
-/// The only other session of a database, where that waits for a lock too: nobody else can have what one waits
-/// for.
+/// The only other session of a database: nobody else can have what one waits for. It waits for a lock too, or
+/// its own client waits for it, so that it is in the middle of work.
 fn only_other_session(
     evidence: &Evidence<'_>,
     mut sessions: impl Iterator<Item = Upid>,
@@ -194,8 +194,25 @@ fn only_other_session(
 ) -> Option<Edge> {
     let only = sessions.next().filter(|_| sessions.next().is_none())?;
     let thread = first_thread(evidence, only)?;
-    let there = wait_at(evidence, thread, wait.start + wait.duration() / 2)?;
-    if !evidence.shows(there.user_stack(evidence), Mark::DatabaseLock) {
+    let moment = wait.start + wait.duration() / 2;
+    let is_kept = wait_at(evidence, thread, moment)
+        .is_some_and(|there| evidence.shows(there.user_stack(evidence), Mark::DatabaseLock));
+    let is_asked = || {
+        let mut ends = evidence.sockets.served_by(only);
+        ends.any(|end| {
+            let object = evidence.sockets.peer(end);
+            let client = object.and_then(|object| process_of(evidence, object));
+            let waits = |thread: Utid| {
+                let there = wait_at(evidence, thread, moment);
+                there.is_some_and(|there| Some(there.object(evidence)) == object)
+            };
+            client.is_some_and(|client| {
+                let threads = &evidence.threads.process(client).threads;
+                threads.iter().any(|&thread| waits(thread))
+            })
+        })
+    };
+    if !is_kept && !is_asked() {
         return None;
     }
     let name = evidence.name(thread);
