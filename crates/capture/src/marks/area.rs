@@ -251,15 +251,23 @@ impl Area {
     /// Appends what has come since the last time, ring by ring; at most as much as is `allowed`, of
     /// which that is subtracted.
     pub(crate) fn read(&mut self, allowed: &mut u64, into: &mut Vec<Raw>) -> Round {
-        let mut round = Round {
-            lost: self.newly_refused(),
-            ..Round::default()
+        let refused = self.newly_refused();
+        let mut round = self.read_rings(allowed, into);
+        round.is_damaged |= refused > IMPOSSIBLE;
+        round.lost = match round.is_damaged {
+            true => 0,
+            false => round.lost.saturating_add(refused),
         };
+        round
+    }
+
+    /// The same without the marks that found no ring, which stay to be counted.
+    pub(crate) fn read_rings(&mut self, allowed: &mut u64, into: &mut Vec<Raw>) -> Round {
+        let mut round = Round::default();
         let Ok(rings) = self.rings() else {
             round.is_damaged = true;
             return round;
         };
-        round.is_damaged |= round.lost > IMPOSSIBLE;
         for (at, ring) in rings.into_iter().enumerate() {
             let next = self.next[at];
             if ring.done == next && ring.begun.wrapping_sub(next) <= NESTED {
@@ -484,6 +492,20 @@ mod tests {
         let (read, round) = times(&mut area);
         assert_eq!(read, (121..128).collect::<Vec<_>>());
         assert_eq!(round.lost, 1);
+    }
+
+    /// Marks that found no ring are counted once, and not by who only reads the rings.
+    #[test]
+    fn marks_without_a_ring() {
+        let program = Program::new();
+        let mut area = program.area().unwrap();
+        program.mark(0, 0);
+        program.put(128, &7u64.to_ne_bytes());
+        let mut raw = Vec::new();
+        let round = area.read_rings(&mut u64::MAX.clone(), &mut raw);
+        assert_eq!((raw.len(), round.lost), (1, 0));
+        assert_eq!(area.copy(&[0, 0], &mut 100, &mut raw).lost, 7);
+        assert_eq!(times(&mut area).1.lost, 0);
     }
 
     /// A program that was killed in the middle of a mark leaves all that it had marked before, and that

@@ -104,7 +104,7 @@ impl Marks {
         let mut sources = std::mem::take(&mut self.sources);
         let mut missed = Vec::new();
         for source in &mut sources {
-            let round = source.area.read(&mut allowed, &mut raw);
+            let round = source.area.read_rings(&mut allowed, &mut raw);
             if round.lost > 0 {
                 missed.push(source.pid);
             }
