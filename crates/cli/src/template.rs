@@ -24,8 +24,9 @@ use toml_edit::{Array, DocumentMut, Item, Table, Value};
 
 /// The commands that take a template.
 pub const COMMANDS: [&str; 3] = ["record", "flight", "watch"];
-/// The options of these that are no matter of a template.
-const NOT_IN_TEMPLATES: [&str; 4] = ["output", "template", "help", "command"];
+/// The options of these that are no matter of a template: what names a file to write or a command to run is
+/// nothing that root takes from a file of somebody else's.
+const NOT_IN_TEMPLATES: [&str; 5] = ["output", "dir", "template", "help", "command"];
 /// The longest file that is read, bytes.
 const LONGEST: u64 = 1 << 20;
 /// Those that come with hangdog.
@@ -458,6 +459,7 @@ mod tests {
             ("[recrod]\n", "recrod"),
             ("[record]\nsampel = 1\n", "sampel"),
             ("[record]\noutput = 'x'\n", "output"),
+            ("[watch]\ndir = '/etc'\n", "dir"),
             ("[record]\nfaults = 'yes'\n", "true or false"),
             ("[record]\nmemory = true\n", "a value"),
             ("[record]\nuprobe = []\n", "a value"),
