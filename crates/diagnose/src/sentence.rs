@@ -254,8 +254,8 @@ fn who_did_what(facts: &Facts<'_, '_>) -> String {
                      control group (cpu.rt_runtime_us) or of all (sched_rt_runtime_us), was used up."
                 ),
                 Limit::Any if facts.now.is_some() => format!(
-                    "{head}: {who} is runnable, but has no CPU, though nobody else runs: a limit keeps it from \
-                     them, of its control group, of real-time threads or of SCHED_DEADLINE."
+                    "{head}: {who} is runnable, but has no CPU, though nobody else runs: a limit (of its \
+                     control group, of real-time threads or of SCHED_DEADLINE) keeps it from the CPUs."
                 ),
                 Limit::Any => format!(
                     "{head}: {who} was runnable, but had no CPU{share}, though the CPUs were free for \

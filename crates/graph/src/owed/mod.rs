@@ -183,6 +183,11 @@ fn machine_thread(evidence: &Evidence<'_>, wait: &Wait) -> Option<Edge> {
 fn user_of_file(evidence: &Evidence<'_>, wait: &Wait, file: Object) -> Option<Edge> {
     /// So many looks at the others, evenly spaced; in one of them they may run.
     const LOOKS: u64 = 8;
+    /// Shorter waits are how locks work, and there may be many.
+    const LEAST_NS: u64 = 10_000_000;
+    if wait.duration() < LEAST_NS {
+        return None;
+    }
     let place = evidence.same_frames(wait.kernel_stack(evidence));
     let uses = |thread: Utid| {
         let looks = (1..LOOKS).map(|at| wait.start + wait.duration() / LOOKS * at);
