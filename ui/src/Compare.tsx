@@ -28,7 +28,11 @@ export function Compare(props: { model: Model }) {
     setError("");
     if (query === null) return;
     ask<Compared>(`${model.base}/compare`, query).then(
-      (answer) => query === wanted() && setFound(answer),
+      (answer) => {
+        if (query !== wanted()) return;
+        if (answer.nothing === null) setFound(answer);
+        else setError(answer.nothing);
+      },
       (why: Error) => query === wanted() && setError(why.message),
     );
   });

@@ -58,6 +58,8 @@ export interface Drawn {
 
 /** Fast against slow occurrences. */
 export interface Compared {
+  /** Why there is nothing to compare; then nothing else is there. */
+  nothing: string | null;
   what: string;
   comparison: {
     sentence: string;

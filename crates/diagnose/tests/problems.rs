@@ -987,3 +987,39 @@ fn input_that_is_read_amid_a_turn_is_not_answered() {
     let problem = found.iter().find(input).expect("it did not answer");
     assert_eq!(problem.window.end, 5_000 * MS);
 }
+
+/// Turns that another thread of the program does, one right after the other, are no part of one that takes a hundred
+/// times as long.
+#[test]
+fn ordinary_turns_beside_a_long_one() {
+    let rest = "sleeping futex arg=128 object=futex:0x20 stack=sem_wait;serve";
+    let wait = "sleeping futex arg=128 object=futex:0x10 stack=sem_wait;wait_for_worker;turn";
+    let mut text = format!(
+        "0 cpu0 switch idle -> main
+        0 cpu1 switch idle -> worker
+        100us cpu1 switch worker -> idle {rest}\n"
+    );
+    let mut at = 1_000;
+    for turn in 0..41 {
+        let length = if turn == 20 { 1_000_000 } else { 8_000 };
+        let end = at + length;
+        text += &format!(
+            "{at}us cpu0 wake main -> worker futex op=wake object=futex:0x20 stack=sem_post;turn
+            {}us cpu1 switch idle -> worker
+            {}us cpu0 switch main -> idle {wait}
+            {end}us cpu1 wake worker -> main futex op=wake object=futex:0x10 stack=sem_post;serve
+            {}us cpu1 switch worker -> idle {rest}
+            {}us cpu0 switch idle -> main\n",
+            at + 3,
+            at + 5,
+            end + 5,
+            end + 10
+        );
+        at = end + 20;
+    }
+    text += &format!("{at}us cpu0 switch main -> idle sleeping poll\nend 2s");
+    let found = found(&text, None);
+    let (_, window) = found.first().expect("a problem");
+    let length = window.end - window.start;
+    assert!((999_000..1_010_000).contains(&length), "{found:?}");
+}

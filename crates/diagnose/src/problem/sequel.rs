@@ -77,6 +77,8 @@ impl Chained {
         const SHORTEST_NS: u64 = 5_000_000;
         const GAP_PART: u64 = 20;
         const GAP_PART_WITHIN: u64 = 5;
+        // Where one thread of a program hands on to another, a turn so many times as long is another matter.
+        const FAR: u64 = 50;
         let (own, other) = (&self.problem, &next.problem);
         let Some(gap) = other.window.start.checked_sub(own.window.end) else {
             return false;
@@ -106,7 +108,17 @@ impl Chained {
             return false;
         }
         let length = other.duration();
-        let stands_out = longest.max(length) >= longest.min(length).saturating_mul(STANDS_OUT);
+        let (shorter, longer) = (longest.min(length), longest.max(length));
+        let is_own = |problem: &Problem| {
+            wait(problem).is_some_and(|it| {
+                matches!(it.kind, WaitKind::Condition | WaitKind::Lock)
+                    && it.is_within_process(evidence)
+            })
+        };
+        if longer >= shorter.saturating_mul(FAR) && (is_own(own) || is_own(other)) {
+            return false;
+        }
+        let stands_out = longer >= shorter.saturating_mul(STANDS_OUT);
         let between = own.window.end..other.window.start;
         let got_something = || {
             let got = evidence.received(own.thread, between.start, between.end);

@@ -7,7 +7,7 @@ use axum::http::StatusCode;
 use hangdog_diagnose::compare::Split;
 use hangdog_report::aligned::Aligned;
 use hangdog_report::compare::{Found, Wanted};
-use hangdog_report::select::Window;
+use hangdog_report::select::{NothingFound, Window};
 use hangdog_trace::ids::Utid;
 use serde::Deserialize;
 use serde_json::json;
@@ -45,14 +45,26 @@ pub(super) async fn compared(
                 None => (thread.as_deref(), Wanted::Turns { call: None }),
             };
             let evidence = desk.evidence;
-            let found = Found::new(desk.case, evidence, selector, window, wanted)?;
-            let comparison = found.compare(evidence, Split::Apart)?;
+            let found = Found::new(desk.case, evidence, selector, window, wanted);
+            let compared = found.and_then(|found| {
+                let comparison = found.compare(evidence, Split::Apart)?;
+                Ok((found, comparison))
+            });
+            let (found, comparison) = match compared {
+                Ok(compared) => compared,
+                // Most threads do no work in turns.
+                Err(why) if why.is::<NothingFound>() => {
+                    return Ok(json!({ "nothing": why.to_string() }));
+                }
+                Err(why) => return Err(why),
+            };
             let difference = comparison.difference.as_ref();
             let aligned = difference.map(|difference| Aligned::of(evidence, &found, difference));
             Ok(json!({
                 "what": found.what,
                 "comparison": comparison,
                 "aligned": aligned,
+                "nothing": null,
             }))
         })
         .await?;
