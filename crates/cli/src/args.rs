@@ -243,7 +243,7 @@ pub struct ProbeArgs {
     #[arg(long, value_name = "PATH:PROVIDER:NAME")]
     pub usdt: Vec<String>,
     /// Record what programs write into the kernel's trace_marker, as atrace and perfetto have it, as regions
-    /// and points; every system call of the machine costs some 30 ns more
+    /// and points; every system call of the machine costs some 25 ns more
     #[arg(long)]
     pub trace_marker: bool,
     /// Record what event loops are handed and when they handle it: Qt's events as regions, and GLib's and
