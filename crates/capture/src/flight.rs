@@ -88,15 +88,15 @@ pub fn socket_path() -> PathBuf {
     folder.join("flight.sock")
 }
 
-/// What a caller is told while a flight goes on.
+/// The callbacks of a running flight recorder.
 pub struct Listeners<'a> {
     /// Called once privileges have been given up: threads that it starts have no more than the recorder.
     pub begun: Box<dyn FnOnce() -> std::io::Result<()> + 'a>,
-    /// How the flight is, some fifty times a second.
+    /// Called with the recorder's status some fifty times a second.
     pub status: Box<dyn FnMut(Status) + 'a>,
-    /// Names of marks, or their codes in digits, that are followed: each that programs write is told.
+    /// Names of marks, or their codes in digits, that `followed` gets.
     pub names: &'a [String],
-    /// Takes them: in the order of time, within 0.1 s of the mark on a machine that is not overloaded.
+    /// Called for each mark of these names, in the order of time.
     pub followed: Box<dyn FnMut(Followed) + 'a>,
 }
 

@@ -2,8 +2,11 @@
 
 use std::env;
 use std::ffi::{CStr, OsStr};
+use std::fs::File;
+use std::io::{self, Read};
 use std::os::unix::ffi::OsStrExt;
-use std::path::PathBuf;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
 
 /// A kind of folder of the XDG base directory specification.
 #[derive(Clone, Copy, Debug)]
@@ -49,6 +52,25 @@ pub fn of_caller(kind: Kind) -> Option<PathBuf> {
     Some(home_of(uid)?.join(kind.in_home()))
 }
 
+/// A file that a user may have put there, as text; what is beyond `most` bytes is an error.
+///
+/// # Errors
+/// If it cannot be read, is too long, or no text.
+pub fn text(path: &Path, most: u64) -> io::Result<String> {
+    // A pipe would keep us waiting for ever.
+    let file = File::options()
+        .read(true)
+        .custom_flags(libc::O_NONBLOCK)
+        .open(path)?;
+    let mut text = String::new();
+    file.take(most.saturating_add(1))
+        .read_to_string(&mut text)?;
+    match text.len() as u64 > most {
+        true => Err(io::Error::other(format!("it is longer than {most} bytes"))),
+        false => Ok(text),
+    }
+}
+
 fn home_of(uid: libc::uid_t) -> Option<PathBuf> {
     let mut text = vec![0; 16 << 10];
     // SAFETY: a zeroed passwd is one of null pointers and numbers; the call fills it with pointers
@@ -74,5 +96,15 @@ mod tests {
     fn a_home_is_found_by_number() {
         assert_eq!(home_of(0), Some("/root".into()));
         assert_eq!(home_of(4_000_000_000), None);
+    }
+
+    /// A file up to the limit is read whole; one beyond it is refused, and not cut off.
+    #[test]
+    fn long_files_are_refused() -> io::Result<()> {
+        let file = tempfile::NamedTempFile::new()?;
+        std::fs::write(&file, "12345")?;
+        assert_eq!(text(file.path(), 5)?, "12345");
+        assert!(text(file.path(), 4).is_err());
+        Ok(())
     }
 }

@@ -36,7 +36,7 @@ mod tests {
     use hangdog_watch::budgets::RegionName;
     use hangdog_watch::stalls::Selector;
 
-    /// Names may hold colons; what is missing is said.
+    /// Names may contain colons; incomplete forms are refused.
     #[test]
     fn forms() {
         let stall = |text: &str| text.parse::<Limited<Selector>>();

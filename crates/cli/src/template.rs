@@ -16,9 +16,8 @@ use clap::{ArgAction, ArgMatches, CommandFactory, FromArgMatches};
 use hangdog_server::views::{Order, View};
 use serde::Serialize;
 use std::ffi::OsString;
-use std::fs::{self, File};
-use std::io::{ErrorKind, Read};
-use std::os::unix::fs::OpenOptionsExt;
+use std::fs;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use toml_edit::{Array, DocumentMut, Item, Table, Value};
 
@@ -81,16 +80,7 @@ impl Template {
 
     fn read(name: &str, path: &Path) -> Result<Template> {
         let cannot = || format!("template {}", path.display());
-        // A pipe would keep us waiting for ever.
-        let file = File::options()
-            .read(true)
-            .custom_flags(libc::O_NONBLOCK)
-            .open(path)
-            .with_context(cannot)?;
-        let mut text = String::new();
-        file.take(LONGEST)
-            .read_to_string(&mut text)
-            .with_context(cannot)?;
+        let text = home::text(path, LONGEST).with_context(cannot)?;
         Template::parse(name, Origin::File(path.to_owned()), &text).with_context(cannot)
     }
 

@@ -5,9 +5,8 @@
 //! What lies there was written by somebody else than root: it is read as any file from outside, and
 //! if it is no good, it is as if there were none.
 
-use std::fs::{self, File};
-use std::io::{Read, Write};
-use std::os::unix::fs::OpenOptionsExt;
+use std::fs;
+use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use crate::home::{self, Kind};
@@ -78,16 +77,7 @@ fn yardstick(report: &Report) -> Yardstick {
 /// Reads a report; the error says what is wrong with the file.
 pub fn read(path: &Path) -> Result<Report> {
     let cannot = || format!("cannot read {}", path.display());
-    // A pipe would keep us waiting for ever.
-    let file = File::options()
-        .read(true)
-        .custom_flags(libc::O_NONBLOCK)
-        .open(path)
-        .with_context(cannot)?;
-    let mut text = String::new();
-    file.take(LONGEST)
-        .read_to_string(&mut text)
-        .with_context(cannot)?;
+    let text = home::text(path, LONGEST).with_context(cannot)?;
     Report::parse(&text).map_err(|error| anyhow::anyhow!("{}: {error}", path.display()))
 }
 

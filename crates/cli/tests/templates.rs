@@ -116,7 +116,7 @@ fn saved_listed_and_shown() {
     assert_eq!(named(&home.list(), "hang")["description"], "my hang");
 }
 
-/// What is wrong with a template is said with its name, and no recording begins; the others are listed.
+/// An error names the template and what is wrong with it, and nothing is recorded; the list has the others.
 #[test]
 fn wrong_templates() {
     let home = Home::new();

@@ -154,7 +154,7 @@ fn starved_by_a_quota() {
 }
 
 /// A CPU that nobody has, and one that only threads have which a real-time one goes before, is kept from a thread
-/// by a limit: no thread is to blame, and none is said to have had it.
+/// by a limit: the sentence names no other thread.
 #[test]
 fn a_limit_keeps_it_from_a_cpu() {
     let sentence = |priority: &str, other: &str| {

@@ -601,8 +601,8 @@ fn who_is_in_a_call_on_the_same_file() {
     assert!(!is_writer_where_other_has("7"));
 }
 
-/// The other end of a pair of sockets that a parent made, and left to its child: whoever used it later is the one,
-/// where nobody was seen to use it before, and not the parent.
+/// A parent made a pair of sockets and left it to its child. Nobody was seen to use the other end before the wait
+/// ended: the thread that uses it afterwards is the peer, not the parent.
 #[test]
 fn who_uses_the_other_end_later() {
     let recording = Recording::of(

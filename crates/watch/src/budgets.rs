@@ -212,7 +212,7 @@ mod tests {
         found.into_iter().map(stretch).collect()
     }
 
-    /// A region within its budget is nothing; one over it is told once, when it has ended.
+    /// A region within its budget is not reported; one over it is reported once, when it has ended.
     #[test]
     fn told_when_it_ends() {
         let mut budgets = budgets();
@@ -225,7 +225,7 @@ mod tests {
         assert_eq!(windows(&mut budgets, 5_000), []);
     }
 
-    /// One that does not end is told once, and not again when it ends.
+    /// One that does not end is reported once while it goes on, and not again when it ends.
     #[test]
     fn told_while_it_goes_on() {
         let mut budgets = budgets();
@@ -253,7 +253,7 @@ mod tests {
         );
     }
 
-    /// Nothing is told of what was missed, or of a process that has ended.
+    /// Regions of which marks were missed, or whose process has ended, are not reported.
     #[test]
     fn what_has_no_end() {
         let mut budgets = budgets();

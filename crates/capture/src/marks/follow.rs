@@ -1,9 +1,9 @@
 //! Marks that somebody waits for while a flight goes on.
 //!
-//! A flight leaves marks in the memory of their programs until a snapshot. Here the rings are read
-//! besides, for the marks of a few names only. What two threads mark is told in the order of time: what
-//! was written after a round of reading began waits for the next round, since a ring that was read
-//! earlier in the round may hold what came before it.
+//! A flight leaves marks in the memory of their programs until a snapshot. This reads the same rings for
+//! the marks of a few names, and passes them on in the order of time: what was written after a round of
+//! reading began waits for the next round, since a ring that was read earlier in the round may hold what
+//! came before it.
 
 use std::collections::HashMap;
 

@@ -3,7 +3,7 @@
 use crate::args::SpansArgs;
 use crate::load;
 use crate::output;
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use hangdog_report::select::{self, NothingFound};
 use hangdog_report::spans::{self, Ground, Tally};
 use hangdog_report::{Loss, Recording, format};
@@ -11,6 +11,9 @@ use serde::Serialize;
 use std::fs::File;
 use std::io::{self, BufReader, Read, Write};
 use std::path::Path;
+
+/// No more is read of a file of spans, bytes.
+const LONGEST: u64 = 2 << 30;
 
 /// The answer in JSON.
 #[derive(Serialize)]
@@ -67,7 +70,16 @@ fn read(args: &SpansArgs, recording: &Recording) -> Result<(Vec<spans::Span>, Ta
             Box::new(File::open(&args.file).with_context(|| format!("cannot read {}", name()))?)
         }
     };
-    spans::lay(BufReader::new(source), &ground).with_context(name)
+    let mut source = BufReader::new(source).take(LONGEST);
+    let laid = spans::lay(&mut source, &ground);
+    if source.limit() == 0 {
+        bail!(
+            "{}: it has {} GB or more; give a part of it",
+            name(),
+            LONGEST >> 30
+        );
+    }
+    laid.with_context(name)
 }
 
 /// How many there are, and how their threads were found.

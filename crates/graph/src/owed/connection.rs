@@ -68,7 +68,7 @@ pub(super) fn peer(evidence: &Evidence<'_>, wait: &Wait, object: Object) -> Opti
         .map(|thread| evidence.threads.thread(thread).upid)
         .or_else(|| holder(end?))
         .or_else(|| sockets.listeners(object).find_map(holder))
-        // Who uses it later more surely than who made it, and may have left it to a child.
+        // A process that uses the end later is likelier than the one that made it, which may have left it to a child.
         .or_else(|| Some(evidence.threads.thread(first_user(evidence, end?)?).upid))
         .or_else(|| sockets.peer_process(object));
     let Some(process) = process else {
