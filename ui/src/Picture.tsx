@@ -8,6 +8,7 @@ import { OF_ALL, type LoadOf, type Model } from "./model";
 import {
   ROW_CPU,
   ROW_GROUP,
+  ROW_CALLS,
   ROW_REGION,
   ROW_THREAD,
   type FromWorker,
@@ -87,6 +88,7 @@ export function Picture(props: { model: Model }) {
       names: threads.map((t) => t.thread),
     });
   });
+  createEffect(() => send({ type: "calls", names: model.callNames() }));
   createEffect(() => {
     const load = model.load();
     if (!load) return;
@@ -195,6 +197,7 @@ export function Picture(props: { model: Model }) {
     if (row.kind === ROW_THREAD) void model.select(row.id, t, row.key);
     else if (row.kind === ROW_GROUP) model.toggle(row.key, row.open ?? false);
     else if (row.kind === ROW_REGION) void model.selectRegion(row.id, t, row.key);
+    else if (row.kind === ROW_CALLS) void model.selectCall(row.id, t, row.key);
     else {
       model.setHead(t);
       model.setSelectedKey(row.key);
@@ -251,11 +254,12 @@ export function Picture(props: { model: Model }) {
       case "Enter":
       case " ":
         if (row.kind === ROW_GROUP) model.toggle(row.key, row.open ?? false);
-        else if (row.kind === ROW_THREAD || row.kind === ROW_REGION) {
+        else if (row.kind === ROW_THREAD || row.kind === ROW_REGION || row.kind === ROW_CALLS) {
           const { from, to } = model.view();
           const head = model.head();
           const t = head !== null && head >= from && head <= to ? head : (from + to) / 2;
           if (row.kind === ROW_THREAD) void model.select(row.id, t, row.key);
+          else if (row.kind === ROW_CALLS) void model.selectCall(row.id, t, row.key);
           else void model.selectRegion(row.id, t, row.key);
         }
         break;
@@ -344,7 +348,7 @@ export function Picture(props: { model: Model }) {
             <span class="chosen">
               <Show
                 when={model.region()}
-                fallback={`${duration(range().to - range().from)} selected`}
+                fallback={model.call() ?? `${duration(range().to - range().from)} selected`}
               >
                 {(region) => described(region())}
               </Show>{" "}
@@ -464,6 +468,7 @@ function described(region: Region): string {
 
 function title(row: Row): string {
   if (row.kind === ROW_REGION) return `${row.label}: regions that programs marked`;
+  if (row.kind === ROW_CALLS) return "what the thread asked of the kernel; red failed";
   if (row.kind === ROW_CPU) return `${row.label}: what it ran`;
   const t = row.thread;
   return t ? `${t.process}/${t.thread} (${t.tid})` : row.label;

@@ -77,6 +77,26 @@ export interface Compared {
   aligned: { fast: Drawn[]; slow: Drawn[] } | null;
 }
 
+/** The system calls of a trace that recorded all of them. */
+export interface Calls {
+  threads: CallTrack[];
+  /** What the numbers in tiles mean. */
+  names: Record<string, string>;
+}
+
+/** A thread that made system calls. */
+export interface CallTrack {
+  utid: number;
+  count: number;
+  sum_ns: number;
+}
+
+/** A system call. */
+export interface Called {
+  start_ns: number;
+  duration_ns: number;
+}
+
 /** A name of regions that programs marked. */
 export interface RegionTrack {
   name: string;
@@ -218,6 +238,8 @@ export interface At {
   entry: StoryRow;
   text: string;
   places: string[];
+  call: Called | null;
+  call_text: string | null;
   ended: Ended | null;
 }
 

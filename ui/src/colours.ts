@@ -13,6 +13,8 @@ export interface Palette {
   states: readonly Rgb[];
   /** Of regions by their argument, in the places of the states. */
   regions: readonly Rgb[];
+  /** Of system calls, in the places of the states: returned, and failed. */
+  calls: readonly Rgb[];
   problem: Rgb;
   path: Rgb;
   loss: Rgb;
@@ -42,6 +44,13 @@ export const LIGHT: Palette = {
     [150, 158, 168],
     [150, 60, 140],
   ],
+  calls: [
+    [70, 105, 160],
+    [70, 105, 160],
+    [195, 50, 40],
+    [150, 158, 168],
+    [70, 105, 160],
+  ],
   problem: [255, 241, 205],
   path: [190, 20, 90],
   loss: [120, 120, 120],
@@ -70,6 +79,13 @@ export const DARK: Palette = {
     [90, 205, 190],
     [100, 110, 122],
     [220, 130, 210],
+  ],
+  calls: [
+    [120, 160, 220],
+    [120, 160, 220],
+    [255, 115, 100],
+    [100, 110, 122],
+    [120, 160, 220],
   ],
   problem: [58, 48, 20],
   path: [255, 105, 165],

@@ -7,6 +7,9 @@ import {
   ask,
   tell,
   type At,
+  type CallTrack,
+  type Called,
+  type Calls,
   type Load,
   type NamedView,
   type Problem,
@@ -23,6 +26,8 @@ import { clamp, middleHalf, pan, zoom, type Span } from "./view";
 
 /** The edges of who should have ended a wait, and did not. */
 const SHOULD_HAVE = new Set(["holder", "peer", "asked", "awaited", "habit", "killed", "amid"]);
+
+const endOf = (called: Called): number => called.start_ns + called.duration_ns;
 
 /** A part of a thread's life that is explained because the user asked. */
 interface Picked {
@@ -51,6 +56,8 @@ export function createModel(id: number) {
   const [load, setLoad] = createSignal<Load | null>(null);
   const [loadOf, setLoadOf] = createSignal<LoadOf>(OF_ALL);
   const [regions, setRegions] = createSignal<RegionTrack[]>([]);
+  const [calls, setCalls] = createSignal<ReadonlyMap<number, CallTrack>>(new Map());
+  const [callNames, setCallNames] = createSignal<Record<string, string>>({});
   const [selectedRegion, setSelectedRegion] = createSignal<Region | null>(null);
   const [problems, setProblems] = createSignal<Problem[] | null>(null);
   const [verdict, setVerdict] = createSignal<Verdict | null>(null);
@@ -87,6 +94,7 @@ export function createModel(id: number) {
       filter: filter(),
       height: height(),
       regions: regions(),
+      calls: calls(),
       load: load() === null ? null : loadOf().text,
       dim: verdict() !== null,
     }),
@@ -137,6 +145,14 @@ export function createModel(id: number) {
     setView(from !== null && to !== null && to > from ? { from, to } : { from: 0, to: end() });
     const found = await ask<{ threads: Thread[] }>(`${base}/threads`);
     setThreads(found.threads);
+    ask<Calls>(`${base}/calls`).then(
+      (found) =>
+        batch(() => {
+          setCallNames(found.names);
+          setCalls(new Map(found.threads.map((thread) => [thread.utid, thread])));
+        }),
+      (e: Error) => setGone(e.message),
+    );
     if (!carried) {
       void countLoad(OF_ALL);
       ask<{ views: NamedView[]; chosen: string | null }>("/api/views").then(
@@ -315,6 +331,21 @@ export function createModel(id: number) {
         if (!why.startsWith("no region")) setGone(why);
       });
     }
+  }
+
+  /** The system call that is selected, in a line, as long as the range is its time. */
+  const call = createMemo(() => {
+    const [found, of] = [at(), range()];
+    const called = found?.call;
+    const isIt = called && of?.from === called.start_ns && of.to === endOf(called);
+    return isIt ? found.call_text : null;
+  });
+
+  /** Selects the system call that a thread is in at a moment. */
+  async function selectCall(utid: number, t: number, key: string) {
+    await select(utid, t, key);
+    const called = at()?.call;
+    if (called) setRange({ from: called.start_ns, to: endOf(called) });
   }
 
   function arrowOf(found: At): Arrow | null {
@@ -538,6 +569,9 @@ export function createModel(id: number) {
     setSelectedKey,
     selectedThread,
     selectRegion,
+    selectCall,
+    call,
+    callNames,
     region,
     at,
     head,

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import type { Thread } from "./api";
 import { build, columns, rowOf, type Choice } from "./rows";
-import { ON_PATH, ROW_REGION, ROW_THREAD } from "./scene";
+import { ON_PATH, ROW_CALLS, ROW_REGION, ROW_THREAD } from "./scene";
 
 const thread = (utid: number, process: string, name: string, busy: number, kernel = false) =>
   ({
@@ -36,6 +36,7 @@ const choice = (over: Partial<Choice> = {}): Choice => ({
   filter: "",
   height: 22,
   regions: [],
+  calls: new Map(),
   load: "of all",
   dim: false,
   ...over,
@@ -53,6 +54,18 @@ test("regions that programs marked have rows of their own, by name", () => {
   const [row] = build(choice({ regions, filter: "LOAD" })).filter((row) => row.kind === ROW_REGION);
   expect([row?.label, row?.id]).toEqual(["load", 1]);
   expect(labels()).not.toContain("Regions");
+});
+
+test("system calls have a row below their thread, wherever that is", () => {
+  const calls = new Map([[2, { utid: 2, count: 3, sum_ns: 2e9 }]]);
+  const rows = build(choice({ calls, pinned: new Set([2]) }));
+  const at = rows.flatMap((row, i) => (row.kind === ROW_CALLS ? [i] : []));
+  expect(at.map((i) => [rows[i]!.id, rows[i - 1]!.label])).toEqual([
+    [2, "app/worker"],
+    [2, "worker"],
+  ]);
+  expect(rows[at[0]!]!.note).toBe("3 · 2 s");
+  expect(new Set(rows.map((row) => row.key)).size).toBe(rows.length);
 });
 
 test("rows lie one below another without gap", () => {

@@ -1,10 +1,11 @@
 // Which rows there are, in which order: those on the path, the CPUs, then threads by process.
 
-import type { RegionTrack, Thread } from "./api";
+import type { CallTrack, RegionTrack, Thread } from "./api";
 import { duration } from "./format";
 import {
   DIMMED,
   ON_PATH,
+  ROW_CALLS,
   ROW_CPU,
   ROW_GROUP,
   ROW_LOAD,
@@ -48,6 +49,8 @@ export interface Choice {
   height: number;
   /** The names of regions that programs marked. */
   regions: RegionTrack[];
+  /** The system calls of threads, by utid. */
+  calls: ReadonlyMap<number, CallTrack>;
   /** Whose load is known; null where none is. */
   load: string | null;
   /** Whether what is not on the path steps back. */
@@ -102,7 +105,7 @@ export function build(choice: Choice): Row[] {
       pinned: false,
     });
   const byId = new Map(choice.threads.map((t) => [t.utid, t]));
-  const thread = (t: Thread, section: string, onPath: boolean): void =>
+  const thread = (t: Thread, section: string, onPath: boolean): void => {
     push({
       kind: ROW_THREAD,
       key: `${section}:${t.utid}`,
@@ -117,6 +120,23 @@ export function build(choice: Choice): Row[] {
       level: 2,
       pinned: choice.pinned.has(t.utid),
     });
+    const calls = choice.calls.get(t.utid);
+    if (!calls) return;
+    push({
+      kind: ROW_CALLS,
+      key: `${section}:${t.utid}:calls`,
+      id: t.utid,
+      label: "system calls",
+      note: `${calls.count} · ${duration(calls.sum_ns)}`,
+      thread: null,
+      height: 18,
+      onPath: false,
+      dimmed: choice.dim && !onPath,
+      open: null,
+      level: 3,
+      pinned: false,
+    });
+  };
   const isOpen = (key: string, otherwise: boolean): boolean => choice.open.get(key) ?? otherwise;
 
   const path = [...new Set(choice.path)].map((id) => byId.get(id)).filter((t) => t !== undefined);

@@ -9,6 +9,7 @@ export const ROW_THREAD = 1;
 export const ROW_CPU = 2;
 export const ROW_LOAD = 3;
 export const ROW_REGION = 4;
+export const ROW_CALLS = 5;
 
 /** A row is emphasised: a problem's path goes through it. */
 export const ON_PATH = 1;
@@ -21,7 +22,7 @@ export const SELECTED = 4;
 export interface Rows {
   n: number;
   kind: Uint8Array;
-  /** utid, CPU, upid, or the number of a region's name. */
+  /** utid (of system calls too), CPU, upid, or the number of a region's name. */
   id: Uint32Array;
   y: Int32Array;
   height: Uint8Array;
@@ -65,6 +66,7 @@ export type ToWorker =
   | { type: "view"; view: Span; scroll: number }
   | { type: "rows"; rows: Rows }
   | { type: "names"; utids: Uint32Array; names: string[] }
+  | { type: "calls"; names: Record<string, string> }
   | { type: "load"; average: Float32Array; width: number; cpus: number }
   | { type: "overlay"; overlay: Overlay }
   | { type: "carried"; view: TileView; names: string[]; buffers: ArrayBuffer[] }

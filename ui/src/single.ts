@@ -1,7 +1,7 @@
 // The page as one file (`hangdog export --html`): it answers itself what it would ask the server,
 // from the data that it carries.
 
-import type { Problem, Thread, TraceState, Verdict } from "./api";
+import type { Calls, Problem, Thread, TraceState, Verdict } from "./api";
 import type { TileView } from "./view";
 
 interface Data {
@@ -9,6 +9,7 @@ interface Data {
   verdict: Verdict;
   problems: Problem[];
   threads: Thread[];
+  calls: Calls;
   from: number;
   shift: number;
   bins: number;
@@ -31,6 +32,8 @@ export function answerOf(path: string): unknown {
       return carried.state;
     case "/threads":
       return { threads: carried.threads };
+    case "/calls":
+      return carried.calls;
     case "/verdict":
       return carried.verdict;
     case "/problems":

@@ -83,7 +83,8 @@ export function decode(buffer: ArrayBuffer): Tile {
 /**
  * How much of each column of pixels each state takes, 0 to 1: `into[state * width + x]`. What is
  * drawn from it has the area of the time that it stands for, whatever the zoom. Of a track that
- * has bins, blocked time is left out where all of a bin is blocked: it is what remains.
+ * has bins, blocked time is left out where all of a bin is blocked: it is what remains. Intervals
+ * of `widest` pixels and more are left out too, for who draws them otherwise.
  */
 export function coverage(
   part: Intervals | Bins,
@@ -92,6 +93,7 @@ export function coverage(
   to: number,
   width: number,
   into: Float32Array,
+  widest = Infinity,
 ): void {
   into.fill(0, 0, STATES * width);
   const scale = width / (to - from);
@@ -106,7 +108,7 @@ export function coverage(
     for (let i = low; i < part.n && part.starts[i]! < to; i++) {
       const x0 = (part.starts[i]! - from) * scale;
       const x1 = (part.ends[i]! - from) * scale;
-      spread(into, part.states[i]! * width, x0, x1, 1, width);
+      if (x1 - x0 < widest) spread(into, part.states[i]! * width, x0, x1, 1, width);
     }
     return;
   }

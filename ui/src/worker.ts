@@ -4,6 +4,7 @@
 import { DARK, LIGHT, type Palette } from "./colours";
 import {
   DIMMED,
+  ROW_CALLS,
   ROW_CPU,
   ROW_GROUP,
   ROW_LOAD,
@@ -20,6 +21,9 @@ import { covers, tickText, ticks, tileView, type Span, type TileView } from "./v
 
 /** Height of the ruler above the tracks, in the page's pixels. */
 const RULER = 22;
+
+/** A system call has round ends where it is so wide, in the page's pixels. */
+const CAPSULE = 8;
 
 interface Held {
   tile: TileView;
@@ -50,6 +54,8 @@ let overlay: Overlay = {
   gaps: [],
 };
 const names = new Map<number, string>();
+/** The names of system calls, by their number in tiles. */
+let callNames: Record<string, string> = {};
 const held = new Map<string, Held>();
 let cover = new Float32Array(0);
 /** What a file of its own carries; beyond it there is nothing. */
@@ -85,6 +91,9 @@ self.onmessage = (event: MessageEvent<ToWorker>) => {
       break;
     case "names":
       message.names.forEach((name, i) => names.set(message.utids[i]!, name));
+      break;
+    case "calls":
+      callNames = message.names;
       break;
     case "load":
       load = message;
@@ -160,6 +169,7 @@ function draw(): void {
   }
   context.putImageData(image, 0, 0);
   labels(context);
+  capsules(context);
   over(context);
   ruler(context);
 }
@@ -216,8 +226,10 @@ function drawRow(row: number, top: number, bottom: number): void {
   }
   const has = held.get(trackOf(kind, rows!.id[row]!));
   if (has) {
-    coverage(has.part, has.tile, view.from, view.to, width, cover);
-    const colours = kind === ROW_REGION ? palette.regions : palette.states;
+    const widest = kind === ROW_CALLS ? CAPSULE * dpr : Infinity;
+    coverage(has.part, has.tile, view.from, view.to, width, cover, widest);
+    const colours =
+      kind === ROW_REGION ? palette.regions : kind === ROW_CALLS ? palette.calls : palette.states;
     paint(low, high, strength, colours, kind !== ROW_THREAD);
   }
   if (kind === ROW_CPU) {
@@ -234,7 +246,7 @@ function drawRow(row: number, top: number, bottom: number): void {
 
 /** What the server calls the track of a row. */
 const trackOf = (kind: number, id: number): string =>
-  (kind === ROW_CPU ? "c" : kind === ROW_REGION ? "r" : "t") + id;
+  (kind === ROW_CPU ? "c" : kind === ROW_REGION ? "r" : kind === ROW_CALLS ? "s" : "t") + id;
 
 /** What was lost there is not known: lines across, in place of what would be drawn. */
 function hatch(from: number, to: number, top: number, bottom: number): void {
@@ -360,6 +372,39 @@ function labels(to: OffscreenCanvasRenderingContext2D): void {
   }
 }
 
+/** System calls that are wide enough for round ends, with their names where there is room for them. */
+function capsules(to: OffscreenCanvasRenderingContext2D): void {
+  if (!rows) return;
+  to.font = `${10 * dpr}px system-ui, sans-serif`;
+  to.textBaseline = "middle";
+  for (let row = 0; row < rows.n; row++) {
+    if (rows.kind[row] !== ROW_CALLS) continue;
+    const top = (rows.y[row]! - scroll + RULER + 2) * dpr;
+    const tall = (rows.height[row]! - 5) * dpr;
+    const part = held.get(trackOf(ROW_CALLS, rows.id[row]!))?.part;
+    if (top < RULER * dpr || top > height || part?.kind !== "intervals") continue;
+    to.globalAlpha = rows.flags[row]! & DIMMED ? 0.35 : 1;
+    for (let i = 0; i < part.n; i++) {
+      if (part.states[i] === BLOCKED) continue;
+      // Ends far outside the picture stay outside, and round.
+      const x0 = Math.max(column(part.starts[i]!), -height);
+      const x1 = Math.min(column(part.ends[i]!), width + height);
+      if (x1 - x0 < CAPSULE * dpr || x1 <= 0 || x0 >= width) continue;
+      to.fillStyle = `rgb(${palette.calls[part.states[i]!]!.join(",")})`;
+      to.beginPath();
+      to.roundRect(x0, top, x1 - x0, tall, tall / 2);
+      to.fill();
+      const name = callNames[part.who[i]!];
+      const left = Math.max(x0, 0) + tall / 2;
+      const room = Math.min(x1, width) - tall / 2 - left;
+      if (!name || room < to.measureText(name).width) continue;
+      to.fillStyle = palette === DARK ? "#0b1526" : "#ffffff";
+      to.fillText(name, left, top + tall / 2);
+    }
+    to.globalAlpha = 1;
+  }
+}
+
 function over(to: OffscreenCanvasRenderingContext2D): void {
   const colour = palette.accent;
   to.lineWidth = Math.max(1, 1.5 * dpr);
@@ -471,7 +516,7 @@ function request(): boolean {
   const missing: string[] = [];
   for (let row = 0; row < rows.n && missing.length < 512; row++) {
     const kind = rows.kind[row]!;
-    if (kind !== ROW_THREAD && kind !== ROW_CPU && kind !== ROW_REGION) continue;
+    if (kind === ROW_GROUP || kind === ROW_LOAD) continue;
     const y = rows.y[row]! - scroll + RULER;
     // A screen above and below, so that scrolling finds what it needs.
     if (y + rows.height[row]! < -height / dpr / 2 || y > (height / dpr) * 1.5) continue;

@@ -394,6 +394,25 @@ it("sees the regions that a program marked, and clicks on the one that took long
   }
 });
 
+it("sees system calls as capsules with their names, and clicks on the one that took long", async () => {
+  const own = trace("ui/tests/traces/calls.trace");
+  const called = await serve([own.path]);
+  try {
+    const { page, complaints } = await look(called.url);
+    await settled(page);
+    const notes = await page.locator('.row[data-key$=":calls"] .note').allTextContents();
+    assert.deepEqual(notes.map((note) => note.trim()).sort(), ["1 · 20 ms", "2 · 450 ms"]);
+    const row = await page.locator('.row[data-key$=":calls"]', { hasText: "450 ms" }).boundingBox();
+    const at = await spot(page, "worker", 300 * MS);
+    await page.mouse.click(at.x, row.y + row.height / 2);
+    await page.waitForSelector("text=called read(3, 28672, 4096) = 4096 in 400 ms, in load < main");
+    assert.deepEqual(complaints, []);
+  } finally {
+    called.stop();
+    own.remove();
+  }
+});
+
 it("compares fast and slow regions, aligned at their begin, and goes to one", async () => {
   const own = trace("ui/tests/traces/frames.trace");
   const framed = await serve([own.path]);

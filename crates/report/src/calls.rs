@@ -234,6 +234,13 @@ impl ThreadCalls {
         Ok(ThreadCalls(called))
     }
 
+    /// The call that the thread is in at a moment.
+    pub fn at(&self, t: u64) -> Option<&Called> {
+        let behind = self.0.partition_point(|called| called.start_ns <= t);
+        let last = self.0.get(behind.checked_sub(1)?)?;
+        (t - last.start_ns < last.duration_ns).then_some(last)
+    }
+
     /// Those that begin within `[from, to)`.
     pub fn between(&self, from: u64, to: u64) -> &[Called] {
         let at = |t| self.0.partition_point(|called| called.start_ns < t);

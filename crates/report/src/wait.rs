@@ -1,5 +1,6 @@
 //! One interval of a thread at a moment, and who ended it: what an arrow in a picture shows.
 
+use crate::calls::{Called, ThreadCalls};
 use crate::case::Case;
 use crate::select::Window;
 use crate::story::{Entry, Story};
@@ -26,6 +27,10 @@ pub struct At<'a> {
     pub text: String,
     /// Where in the code, in lines.
     pub places: Vec<String>,
+    /// The system call that the thread is in, where all were recorded.
+    pub call: Option<&'a Called>,
+    /// The same in a line.
+    pub call_text: Option<String>,
     /// What ended it, if it is a wait.
     pub ended: Option<Ended<'a>>,
 }
@@ -57,6 +62,7 @@ pub fn at<'a>(
     case: &'a Case,
     evidence: &Evidence<'_>,
     samples: &'a ThreadSamples,
+    called: &'a ThreadCalls,
     thread: Utid,
     t: u64,
 ) -> Option<At<'a>> {
@@ -68,7 +74,7 @@ pub fn at<'a>(
         stacks: &case.stacks,
         calls: &case.calls,
         samples,
-        called: None,
+        called: Some(called),
         thread,
         window: Window {
             from: 0,
@@ -82,6 +88,7 @@ pub fn at<'a>(
         }
         _ => None,
     };
+    let call = called.at(t);
     Some(At {
         thread: Who::new(&recording.threads, thread),
         index,
@@ -89,6 +96,8 @@ pub fn at<'a>(
         text: entry.text(),
         places: entry.places().map(|place| place.into_owned()).collect(),
         entry,
+        call,
+        call_text: call.map(Called::text),
         ended,
     })
 }

@@ -14,6 +14,7 @@
 //! - [`guard`]: who may ask: loopback, a token, the right Host and Origin.
 //! - [`page`]: the page itself, inside the binary.
 
+mod calls;
 pub mod guard;
 pub mod opened;
 pub mod page;

@@ -2,6 +2,7 @@
 //! the timeline first, with which tracks can be shown; then all that a diagnosis needs. What needs
 //! the diagnosis waits for it; what needs the tracks alone does not.
 
+use crate::calls::{CallTrack, CallTracks};
 use crate::regions::{RegionTrack, RegionTracks};
 use crate::tiles::TrackId;
 use anyhow::{Result, anyhow};
@@ -10,10 +11,12 @@ use hangdog_graph::Evidence;
 use hangdog_levels::Sums;
 use hangdog_levels::source::{Cpu, Source, Thread};
 use hangdog_report::answers::{ProblemRow, problem_rows};
+use hangdog_report::calls::ThreadCalls;
 use hangdog_report::rank::{self, Known};
 use hangdog_report::{Case, Loading, Recording, answers_file};
+use hangdog_trace::ids::Utid;
 use hangdog_trace::meta::Mode;
-use hangdog_trace::tables::{Losses, Marks};
+use hangdog_trace::tables::{Losses, Marks, SystemCalls};
 use std::collections::HashMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
@@ -46,8 +49,13 @@ pub struct Ground {
     pub gaps: Vec<Gap>,
     /// Whether programs marked anything, or may have: a table of the trace may be damaged.
     pub has_marks: bool,
+    /// Whether all system calls of a thread were recorded, or may have been.
+    has_calls: bool,
     sums: Mutex<HashMap<TrackId, Arc<Sums>>>,
     regions: OnceLock<Result<RegionTracks, String>>,
+    calls: OnceLock<Result<CallTracks, String>>,
+    /// The calls of the thread that was asked for last, with all that the trace has of them.
+    called: Mutex<Option<(Utid, Arc<ThreadCalls>)>>,
 }
 
 /// A time of which a CPU's events are missing, in part or wholly.
@@ -66,16 +74,20 @@ pub struct Gap {
 impl Ground {
     fn new(recording: Arc<Recording>) -> Result<Ground> {
         let losses: Losses = recording.trace.read()?;
+        let has = |name: &str| {
+            recording.trace.tables_info().map_or(true, |tables| {
+                (tables.iter()).any(|table| table.name == name && table.rows > 0)
+            })
+        };
         Ok(Ground {
             gaps: gaps(&recording, &losses),
-            has_marks: recording.trace.tables_info().map_or(true, |tables| {
-                let marks =
-                    |table: &hangdog_trace::TableInfo| table.name == Marks::NAME && table.rows > 0;
-                tables.iter().any(marks)
-            }),
+            has_marks: has(Marks::NAME),
+            has_calls: has(SystemCalls::NAME),
             recording,
             sums: Mutex::default(),
             regions: OnceLock::new(),
+            calls: OnceLock::new(),
+            called: Mutex::default(),
         })
     }
 
@@ -89,6 +101,41 @@ impl Ground {
         regions.map_err(|why| anyhow!("{why}"))
     }
 
+    /// The system calls as tracks, read when they are first asked for.
+    ///
+    /// # Errors
+    /// Why the calls cannot be read.
+    pub fn calls(&self) -> Result<&CallTracks> {
+        let load = || match self.has_calls {
+            true => CallTracks::load(&self.recording).map_err(|error| format!("{error:#}")),
+            false => Ok(CallTracks::default()),
+        };
+        let calls = self.calls.get_or_init(load).as_ref();
+        calls.map_err(|why| anyhow!("{why}"))
+    }
+
+    /// All that the trace has of a thread's system calls. Those of one thread are kept, since many questions
+    /// about it follow each other.
+    ///
+    /// # Errors
+    /// Why the calls cannot be read.
+    pub fn called(&self, case: &Case, thread: Utid) -> Result<Arc<ThreadCalls>> {
+        if !self.has_calls {
+            return Ok(Arc::default());
+        }
+        let mut kept = lock(&self.called);
+        if let Some((of, called)) = &*kept
+            && *of == thread
+        {
+            return Ok(called.clone());
+        }
+        let trace = &self.recording.trace;
+        let called = ThreadCalls::load(trace, thread, &case.calls, &case.stacks)?;
+        let called = Arc::new(called);
+        *kept = Some((thread, called.clone()));
+        Ok(called)
+    }
+
     /// A track's sums, made when they are first asked for.
     pub fn sums(&self, track: TrackId) -> Arc<Sums> {
         if let Some(sums) = lock(&self.sums).get(&track) {
@@ -99,6 +146,7 @@ impl Ground {
             TrackId::Thread(utid) => Sums::new(Thread(timeline.intervals(utid))),
             TrackId::Cpu(cpu) => Sums::new(Cpu(timeline.cpu(&self.recording.switches, cpu))),
             TrackId::Region(number) => Sums::new(self.region(number)),
+            TrackId::Calls(utid) => Sums::new(self.calls_of(utid)),
         });
         lock(&self.sums).insert(track, sums.clone());
         sums
@@ -111,6 +159,13 @@ impl Ground {
         static NOTHING: RegionTrack = RegionTrack::nothing();
         let regions = self.regions().ok();
         let track = regions.and_then(|regions| regions.tracks.get(usize::from(number)));
+        track.unwrap_or(&NOTHING)
+    }
+
+    /// The track of a thread's system calls; an empty one where it made none.
+    pub(crate) fn calls_of(&self, thread: Utid) -> &CallTrack {
+        static NOTHING: CallTrack = CallTrack::nothing();
+        let track = self.calls().ok().and_then(|calls| calls.track(thread));
         track.unwrap_or(&NOTHING)
     }
 }

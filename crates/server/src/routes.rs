@@ -29,11 +29,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 pub use verdicts::report_of;
 
 /// Every route of the interface: method and path.
-pub const ROUTES: [(&str, &str); 19] = [
+pub const ROUTES: [(&str, &str); 20] = [
     ("GET", "/api/traces"),
     ("GET", "/api/views"),
     ("GET", "/api/traces/{id}"),
     ("GET", "/api/traces/{id}/threads"),
+    ("GET", "/api/traces/{id}/calls"),
     ("GET", "/api/traces/{id}/regions"),
     ("GET", "/api/traces/{id}/region"),
     ("GET", "/api/traces/{id}/tiles"),
@@ -59,6 +60,7 @@ pub fn router(shelf: Arc<Shelf>, guard: Arc<Guard>) -> Router {
     let trace = Router::new()
         .route("/", get(state))
         .route("/threads", get(threads))
+        .route("/calls", get(calls))
         .route("/regions", get(regions))
         .route("/region", get(region))
         .route("/tiles", get(tile))
@@ -255,6 +257,17 @@ pub fn thread_rows(recording: &Recording, keep: impl Fn(Utid) -> bool) -> Vec<Th
 async fn threads(State(shelf): Shared, id: Id) -> Answer {
     let ground = find(&shelf, id)?.ground().await?;
     answer_json(&json!({ "threads": thread_rows(&ground.recording, |_| true) }))
+}
+
+async fn calls(State(shelf): Shared, id: Id) -> Answer {
+    let ground = find(&shelf, id)?.ground().await?;
+    let value = tokio::task::spawn_blocking(move || {
+        let (threads, names) = ground.calls()?.listed();
+        anyhow::Ok(json!({ "threads": threads, "names": names }))
+    })
+    .await
+    .map_err(anyhow::Error::from)??;
+    answer_json(&value)
 }
 
 async fn regions(State(shelf): Shared, id: Id) -> Answer {

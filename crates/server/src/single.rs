@@ -54,11 +54,17 @@ pub fn write(parts: Parts<'_>) -> Result<String> {
     let around = around(&parts.window, recording.timeline.end());
     let view = view(&around);
     let (tracks, threads) = tracks(parts.ground, &parts.path, view);
+    let (callers, call_names) = parts.ground.calls()?.listed();
+    let callers: Vec<_> = callers
+        .into_iter()
+        .filter(|row| tracks.contains_key(&TrackId::Calls(row.utid).to_string()))
+        .collect();
     let mut data = json!({
         "state": parts.state,
         "verdict": parts.verdict,
         "problems": parts.problems,
         "threads": threads,
+        "calls": { "threads": callers, "names": call_names },
         "from": view.from,
         "shift": view.shift,
         "bins": view.bins,
@@ -116,8 +122,8 @@ fn view(around: &Range<u64>) -> View {
 }
 
 /// Tracks in base64 by name, and the threads that are among them: those on the path, the CPUs, and
-/// others, the busiest first, as far as there is room.
-fn tracks(ground: &Ground, path: &[u32], view: View) -> (Value, Value) {
+/// others, the busiest first, as far as there is room; each thread with its system calls.
+fn tracks(ground: &Ground, path: &[u32], view: View) -> (Map<String, Value>, Value) {
     let timeline = &ground.recording.timeline;
     let width = (view.bins as u64) << view.shift;
     let mut others: Vec<(u64, u32)> = summaries(timeline, view.from, view.from + width)
@@ -129,9 +135,13 @@ fn tracks(ground: &Ground, path: &[u32], view: View) -> (Value, Value) {
     let cpus = (0..timeline.cpu_count() as u16).map(TrackId::Cpu);
     let wanted = path
         .iter()
-        .map(|&utid| TrackId::Thread(utid))
+        .flat_map(|&utid| of_thread(ground, utid))
         .chain(cpus)
-        .chain(others.into_iter().map(|(_, utid)| TrackId::Thread(utid)));
+        .chain(
+            others
+                .into_iter()
+                .flat_map(|(_, utid)| of_thread(ground, utid)),
+        );
     let (mut tracks, mut kept) = (Map::new(), Vec::new());
     let mut room = MOST_TRACKS;
     let is_cancelled = AtomicBool::new(false);
@@ -154,7 +164,18 @@ fn tracks(ground: &Ground, path: &[u32], view: View) -> (Value, Value) {
         }
     }
     let rows = thread_rows(&ground.recording, |utid| kept.contains(&utid));
-    (Value::Object(tracks), json!(rows))
+    (tracks, json!(rows))
+}
+
+/// A thread's track, and that of its system calls where they were recorded.
+fn of_thread(ground: &Ground, utid: u32) -> impl Iterator<Item = TrackId> {
+    let calls = ground.calls().ok().and_then(|calls| calls.track(utid));
+    [
+        Some(TrackId::Thread(utid)),
+        calls.map(|_| TrackId::Calls(utid)),
+    ]
+    .into_iter()
+    .flatten()
 }
 
 fn base64(bytes: &[u8]) -> String {

@@ -21,7 +21,8 @@ pub const MOST_TRACKS: usize = 512;
 /// Where a view has no more intervals than this for each bin, it gets the intervals.
 const FEW: usize = 1;
 
-/// What a track shows: `t12` is the thread with utid 12, `c0` CPU 0, `r0` the first name of regions.
+/// What a track shows: `t12` is the thread with utid 12, `s12` its system calls, `c0` CPU 0, `r0` the first
+/// name of regions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum TrackId {
     /// A thread's states.
@@ -30,6 +31,8 @@ pub enum TrackId {
     Cpu(u16),
     /// The regions of one name, by its place in the list of them.
     Region(u16),
+    /// A thread's system calls.
+    Calls(Utid),
 }
 
 impl fmt::Display for TrackId {
@@ -38,6 +41,7 @@ impl fmt::Display for TrackId {
             TrackId::Thread(utid) => write!(f, "t{utid}"),
             TrackId::Cpu(cpu) => write!(f, "c{cpu}"),
             TrackId::Region(number) => write!(f, "r{number}"),
+            TrackId::Calls(utid) => write!(f, "s{utid}"),
         }
     }
 }
@@ -48,7 +52,7 @@ impl FromStr for TrackId {
     fn from_str(text: &str) -> Result<TrackId, String> {
         let wrong = || {
             format!(
-                "'{text}' is not a track: give t and a utid, c and a CPU, or r and the number of a name"
+                "'{text}' is not a track: give t or s and a utid, c and a CPU, or r and the number of a name"
             )
         };
         let (kind, number) = text.split_at_checked(1).ok_or_else(wrong)?;
@@ -56,6 +60,7 @@ impl FromStr for TrackId {
             "t" => number.parse().map(TrackId::Thread).map_err(|_| wrong()),
             "c" => number.parse().map(TrackId::Cpu).map_err(|_| wrong()),
             "r" => number.parse().map(TrackId::Region).map_err(|_| wrong()),
+            "s" => number.parse().map(TrackId::Calls).map_err(|_| wrong()),
             _ => Err(wrong()),
         }
     }
@@ -113,6 +118,10 @@ pub fn tiles(
             TrackId::Region(number) => {
                 track_of(&mut out, ground.region(number), &sums, view, |_| 0);
             }
+            TrackId::Calls(utid) => {
+                let calls = ground.calls_of(utid);
+                track_of(&mut out, calls, &sums, view, |i| calls.call(i));
+            }
         }
     }
     Some(out.0)
@@ -124,18 +133,18 @@ fn track_of(
     source: impl Source,
     sums: &Sums,
     view: View,
-    who: impl Fn(usize) -> Utid,
+    what: impl Fn(usize) -> u32,
 ) {
     let first = source.first_after(0, view.from).saturating_sub(1);
     let last = source.first_after(first, view.to().saturating_sub(1));
     if last - first <= view.bins * FEW {
-        intervals(out, source, first..last, who);
+        intervals(out, source, first..last, what);
     } else {
         bins(
             out,
             &sums.bins(source, view.from, view.shift, view.bins),
             view,
-            who,
+            what,
         );
     }
 }
@@ -149,7 +158,7 @@ fn intervals(
     out: &mut Buffer,
     source: impl Source,
     range: std::ops::Range<usize>,
-    who: impl Fn(usize) -> Utid,
+    what: impl Fn(usize) -> u32,
 ) {
     // Where two switches have one time, what lies between is empty and shows nothing.
     let shown: Vec<usize> = range
@@ -166,7 +175,7 @@ fn intervals(
         out.f64(source.end_of(i) as f64);
     }
     for &i in &shown {
-        out.u32(who(i));
+        out.u32(what(i));
     }
     for &i in &shown {
         out.u8(source.state(i) as u8);
@@ -174,7 +183,7 @@ fn intervals(
     out.align();
 }
 
-fn bins(out: &mut Buffer, bins: &[Bin], view: View, who: impl Fn(usize) -> Utid) {
+fn bins(out: &mut Buffer, bins: &[Bin], view: View, what: impl Fn(usize) -> u32) {
     // Of a thread that waits there is nothing to draw but that it lives, which the page knows.
     let busy: Vec<(usize, &Bin)> = bins
         .iter()
@@ -192,7 +201,7 @@ fn bins(out: &mut Buffer, bins: &[Bin], view: View, who: impl Fn(usize) -> Utid)
         out.u32(bin.count);
     }
     for (_, bin) in &busy {
-        out.u32(who(bin.longest_at));
+        out.u32(what(bin.longest_at));
     }
     for (_, bin) in &busy {
         out.f32(bin.longest as f32);

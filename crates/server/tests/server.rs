@@ -433,6 +433,69 @@ fn regions_are_tracks() {
     assert_ne!(states[1], states[2]);
 }
 
+/// The system calls of a thread are a track, each interval with the number of its call; they are in its story;
+/// and the one that it is in at a moment is told. Of two at once the first ends where the second begins.
+#[test]
+fn system_calls_are_tracks() {
+    let client = Client::new(
+        "process app 100\nthread main app 100\nthread other app 101
+        0 cpu0 switch idle -> main
+        1ms call 2ms main read result=5 args=3
+        3ms call 1ms main openat error=2
+        5ms call 2ms main read result=5 args=4
+        6ms call 1ms main write result=7 args=5
+        end 8ms",
+    );
+    client.ready();
+    let listed = client.get("/api/traces/0/calls").json();
+    let main = &listed["threads"][0];
+    assert_eq!(
+        (&main["count"], &main["sum_ns"]),
+        (&4.into(), &6_000_000.into())
+    );
+    assert_eq!(listed["threads"].as_array().map(Vec::len), Some(1));
+    let utid = &main["utid"];
+    let tile = client
+        .get(&format!(
+            "/api/traces/0/tiles?tracks=s{utid},s99&from=0&shift=10&bins=8000"
+        ))
+        .body;
+    let word = |at: usize| u32::from_le_bytes(tile[at..at + 4].try_into().expect("four bytes"));
+    let float = |at: usize| f64::from_le_bytes(tile[at..at + 8].try_into().expect("eight bytes"));
+    let n = word(28) as usize;
+    let shown: Vec<(f64, f64, String, u8)> = (0..n)
+        .map(|i| {
+            let number = word(40 + 16 * n + 4 * i).to_string();
+            let name = listed["names"][&number].as_str().unwrap_or("-");
+            let (from, to) = (float(40 + 8 * i), float(40 + 8 * n + 8 * i));
+            (from / 1e6, to / 1e6, name.to_owned(), tile[40 + 20 * n + i])
+        })
+        .collect();
+    let expected = [
+        (0.0, 1.0, "-", 3),
+        (1.0, 3.0, "read", 0),
+        (3.0, 4.0, "openat", 2),
+        (4.0, 5.0, "-", 3),
+        (5.0, 6.0, "read", 0),
+        (6.0, 7.0, "write", 0),
+        (7.0, 8.0, "-", 3),
+    ];
+    let expected = expected.map(|(from, to, name, state)| (from, to, name.to_owned(), state));
+    assert_eq!(shown, expected);
+    let at = |t_us: u64| {
+        let path = format!("/api/traces/0/at?thread={utid}&t={}", t_us * 1000);
+        client.get(&path).json()
+    };
+    assert_eq!(at(3500)["call_text"], "called openat() = ENOENT in 1 ms");
+    assert_eq!(at(2999)["call"]["start_ns"], 1_000_000);
+    assert_eq!(at(4500)["call"], serde_json::Value::Null);
+    let story = client
+        .get(&format!("/api/traces/0/story?thread={utid}"))
+        .json();
+    let places = story["intervals"][0]["places"].to_string();
+    assert!(places.contains("called openat() = ENOENT"), "{places}");
+}
+
 /// A query that makes no sense gets a sentence and no panic.
 #[test]
 fn wrong_queries_get_a_sentence() {

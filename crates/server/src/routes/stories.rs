@@ -34,9 +34,11 @@ pub(super) async fn story(
 ) -> Answer {
     let opened = find(&shelf, id)?;
     let Query(query) = query?;
+    let ground = opened.ground().await?;
     let value = opened
         .ask(move |desk| {
             let recording = &*desk.case.recording;
+            let called = ground.called(desk.case, query.thread)?;
             let intervals = recording.timeline.intervals(query.thread);
             let limit = query.limit.unwrap_or(200).min(MOST_ENTRIES);
             let at = query.at.map(|t| match intervals.index_at(t) {
@@ -55,7 +57,7 @@ pub(super) async fn story(
                 stacks: &desk.case.stacks,
                 calls: &desk.case.calls,
                 samples: &samples,
-                called: None,
+                called: Some(&called),
                 thread: query.thread,
                 window: Window {
                     from: 0,
@@ -98,10 +100,19 @@ pub(super) async fn at(
 ) -> Answer {
     let opened = find(&shelf, id)?;
     let Query(query) = query?;
+    let ground = opened.ground().await?;
     let value = opened
         .ask(move |desk| {
             let samples = ThreadSamples::of(&desk.case.samples, query.thread);
-            let found = wait::at(desk.case, desk.evidence, &samples, query.thread, query.t);
+            let called = ground.called(desk.case, query.thread)?;
+            let found = wait::at(
+                desk.case,
+                desk.evidence,
+                &samples,
+                &called,
+                query.thread,
+                query.t,
+            );
             let found = found.ok_or_else(|| NothingFound::new("that thread does not live then"))?;
             Ok(serde_json::to_value(found)?)
         })
