@@ -68,6 +68,8 @@ pub struct Paging {
     pub stalls: Vec<Stalled>,
     /// Bytes that system calls of its threads read from disks.
     pub calls_read_bytes: u64,
+    /// How much of that had been read before: the page cache did not keep it.
+    pub calls_read_again_bytes: u64,
 }
 
 /// What a trace has of paging.
@@ -280,7 +282,7 @@ pub fn paging(case: &Case, operation: &Operation) -> Result<Paging> {
         faults: &faults,
         ios: &ios,
     };
-    let (waits, calls_read_bytes) = collect(&tables, operation.window, &is_chosen);
+    let (waits, calls_read) = collect(&tables, operation.window, &is_chosen);
     let cache = recorded
         .page_cache
         .then(|| cache::follow(&rows, &same, operation.window, &is_chosen));
@@ -315,7 +317,8 @@ pub fn paging(case: &Case, operation: &Operation) -> Result<Paging> {
         reasons: reasons(&waits),
         stalls: stalled(&stalls, operation.window, &is_chosen),
         segments,
-        calls_read_bytes,
+        calls_read_bytes: calls_read.bytes,
+        calls_read_again_bytes: calls_read.again,
     })
 }
 

@@ -16,6 +16,7 @@ use hangdog_report::select::{self, Bounds, NothingFound, Window};
 use hangdog_report::which::{Wanted, choose};
 use hangdog_report::{Case, Loss, format};
 use hangdog_symbols::linkage;
+use hangdog_trace::words::StallKind;
 use serde::Serialize;
 use std::io::Write;
 use std::path::Path;
@@ -193,17 +194,43 @@ fn print(loss: &Loss, window: Window, paging: &Paging) -> Result<()> {
         }
     }
     if paging.calls_read_bytes > 0 {
+        let (read, again) = (paging.calls_read_bytes, paging.calls_read_again_bytes);
+        let repeated = match again * 100 / read {
+            0 => String::new(),
+            _ => format!(", {} of it again", format::bytes(again)),
+        };
         writeln!(
             out,
-            "\nSystem calls of these processes read {} from disks: no page-ins, and not in this table.",
-            format::bytes(paging.calls_read_bytes)
+            "\nSystem calls of these processes read {} from disks{repeated}: no page-ins, and not in this table.",
+            format::bytes(read)
         )?;
+        if let Some(advice) = advice(paging) {
+            writeln!(out, "{advice}")?;
+        }
     }
     for missing in missing(paging) {
         writeln!(out, "\n{missing}")?;
     }
     writeln!(out, "\n{}", table::lost(paint, loss))?;
     Ok(out.flush()?)
+}
+
+/// Where the group's limit makes that files are read over and over: so much of what is read was read before.
+const NOTABLE_AGAIN: f64 = 0.3;
+
+/// What a limit of memory does to files that system calls read.
+fn advice(paging: &Paging) -> Option<String> {
+    let (read, again) = (paging.calls_read_bytes, paging.calls_read_again_bytes);
+    let at_limit = StallKind::LimitReclaim.text();
+    let freed = (paging.stalls.iter()).find(|stalled| stalled.kind == at_limit)?;
+    if (again as f64) < read as f64 * NOTABLE_AGAIN {
+        return None;
+    }
+    Some(format!(
+        "The control group's limit of memory leaves too little room for the files that they read: {} were \
+         dropped to stay below it.",
+        format::bytes(freed.pages * 4096)
+    ))
 }
 
 /// What was not recorded, and how it can be.

@@ -12,7 +12,7 @@ use hangdog_timeline::{Cause, State};
 use hangdog_trace::calls::NO_CALL;
 use hangdog_trace::ids::{NO_STACK, NONE, StackId, Upid, Utid};
 use hangdog_trace::tables::{Areas, Faults, Ios};
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 /// What faults are read from.
 pub(super) struct Tables<'a> {
@@ -179,7 +179,7 @@ pub(super) fn collect(
     tables: &Tables<'_>,
     window: Window,
     is_chosen: &dyn Fn(Utid) -> bool,
-) -> (Vec<PageWait>, u64) {
+) -> (Vec<PageWait>, CallReads) {
     let Tables {
         case, faults, ios, ..
     } = tables;
@@ -196,7 +196,7 @@ pub(super) fn collect(
         }
     }
     let mut reasons = Reasons::default();
-    let (mut all, mut calls_read) = (Vec::new(), 0);
+    let (mut all, mut by_calls) = (Vec::new(), Vec::new());
     for thread in case
         .recording
         .timeline
@@ -223,14 +223,42 @@ pub(super) fn collect(
                 }
             }
         }
-        calls_read += (reads.iter().zip(in_faults))
-            .filter(|&(&row, in_fault)| {
-                !in_fault && (window.from..window.to).contains(&ios.ts[row])
-            })
-            .map(|(&row, _)| u64::from(ios.bytes[row]))
-            .sum::<u64>();
+        let of_calls = reads.into_iter().zip(in_faults);
+        by_calls.extend(of_calls.filter(|(_, in_fault)| !in_fault).map(|(row, _)| row));
     }
-    (all, calls_read)
+    (all, call_reads(ios, by_calls, window))
+}
+
+/// What system calls had read from disks.
+#[derive(Clone, Copy, Default)]
+pub(super) struct CallReads {
+    /// How many bytes in the window.
+    pub(super) bytes: u64,
+    /// How many of them had been read before, in the window or earlier: the page cache did not keep them.
+    pub(super) again: u64,
+}
+
+/// A request of the kernel is smaller by far.
+const MOST_BLOCKS: u64 = 65_536;
+
+fn call_reads(ios: &Ios, mut rows: Vec<usize>, window: Window) -> CallReads {
+    const BLOCK: u64 = 4096;
+    rows.sort_unstable_by_key(|&row| ios.ts[row]);
+    let mut known: HashSet<(u32, u64)> = HashSet::new();
+    let mut sum = CallReads::default();
+    for row in rows.into_iter().take_while(|&row| ios.ts[row] < window.to) {
+        let bytes = u64::from(ios.bytes[row]);
+        let first = ios.sector[row] / (BLOCK / 512);
+        let count = bytes.div_ceil(BLOCK).min(MOST_BLOCKS);
+        let again = (first..first.saturating_add(count))
+            .filter(|&block| !known.insert((ios.device[row], block)))
+            .count() as u64;
+        if ios.ts[row] >= window.from {
+            sum.bytes += bytes;
+            sum.again += (again * BLOCK).min(bytes);
+        }
+    }
+    sum
 }
 
 /// Where a thread blocked in a fault or, which may be one of the kernel's, in a system call.
