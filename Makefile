@@ -47,6 +47,11 @@ lab-compare: build ## record work that is slow for planted reasons, count what c
 	@$(MAKE) -s -C lab build/turns
 	$(AS_ROOT) python3 lab/compare/run.py --hangdog $(HANGDOG) --nulls $(NULLS)
 
+lab-compare-servers: ## the same of requests to redis and PostgreSQL, without marks, against the servers' own logs
+	@scripts/setup.sh lab-compare
+	cargo build --locked --release --bin hangdog
+	$(AS_ROOT) python3 lab/compare/servers.py --hangdog $(RELEASE)
+
 lab-flags: build ## threads that hand over by memory alone: the flag told, and found
 	@$(MAKE) -s -C lab build/flag_cases build/flag_fixed build/flag_rust
 	$(AS_ROOT) python3 lab/flags/run.py --hangdog $(HANGDOG)
@@ -56,6 +61,11 @@ lab-paging: build ## programs that page for a planted reason: counts, segments, 
 	@$(MAKE) -s -C lab build/paging_cases build/libscattered.so
 	$(AS_ROOT) python3 lab/paging/run.py --hangdog $(HANGDOG)
 	$(AS_ROOT) python3 lab/paging/order.py --hangdog $(HANGDOG)
+
+lab-paging-real: ## LibreOffice and Python from cold files, PostgreSQL beyond its memory: the tables, and whether a prefetch helps
+	@scripts/setup.sh lab-paging-real
+	cargo build --locked --release --bin hangdog
+	$(AS_ROOT) python3 lab/paging/real.py --hangdog $(RELEASE)
 
 accuracy: build ## compose hangs, record them, count right verdicts (COUNT=150 FRESH=50 MEMORY=20; 12 minutes)
 	-@$(MAKE) -s -C lab build/venv
@@ -84,6 +94,7 @@ bench: ## measure what recording costs, and numbers beside other tools (ROUNDS=5
 	$(AS_ROOT) python3 bench/run.py --hangdog $(RELEASE) --rounds $(ROUNDS)
 	$(AS_ROOT) python3 bench/storm.py --hangdog $(RELEASE)
 	$(AS_ROOT) python3 bench/marks.py --hangdog $(RELEASE)
+	$(AS_ROOT) python3 bench/agree.py --hangdog $(RELEASE)
 	$(AS_ROOT) python3 bench/paging.py --hangdog $(RELEASE)
 	$(AS_ROOT) python3 bench/soak.py --hangdog $(RELEASE) --hours 0.17
 
@@ -110,4 +121,4 @@ clean: ## remove what was built
 	$(MAKE) -C lab clean
 
 .DEFAULT_GOAL := help
-.PHONY: help setup bench-ui screenshots build demo test lint lab lab-flags lab-paging lab-real accuracy fuzz torture bench soak install clean
+.PHONY: help setup bench-ui screenshots build demo test lint lab lab-compare lab-compare-servers lab-flags lab-paging lab-paging-real lab-real accuracy fuzz torture bench soak install clean

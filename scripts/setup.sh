@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Installs what this machine lacks to build hangdog; `setup.sh test` adds what only the tests need,
-# `setup.sh bench` what only the measurements need, `setup.sh lab-real` the programs that lab/real makes freeze. Quiet when all is
+# `setup.sh bench` what only the measurements need, `setup.sh lab-real` the programs that lab/real makes freeze,
+# `setup.sh lab-paging-real` and `setup.sh lab-compare` those that page and serve there. Quiet when all is
 # there. Looks for the tools themselves, not for packages, so that a compiler from elsewhere will
 # do; only apt is asked to install.
 set -euo pipefail
@@ -59,10 +60,19 @@ if [[ ${1-} == bench ]]; then
     need postgresql matches '/usr/lib/postgresql/*/bin/pgbench'
     need redis-server has redis-server
     need redis-tools has redis-benchmark
+    need strace has strace
     need stress-ng has stress-ng
     need sysbench has sysbench
     need trace-cmd has trace-cmd
     need wrk has wrk
+fi
+if [[ ${1-} == lab-paging-real ]]; then
+    need libreoffice-writer has soffice
+    need postgresql matches '/usr/lib/postgresql/*/bin/pgbench'
+fi
+if [[ ${1-} == lab-compare ]]; then
+    need postgresql matches '/usr/lib/postgresql/*/bin/pgbench'
+    need redis-server has redis-server
 fi
 if [[ ${1-} == lab-real ]]; then
     # The programs that lab/real makes freeze, hang or work, and the witnesses.

@@ -114,6 +114,13 @@ export function Headline(props: { model: Model; canGoBack: boolean }) {
                   ? "0 ms"
                   : `${duration(verdict().without_root_ns)} instead of ${duration(verdict().problem.duration_ns)}`}
               </span>
+              <Show when={verdict().paging}>
+                {(paging) => (
+                  <span>
+                    <b>Paging</b> {paging()}
+                  </span>
+                )}
+              </Show>
             </p>
             <div class="blame" role="img" aria-label={blameText(parts())}>
               <For each={parts()}>

@@ -189,6 +189,7 @@ export interface Verdict {
     confidence: number;
   };
   without_root_ns: number;
+  paging: string | null;
   blame: { kind: string; ns: number; share: number }[];
   blame_by_thread: BlameRow[];
   blame_over_time: { from_ns: number; to_ns: number; utid: number; kind: string }[];

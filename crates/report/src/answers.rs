@@ -110,6 +110,8 @@ pub struct VerdictAnswer<'a> {
     pub signature: String,
     /// How often the worst problems have that cause; none where they do not repeat, or that was not looked at.
     pub repeats: Option<Repeats>,
+    /// What its page-ins were for, where much of the time went to them.
+    pub paging: Option<String>,
     /// All problems that were found, worst first.
     pub problems: Vec<Found>,
     /// Which of them this is, from 1; none where the user said what to explain.

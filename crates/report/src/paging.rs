@@ -8,6 +8,7 @@
 mod cache;
 mod order;
 mod used;
+mod verdict;
 mod waits;
 
 use crate::case::Case;
@@ -24,6 +25,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 
 pub use order::{Order, order};
 pub use used::{UsedFile, used_files};
+pub use verdict::of_verdict;
 pub use waits::Reason;
 use waits::{Counted, PageWait, Source, Tables, collect};
 

@@ -6,6 +6,7 @@ pub mod now;
 mod print;
 mod ran;
 
+use print::Around;
 pub use print::name;
 
 use crate::args::WhyArgs;
@@ -18,6 +19,7 @@ use hangdog_diagnose::verdict::{Question, Verdict};
 use hangdog_diagnose::{Answers, Problem, diagnose, diagnose_run, signature};
 use hangdog_report::answers::{Found, VerdictAnswer};
 use hangdog_report::answers_file;
+use hangdog_report::paging::of_verdict;
 use hangdog_report::rank;
 use hangdog_report::regions::Marked;
 use hangdog_report::which::{choose, laid_to_process, whole_run};
@@ -99,6 +101,7 @@ fn of_trace(trace: &Path, args: &WhyArgs) -> Result<()> {
         }
         None => None,
     };
+    let paging = of_verdict(&case, &verdict);
     if args.json {
         return output::json(&VerdictAnswer {
             trace: Some(trace),
@@ -106,6 +109,7 @@ fn of_trace(trace: &Path, args: &WhyArgs) -> Result<()> {
             verdict: &verdict,
             signature: signature(&verdict),
             repeats: known.repeats(&verdict),
+            paging,
             problems: found,
             number,
             region,
@@ -119,13 +123,17 @@ fn of_trace(trace: &Path, args: &WhyArgs) -> Result<()> {
         (_, true) => "default",
         (false, false) => "default, because this is not a terminal",
     };
+    let around = Around {
+        loss: &recording.loss,
+        found: &found,
+        number,
+        paging: paging.as_deref(),
+    };
     match &verdict.whole {
-        Some(whole) => {
-            print::print_whole(&verdict, whole, &recording.loss, &found, number, defaults)
-        }
+        Some(whole) => print::print_whole(&verdict, whole, &around, defaults),
         None => {
             let repeats = known.repeats(&verdict);
-            print::print(&verdict, &recording.loss, &found, number, repeats, defaults)
+            print::print(&verdict, &around, repeats, defaults)
         }
     }
 }

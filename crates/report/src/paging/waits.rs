@@ -224,7 +224,11 @@ pub(super) fn collect(
             }
         }
         let of_calls = reads.into_iter().zip(in_faults);
-        by_calls.extend(of_calls.filter(|(_, in_fault)| !in_fault).map(|(row, _)| row));
+        by_calls.extend(
+            of_calls
+                .filter(|(_, in_fault)| !in_fault)
+                .map(|(row, _)| row),
+        );
     }
     (all, call_reads(ios, by_calls, window))
 }

@@ -12,6 +12,7 @@ use axum::response::IntoResponse;
 use hangdog_diagnose::{Answers, Problem, Verdict, diagnose, explain::explain, signature};
 use hangdog_report::answers::{Found, VerdictAnswer, problem_rows};
 use hangdog_report::answers_file;
+use hangdog_report::paging;
 use hangdog_report::select::{Bounds, NothingFound, Window};
 use hangdog_report::units::Moment;
 use hangdog_report::which::{Wanted, choose};
@@ -97,6 +98,7 @@ async fn verdict_of(opened: &Opened, query: VerdictQuery) -> Result<Value> {
                 loss: &desk.case.recording.loss,
                 signature: signature(&verdict),
                 repeats: desk.known.repeats(&verdict),
+                paging: paging::of_verdict(desk.case, &verdict),
                 verdict: &verdict,
                 problems: desk.problems.iter().map(found).collect(),
                 number,
@@ -208,6 +210,7 @@ pub async fn report_of(opened: &Opened, problem: Option<u32>, redact: bool) -> R
                     loss: &recording.loss,
                     signature: signature(&verdict),
                     repeats: desk.known.repeats(&verdict),
+                    paging: paging::of_verdict(desk.case, &verdict),
                     verdict: &verdict,
                     problems: Vec::new(),
                     number,

@@ -1,7 +1,7 @@
 //! Who waits for whom at this moment: `hangdog why --live`, and what `hangdog record --limit` says of
 //! a command that hangs.
 
-use super::print;
+use super::print::{self, Around};
 use crate::args::WhyArgs;
 use crate::load;
 use crate::output::{self, Paint};
@@ -83,6 +83,7 @@ fn tell(trace: &Path, kept: Option<&Path>, process: &str, json: bool) -> Result<
             loss: &case.recording.loss,
             signature: signature(&waits.verdict),
             repeats: None,
+            paging: None,
             verdict: &waits.verdict,
             problems: waits.found,
             number: waits.number,
@@ -187,7 +188,12 @@ impl Waits {
     }
 
     fn write(&self, case: &Case, out: &mut impl io::Write, paint: &Paint) -> io::Result<()> {
-        let loss = &case.recording.loss;
-        print::write_now(out, paint, &self.verdict, loss, &self.found, self.number)
+        let around = Around {
+            loss: &case.recording.loss,
+            found: &self.found,
+            number: self.number,
+            paging: None,
+        };
+        print::write_now(out, paint, &self.verdict, &around)
     }
 }

@@ -80,13 +80,23 @@ const MOST_OTHERS: usize = 4;
 /// What has less of a run's time is told in one line with all else.
 const LEAST_SHARE: f64 = 0.01;
 
-/// Prints it. `found` are all problems, of which this one has `number`, and its cause `repeats`; `defaults` says
-/// how the questions came to be answered where the user was not asked.
+/// What stands around a verdict.
+pub struct Around<'a> {
+    /// What the trace lost.
+    pub loss: &'a Loss,
+    /// All problems.
+    pub found: &'a [Found],
+    /// Which of them it is, from 1.
+    pub number: Option<usize>,
+    /// What its page-ins were for.
+    pub paging: Option<&'a str>,
+}
+
+/// Prints it. Its cause repeats as `repeats` says; `defaults` says how the questions came to be answered where the
+/// user was not asked.
 pub fn print(
     verdict: &Verdict,
-    loss: &Loss,
-    found: &[Found],
-    number: Option<usize>,
+    around: &Around<'_>,
     repeats: Option<Repeats>,
     defaults: &str,
 ) -> Result<()> {
@@ -181,6 +191,9 @@ pub fn print(
     }
 
     write_estimated(&mut out, verdict)?;
+    if let Some(paging) = around.paging {
+        writeln!(out, "\n{}   {paging}", heading("Paging"))?;
+    }
 
     if let Some(ran) = &verdict.ran {
         ran::print(&mut out, &paint, ran)?;
@@ -209,18 +222,16 @@ pub fn print(
     if let Some(baseline) = &verdict.baseline {
         write_baseline(&mut out, &heading("When it went well"), baseline)?;
     }
-    write_end(&mut out, &paint, verdict, loss, found, number, defaults)?;
+    write_end(&mut out, &paint, verdict, around, defaults)?;
     Ok(out.flush()?)
 }
 
-/// Writes who waits for whom at one moment. The arguments are as of [`print`].
+/// Writes who waits for whom at one moment.
 pub fn write_now(
     out: &mut impl Write,
     paint: &Paint,
     verdict: &Verdict,
-    loss: &Loss,
-    found: &[Found],
-    number: Option<usize>,
+    around: &Around<'_>,
 ) -> std::io::Result<()> {
     let heading = |text: &str| paint.text(Colour::Heading, text);
     writeln!(out, "{}", heading(&format::printable(&verdict.sentence)))?;
@@ -231,11 +242,11 @@ pub fn write_now(
     })?;
     write_root(out, paint, verdict)?;
     write_open(out, paint, verdict, "default")?;
-    if loss.total > 0 {
-        writeln!(out, "\nLost: {}", loss.text())?;
+    if around.loss.total > 0 {
+        writeln!(out, "\nLost: {}", around.loss.text())?;
     }
-    let others: Vec<String> = (found.iter().zip(1..))
-        .filter(|(_, at)| Some(*at) != number)
+    let others: Vec<String> = (around.found.iter().zip(1..))
+        .filter(|(_, at)| Some(*at) != around.number)
         .take(MOST_OTHERS)
         .map(|(other, _)| name(&other.who))
         .collect();
@@ -245,13 +256,11 @@ pub fn write_now(
     out.flush()
 }
 
-/// Prints where the time of a command's run went. The arguments are as of [`print`].
+/// Prints where the time of a command's run went.
 pub fn print_whole(
     verdict: &Verdict,
     whole: &Whole,
-    loss: &Loss,
-    found: &[Found],
-    number: Option<usize>,
+    around: &Around<'_>,
     defaults: &str,
 ) -> Result<()> {
     let paint = Paint::for_stdout();
@@ -261,7 +270,7 @@ pub fn print_whole(
     writeln!(
         out,
         "\n{}  {}, from {} for {}; confidence {:.0} %",
-        heading(if number.is_some() {
+        heading(if around.number.is_some() {
             "Problem"
         } else {
             "Command"
@@ -307,7 +316,10 @@ pub fn print_whole(
         )?;
     }
     write_estimated(&mut out, verdict)?;
-    write_end(&mut out, &paint, verdict, loss, found, number, defaults)?;
+    if let Some(paging) = around.paging {
+        writeln!(out, "\n{}   {paging}", heading("Paging"))?;
+    }
+    write_end(&mut out, &paint, verdict, around, defaults)?;
     Ok(out.flush()?)
 }
 
@@ -328,17 +340,12 @@ fn write_end(
     out: &mut impl Write,
     paint: &Paint,
     verdict: &Verdict,
-    loss: &Loss,
-    found: &[Found],
-    number: Option<usize>,
+    around: &Around<'_>,
     defaults: &str,
 ) -> std::io::Result<()> {
     write_open(out, paint, verdict, defaults)?;
-    writeln!(out, "\nLost: {}", loss.text())?;
-    let others = found
-        .iter()
-        .enumerate()
-        .filter(|(at, _)| Some(at + 1) != number);
+    writeln!(out, "\nLost: {}", around.loss.text())?;
+    let others = (around.found.iter().enumerate()).filter(|(at, _)| Some(at + 1) != around.number);
     let others: Vec<_> = others.take(MOST_OTHERS).collect();
     if !others.is_empty() {
         writeln!(out, "Other candidates, see --problem N:")?;
