@@ -271,7 +271,11 @@ fn of_go(function: &str) -> Option<Origin> {
     let head = function.split(['(', '[']).next().unwrap_or_default();
     let name = head.rfind('/').map_or(0, |slash| slash + 1);
     let (_, symbol) = head[name..].split_once('.')?;
-    let first = head.split(['/', '.']).next().unwrap_or_default();
+    // What has a path begins with a domain, perhaps one that begins like the standard library: go.uber.org.
+    let first = match head.split_once('/') {
+        Some((first, _)) => first,
+        None => head.split('.').next().unwrap_or_default(),
+    };
     match first {
         _ if COPIES.iter().any(|copy| symbol.starts_with(copy)) => None,
         _ if RUNTIME.contains(&first) => Some(Origin::Runtime),
@@ -319,7 +323,7 @@ fn outermost(path: &str) -> Option<&str> {
 
 /// Whether a source lies where a language or its package manager keeps what programs use.
 fn is_of_library(source: &str) -> bool {
-    const FOLDERS: [&str; 17] = [
+    const FOLDERS: [&str; 18] = [
         "/share/perl",
         "/perl5/",
         "/perl/5.",
@@ -336,6 +340,7 @@ fn is_of_library(source: &str) -> bool {
         "/rustlib/",
         "/registry/src/",
         "/git/checkouts/",
+        "/go/pkg/mod/",
         "/usr/include/",
     ];
     FOLDERS.iter().any(|folder| source.contains(folder))
@@ -345,6 +350,12 @@ fn is_of_library(source: &str) -> bool {
 fn is_of_java(source: &str) -> bool {
     const PACKAGES: [&str; 5] = ["java/", "javax/", "jdk/", "sun/", "com/sun/"];
     PACKAGES.iter().any(|package| source.starts_with(package))
+}
+
+/// Whether a module is a compiled program, neither a library nor what runs programs.
+pub(crate) fn is_program(module: &str) -> bool {
+    let is_library = module.contains(".so") || module.starts_with('[') || module.starts_with("ld-");
+    !is_library && Machine::of(module).is_none()
 }
 
 /// Whether a function goes by where it is, as `libfoo.so.1+0x1234`.
@@ -549,6 +560,25 @@ mod tests {
             (
                 vec![futex, at("runtime.stopm", ""), at("runtime.mcall", "")],
                 futex,
+            ),
+            (
+                vec![
+                    at("sort.Search", ""),
+                    at("go.etcd.io/bbolt.(*Cursor).search", ""),
+                    serve,
+                ],
+                at("go.etcd.io/bbolt.(*Cursor).search", ""),
+            ),
+            (vec![at("go/ast.Walk", ""), own], own),
+            (
+                vec![
+                    at(
+                        "go.uber.org/zap.(*Logger).Info",
+                        "/root/go/pkg/mod/go.uber.org/zap@v1.27.0/logger.go:9",
+                    ),
+                    own,
+                ],
+                own,
             ),
             (
                 vec![at("sort.part.0", ""), at("main", "")],

@@ -109,6 +109,11 @@ pub(crate) fn owed(evidence: &Evidence<'_>, wait: &Wait, often: bool) -> f64 {
                 // thread, or shows it on its stack.
                 (_, Some(Role::Client)) if !is_main && is_display(evidence, object) => IDLE,
                 (_, Some(Role::Client))
+                    if evidence.shows(wait.user_stack(evidence), Mark::TakesWork) =>
+                {
+                    IDLE
+                }
+                (_, Some(Role::Client))
                     if let Some(sure) = may_wait_for_jobs(evidence, wait, object) =>
                 {
                     match sure {

@@ -23,7 +23,7 @@ use hangdog_trace::words::StackEnd;
 use crate::begun;
 use crate::function::{Beside, Function, is_collector, with_holders};
 use crate::judge::who;
-use crate::origin::Origin;
+use crate::origin::{Origin, is_program};
 use crate::verdict::{Common, EarlyEnds, FunctionShare, Hot, Ran};
 
 /// A function must be on this share of the samples for all of the time to be named after it: then
@@ -106,7 +106,39 @@ impl<'a> Profile<'a> {
             profile.common = Some(called);
             profile.beside = profile.called_most(outer, Some(called));
         }
+        if let Some(own) = profile.common.and_then(|outer| profile.own_place(outer)) {
+            profile.common = Some(own);
+        }
         profile
+    }
+
+    /// Where a library has the program do most of the time's work, and the program's functions have no names: the
+    /// deepest place in the program that is on most samples.
+    fn own_place(&self, outer: Identity<'a>) -> Option<Identity<'a>> {
+        if self.tallies[&outer].origin != Some(Origin::Library) {
+            return None;
+        }
+        let stacks = self.within(outer, |_| true);
+        let needed = self.count as f64 * MOST;
+        let is_own = |identity: Identity<'a>| {
+            let tally = &self.tallies[&identity];
+            tally.origin == Some(Origin::Nameless)
+                && tally.total as f64 >= needed
+                && identity.1.is_some_and(is_program)
+        };
+        self.innermost(&stacks, is_own)
+    }
+
+    /// What is deeper than `outer` on the stacks of which `is_meant` is true, and how often each was seen.
+    fn within<'s>(
+        &'s self,
+        outer: Identity<'a>,
+        is_meant: impl Fn(&Seen<'a>) -> bool,
+    ) -> Vec<(&'s [Identity<'a>], u64)> {
+        let inner = |seen: &Seen<'a>| seen.functions.iter().position(|&it| it == outer);
+        (self.seen.iter().filter(|seen| is_meant(seen)))
+            .filter_map(|seen| Some((&seen.functions[..inner(seen)?], seen.count)))
+            .collect()
     }
 
     /// Whether a function only hands out work.
@@ -121,11 +153,7 @@ impl<'a> Profile<'a> {
     /// `but`, if it says more than `outer` does.
     fn called_most(&self, outer: Identity<'a>, but: Option<Identity<'a>>) -> Option<Identity<'a>> {
         let is_in = |seen: &Seen<'a>, function| seen.functions.contains(&function);
-        let within = |seen: &&Seen<'a>| !but.is_some_and(|but| is_in(seen, but));
-        let inner = |seen: &Seen<'a>| seen.functions.iter().position(|&it| it == outer);
-        let stacks: Vec<(&[Identity<'a>], u64)> = (self.seen.iter().filter(within))
-            .filter_map(|seen| Some((&seen.functions[..inner(seen)?], seen.count)))
-            .collect();
+        let stacks = self.within(outer, |seen| !but.is_some_and(|but| is_in(seen, but)));
         let mut totals: HashMap<Identity<'a>, u64> = HashMap::new();
         for (functions, count) in &stacks {
             for &identity in *functions {

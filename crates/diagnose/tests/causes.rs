@@ -493,6 +493,23 @@ fn long_running() {
     assert_eq!(verdict.root.place.as_deref(), Some("math.c:10"));
 }
 
+/// A library has the program's own functions do the work, which have no names: the place in the program says
+/// more than the library's function. One that the library does itself has that one's name.
+#[test]
+fn a_place_in_the_program_says_more_than_who_called_it() {
+    let function = |stack: &str| {
+        let verdict = starved(&format!(
+            "0 cpu0 switch idle -> main\n{}",
+            samples(0, "main", 2..52, stack)
+        ));
+        verdict.root.function
+    };
+    let own = function("app+0x17090;app+0x16cc0;png_process_data;app+0x10;main");
+    assert_eq!(own.as_deref(), Some("app+0x17090"));
+    let library = function("png_filter;png_process_data;app+0x10;main");
+    assert_eq!(library.as_deref(), Some("png_filter"));
+}
+
 /// Where nothing is known nothing is claimed: the class is unknown, the confidence nothing.
 #[test]
 fn unknown() {

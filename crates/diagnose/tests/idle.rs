@@ -3,7 +3,8 @@
 
 mod support;
 
-use hangdog_diagnose::Class;
+use hangdog_diagnose::problem::Scope;
+use hangdog_diagnose::{Class, problem};
 use support::*;
 
 /// A client on CPU 0 that asks a server by a connection, whose first thread polls, and a second thread.
@@ -435,4 +436,48 @@ fn the_end_of_a_child_is_its_first_threads() {
     let verdict = explain(&recording, "tool", 3_000..900_100);
     let way: Vec<u32> = verdict.path.iter().map(|step| step.who.tid).collect();
     assert_eq!(way[..2], [100, 200], "{}", verdict.sentence);
+}
+
+/// Of a language with a scheduler of its own any thread may go on with what another began: where the one that took
+/// the request has nothing to do, the one that works all the time has it.
+#[test]
+fn another_thread_of_the_scheduler_goes_on_with_a_request() {
+    let with = |home: &str, events: &str| {
+        let text = SERVED.replace("stack=epoll_wait;run_loop", home);
+        root(&format!("{text} {events}\nend 1s"), "client")
+    };
+    let works = samples(0, "worker", 3..990, "defragment;run");
+    let home = "stack=runtime.epollwait;runtime.findRunnable;runtime.schedule";
+    let (tid, class, sentence) = with(home, &works);
+    assert_eq!((tid, class), (201, Class::LongRunning), "{sentence}");
+    // One that works for a moment does not.
+    let (tid, ..) = with(
+        home,
+        "300ms cpu0 switch worker -> idle sleeping futex arg=128 object=futex:0x10 stack=runtime.futex;runtime.findRunnable",
+    );
+    assert_ne!(tid, 201);
+}
+
+/// A worker that takes jobs from a broker waits for nothing that anybody owes; whoever gave the broker a job does.
+#[test]
+fn a_worker_at_a_broker_waits_for_jobs() {
+    let with = |function: &str| {
+        let text = SERVED
+            .replace("process server", "process gearmand")
+            .replace("server ", "gearmand ");
+        let text = text.replace("stack=poll;ask", &format!("stack=poll;{function};main"));
+        let recording = record(&format!(
+            "{text} 3ms cpu0 switch worker -> idle sleeping futex arg=128 object=futex:0x10 stack=pthread_cond_wait;wait_for_work
+            900ms cpu1 wake loop -> client write object=inet:1
+            900ms cpu0 switch idle -> client
+            end 1s"
+        ));
+        let scope = Scope::default();
+        let found = problem::find(&recording.evidence(), scope);
+        let client = recording.t("client");
+        let of_client = found.iter().find(|problem| problem.thread == client);
+        of_client.map_or(0.0, |problem| problem.felt)
+    };
+    assert!(with("gearman_client_run_tasks") > 0.9);
+    assert!(with("gearman_worker_grab_job") < 0.1);
 }

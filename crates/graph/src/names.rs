@@ -233,6 +233,7 @@ pub const ASKS: &[&str] = &[
     "PQgetResult",
     "mysql_real_query",
     "redisGetReply",
+    "gearman_client_run_tasks",
     "getaddrinfo",
     "__GI_getaddrinfo",
     "__res_context_send",
@@ -567,6 +568,15 @@ pub(crate) const TAKES_WORK: &[&str] = &[
     "java.util.concurrent.ArrayBlockingQueue.take",
     "java.util.concurrent.LinkedBlockingDeque.take*",
     "java.util.concurrent.SynchronousQueue.take",
+    // Of queues of jobs that another program has.
+    "gearman_worker_grab_job",
+    "Redis.blpop",
+    "Redis.brpop",
+    "Sidekiq::BasicFetch#retrieve_work",
+    "Worker.dequeue_job_and_maintain_ttl",
+    "PubSub.listen",
+    "BlockingChannel.start_consuming",
+    "org.apache.kafka.clients.consumer.KafkaConsumer.poll*",
 ];
 
 /// Functions that wait for the result of a task.

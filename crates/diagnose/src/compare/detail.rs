@@ -10,7 +10,7 @@ use hangdog_trace::words::{InterruptKind, softirq};
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 use super::resample::mean;
-use super::vector::Factor;
+use super::vector::{Factor, is_for_session};
 use super::{Detail, Item, Other, Side, Two};
 use crate::blame::{Blame, BlameKind, Piece};
 use crate::function::is_collector;
@@ -291,9 +291,24 @@ fn by_way_of(evidence: &Evidence<'_>, blame: &Blame, piece: &Piece) -> String {
     if ends_there {
         way.pop();
     }
+    let waits_for_session = |step: usize| {
+        let next = blame.steps.iter().find(|other| other.above == Some(step));
+        let reached = next.and_then(|next| next.reached.as_ref());
+        let wait = match &piece.wait {
+            Some((waiting, _)) if step == piece.step => Some(waiting.wait),
+            _ => reached.map(|(waiting, _)| waiting.wait),
+        };
+        wait.is_some_and(|wait| is_for_session(evidence, &wait))
+    };
     // The first is the thread itself.
     let mut names: Vec<String> = (way.iter().skip(1))
-        .map(|&step| label(evidence, blame.steps[step].thread))
+        .map(|&step| {
+            let name = label(evidence, blame.steps[step].thread);
+            match waits_for_session(step) {
+                true => format!("{name} (which waited for another session of the database)"),
+                false => name,
+            }
+        })
         .collect();
     names.dedup();
     names.truncate(SHOWN);

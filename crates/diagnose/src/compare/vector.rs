@@ -1,6 +1,6 @@
 //! What an occurrence consists of: each nanosecond of it belongs to one factor.
 
-use hangdog_graph::{Evidence, Wait, WaitKind};
+use hangdog_graph::{Evidence, Mark, Wait, WaitKind};
 use hangdog_timeline::{Cause, Interval, State};
 use hangdog_trace::ids::Utid;
 use hangdog_trace::tables::Interrupts;
@@ -104,7 +104,10 @@ impl Factor {
                 let wait = Wait::new(evidence, thread, interval);
                 match wait.row {
                     Some(row) => Factor::Waited {
-                        what: what(wait.kind),
+                        what: match is_for_session(evidence, &wait) {
+                            true => "for another session of the database",
+                            false => what(wait.kind),
+                        },
                         call: evidence
                             .calls
                             .name(evidence.switches.call[row])
@@ -154,6 +157,11 @@ impl fmt::Display for Factor {
             Factor::Unknown => f.write_str("doing what the trace does not show"),
         }
     }
+}
+
+/// Whether a database waits for a lock on what it keeps, which another of its sessions has.
+pub(super) fn is_for_session(evidence: &Evidence<'_>, wait: &Wait) -> bool {
+    evidence.shows(wait.user_stack(evidence), Mark::DatabaseLock)
 }
 
 /// What a wait is for, behind "waiting".

@@ -23,23 +23,33 @@ pub(crate) fn present(phrase: &str) -> String {
     }
 }
 
-/// A function's name without its parameters, where these make it long; of what is long even so, the
-/// beginning.
+/// A function's name without its parameters, where these make it long, and a function of Go without the folders
+/// of its package; of what is long even so, the beginning.
 pub(crate) fn brief(name: &str) -> Cow<'_, str> {
     const LONG: usize = 60;
     const LONGEST: usize = 90;
     let mut depth = 0_i32;
+    let mut last = ' ';
     let parameters = name.char_indices().skip(1).find(|&(_, c)| {
         match c {
             '<' => depth += 1,
             '>' => depth -= 1,
             _ => {}
         }
-        c == '(' && depth == 0
+        // Behind a point stands what a method of Go is of.
+        let begins = c == '(' && depth == 0 && last != '.';
+        last = c;
+        begins
     });
-    let name = match parameters {
-        Some((at, _)) if name.len() > LONG => &name[..at],
-        _ => name,
+    let folders = name
+        .split(['(', '[', '<', ' '])
+        .next()
+        .and_then(|path| path.rfind('/'));
+    let name = match (parameters, folders) {
+        _ if name.len() <= LONG => name,
+        (_, Some(folders)) => &name[folders + 1..],
+        (Some((at, _)), None) => &name[..at],
+        (None, None) => name,
     };
     match name.char_indices().nth(LONGEST) {
         Some((at, _)) => format!("{}...", &name[..at]).into(),
@@ -93,6 +103,27 @@ pub(crate) fn in_function(name: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn long_names_are_cut() {
+        for (name, expected) in [
+            (
+                "github.com/grpc-ecosystem/go-grpc-prometheus.(*ServerMetrics).UnaryServerInterceptor.func1",
+                "go-grpc-prometheus.(*ServerMetrics).UnaryServerInterceptor.func1",
+            ),
+            (
+                "go.etcd.io/bbolt.(*Cursor).search",
+                "go.etcd.io/bbolt.(*Cursor).search",
+            ),
+            (
+                "vcl::DeleteOnDeinitBase::addDeinitContainer(vcl::DeleteOnDeinitBase*, int)",
+                "vcl::DeleteOnDeinitBase::addDeinitContainer",
+            ),
+            ("short(int)", "short(int)"),
+        ] {
+            assert_eq!(brief(name), expected);
+        }
+    }
 
     #[test]
     fn offsets_are_no_functions() {

@@ -12,7 +12,8 @@ use std::ops::Range;
 use super::amid::{amid_child, other_thread};
 use super::owes;
 use super::who::{
-    is_home, is_there, main_life, peer_of, process_of, stopped_thread, thread_of, wait_at,
+    is_home, is_there, main_life, most_at_work, peer_of, process_of, stopped_thread, thread_of,
+    wait_at,
 };
 use crate::edge::{Edge, EdgeKind, Source, Strength};
 use crate::evidence::{Evidence, signed};
@@ -83,7 +84,16 @@ pub(super) fn peer(evidence: &Evidence<'_>, wait: &Wait, object: Object) -> Opti
             reason,
         ));
     };
+    let has_nothing_to_do =
+        |user: Utid| wait_at(evidence, user, wait.end).is_some_and(|there| there.is_idle(evidence));
     let thread = match user {
+        Some(user)
+            if process != own
+                && has_nothing_to_do(user)
+                && let Some(other) = most_at_work(evidence, process, wait.start..wait.end) =>
+        {
+            other
+        }
         Some(user) if is_there(evidence, user, wait.end) => user,
         _ if process == evidence.threads.thread(wait.thread).upid => {
             let later = end.and_then(|end| first_user(evidence, end));

@@ -1,6 +1,6 @@
 //! What the threads of a process do at a moment, and which of them should answer for it.
 
-use hangdog_timeline::State;
+use hangdog_timeline::{Interval, State};
 use hangdog_trace::ids::{NONE, Upid, Utid};
 use hangdog_trace::object::Object;
 use hangdog_trace::sockets::Role;
@@ -110,6 +110,31 @@ pub(super) fn thread_of(
         .or_else(|| alive().find(is_main))
         .or_else(|| alive().find(is_busy))
         .or_else(|| alive().next())
+}
+
+/// The thread of a process that was at work for most of the time within `during`, and still is at its end: of a
+/// language that has a scheduler of its own, any thread may have gone on with what another began.
+pub(super) fn most_at_work(
+    evidence: &Evidence<'_>,
+    process: Upid,
+    during: Range<u64>,
+) -> Option<Utid> {
+    let worked_ns = |&thread: &Utid| {
+        let intervals = evidence.timeline.intervals(thread);
+        let works = |interval: &Interval| match interval.state {
+            State::Blocked => Wait::new(evidence, thread, interval).kind == WaitKind::Disk,
+            _ => true,
+        };
+        let worked = intervals.between(during.start, during.end).filter(works);
+        worked.map(|interval| interval.duration()).sum::<u64>()
+    };
+    let threads = evidence.threads.process(process).threads.iter().copied();
+    let most = threads
+        .filter(|&thread| {
+            is_there(evidence, thread, during.end) && is_amid(evidence, thread, during.end)
+        })
+        .max_by_key(worked_ns)?;
+    (worked_ns(&most) > (during.end - during.start) / 2).then_some(most)
 }
 
 /// A main thread that sleeps so long does nothing at all, ns.
