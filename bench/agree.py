@@ -3,8 +3,9 @@
 
 Load: some threads compute for a minute while everything is recorded. /proc/loadavg's first figure is an average of
 how many threads ran or waited for a CPU, of which a minute ago counts 1/e; so from its value before and after the
-minute follows how many there were in it, on average. That is compared with the average of `hangdog load` over the
-same minute.
+minute follows how many there were in it, on average. The kernel counts only every five seconds for it, so its
+fourth figure, how many there are at this moment, is read some twenty times a second besides. Both averages are
+compared with that of `hangdog load` over the same minute.
 
 Calls: a program that sleeps, polls, reads from a pipe and waits for children is counted by `strace -f -c -w`
 and by `hangdog record --calls`, in turns. The numbers of calls must be equal. Sums are compared of calls that take a
@@ -17,6 +18,7 @@ import json
 import math
 import os
 import pathlib
+import random
 import shutil
 import statistics
 import subprocess
@@ -50,8 +52,13 @@ def loadavg():
     return float(pathlib.Path("/proc/loadavg").read_text().split()[0])
 
 
+def running():
+    """How many threads run or wait for a CPU, without the one that asks."""
+    return int(pathlib.Path("/proc/loadavg").read_text().split()[3].split("/")[0]) - 1
+
+
 def load(hangdog, folder, count, seconds):
-    """How many threads there were by /proc/loadavg, and by hangdog."""
+    """How many threads there were by both figures of /proc/loadavg, and by hangdog."""
     spinning = [subprocess.Popen([sys.executable, "-c", SPIN]) for _ in range(count)]
     try:
         trace = folder / f"load-{count}.hang"
@@ -65,7 +72,10 @@ def load(hangdog, folder, count, seconds):
         while loadavg() == before:
             time.sleep(0.01)
         first, begin = loadavg(), time.monotonic()
-        time.sleep(seconds - 1)
+        counted = []
+        while time.monotonic() - begin < seconds - 1:
+            time.sleep(random.uniform(0.02, 0.08))
+            counted.append(running())
         before = loadavg()
         while loadavg() == before and time.monotonic() - begin < seconds + 2:
             time.sleep(0.01)
@@ -82,7 +92,7 @@ def load(hangdog, folder, count, seconds):
     steps = answer["average"]
     # The recording began before and ended at about the same time.
     wanted = round(took / (answer["step_ns"] / 1e9))
-    return theirs, statistics.fmean(steps[-wanted:])
+    return theirs, statistics.fmean(counted), statistics.fmean(steps[-wanted:])
 
 
 def strace(program, folder):
@@ -137,8 +147,12 @@ def main():
             print(f"  {call:<14} {statistics.median(of):.3f} ({min(of):.3f}-{max(of):.3f})")
         print("calls: counts that differ:", "; ".join(unequal) or "none")
         for count in arguments.threads:
-            theirs, ours = load(arguments.hangdog, folder, count, 60)
-            print(f"load: {count} threads compute: /proc/loadavg {theirs:.2f}, hangdog {ours:.2f}, ratio {ours / theirs:.3f}")
+            theirs, counted, ours = load(arguments.hangdog, folder, count, 60)
+            print(
+                f"load: {count} threads compute: /proc/loadavg {theirs:.2f}, counted {counted:.2f}, "
+                f"hangdog {ours:.2f}, ratios {ours / theirs:.3f} and {ours / counted:.3f}",
+                flush=True,
+            )
 
 
 main()

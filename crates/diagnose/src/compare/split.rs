@@ -8,8 +8,14 @@
 //!   outliers do not; and
 //! - there is a valley between them: in the middle third between the medians lie few, by the smaller group.
 //!
-//! Of such cuts the one with the largest distance is taken, and moved to the widest gap near it. One group that is cut anywhere gives a distance of 2 to 4,
-//! whether it is normal, even or has a long tail.
+//! Of such cuts the one with the largest distance is taken, and moved to the widest gap near it. One group that is
+//! cut anywhere gives a distance of 2 to 4, whether it is normal, even or has a long tail.
+//!
+//! The fast ones may be of several kinds, with a long tail besides, so that nothing is far from them by their spread:
+//! a server's turns. Then those count as apart that a gap keeps from the next, [`FAR`] times as long, and wider than
+//! chance gives. In a tail that falls off like a power the gaps between the logarithms of ordered values, each times
+//! the number of values above it, are alike (Rényi 1953); one that is [`WIDE`] times as wide as those below it, on
+//! average, is none of them.
 
 use serde::Serialize;
 
@@ -21,6 +27,12 @@ const APART_OF_FEW: f64 = 5.0;
 const MANY: usize = 100;
 /// In the valley between two groups lie at most so many, by the smaller group.
 const VALLEY: f64 = 0.3;
+/// Where a gap makes the groups, the shortest slow one takes so many times as long as the longest fast one.
+const FAR: f64 = 3.0;
+/// And the gap is so many times as wide as those below it; of 100,000 gaps chance makes none so wide.
+const WIDE: f64 = 20.0;
+/// So many gaps are looked at below, at least and at most.
+const GAPS: std::ops::RangeInclusive<usize> = 10..=40;
 /// And the slow one takes so many times as long.
 pub(super) const LEAST_RATIO: f64 = 1.2;
 /// A group has at least so many, and this part of all.
@@ -83,25 +95,26 @@ pub(super) fn apart(ns: &[u64]) -> (Option<Groups>, f64) {
     let log: Vec<f64> = order.iter().map(|&i| (ns[i].max(1) as f64).ln()).collect();
     let least = LEAST.max(log.len() / LEAST_PART);
     let sums = Sums::of(&log);
-    let cuts = least..=log.len().saturating_sub(least);
-    let best = cuts
+    let cuts = || least..=log.len().saturating_sub(least);
+    let best = cuts()
         .filter(|&cut| has_valley(&log, cut))
         .map(|cut| (separation(&log, &sums, cut), cut))
         .max_by(|a, b| a.0.total_cmp(&b.0));
-    let Some((separation, cut)) = best else {
-        return (None, 0.0);
-    };
+    let (separation, cut) = best.unwrap_or((0.0, least));
     let apart = match log.len() < MANY {
         true => APART_OF_FEW,
         false => APART,
     };
-    let ratio = (median(&log[cut..]) - median(&log[..cut])).exp();
-    let groups = (separation >= apart && ratio >= LEAST_RATIO).then(|| {
-        let cut = widest_gap(&log, cut);
-        Groups {
-            fast: order[..cut].to_vec(),
-            slow: order[cut..].to_vec(),
-        }
+    let ratio = |cut: usize| (median(&log[cut..]) - median(&log[..cut])).exp();
+    let cut = match separation >= apart && ratio(cut) >= LEAST_RATIO {
+        true => Some(widest_gap(&log, cut)),
+        false => cuts()
+            .filter(|&cut| is_wide(&log, cut))
+            .max_by(|&a, &b| gap(&log, a).total_cmp(&gap(&log, b))),
+    };
+    let groups = cut.map(|cut| Groups {
+        fast: order[..cut].to_vec(),
+        slow: order[cut..].to_vec(),
     });
     (groups, separation)
 }
@@ -163,10 +176,28 @@ fn has_valley(values: &[f64], cut: usize) -> bool {
 /// nearer group.
 fn widest_gap(values: &[f64], cut: usize) -> usize {
     let (low, high) = ((cut - 1) / 2 + 1, cut + (values.len() - cut) / 2);
-    let gap = |cut: usize| values[cut] - values[cut - 1];
     let cuts = low..=high.min(values.len() - 1);
-    cuts.max_by(|&a, &b| gap(a).total_cmp(&gap(b)))
+    cuts.max_by(|&a, &b| gap(values, a).total_cmp(&gap(values, b)))
         .unwrap_or(cut)
+}
+
+/// Whether the gap at a cut is wider than a tail has it.
+fn is_wide(ascending: &[f64], cut: usize) -> bool {
+    let above = ascending.len() - cut;
+    let below = (cut - 1).min(*GAPS.end());
+    if gap(ascending, cut) < FAR.ln() || below < *GAPS.start() {
+        return false;
+    }
+    let sum: f64 = (1..=below)
+        .map(|i| (above + i) as f64 * gap(ascending, cut - i))
+        .sum();
+    let usual = (sum / below as f64).max(LEAST_SPREAD);
+    above as f64 * gap(ascending, cut) >= WIDE * usual
+}
+
+/// What lies between the two values at a cut.
+fn gap(ascending: &[f64], cut: usize) -> f64 {
+    ascending[cut] - ascending[cut - 1]
 }
 
 /// How far the two groups are apart that a cut makes of ascending values, in their spreads.
@@ -270,6 +301,29 @@ mod tests {
             let mut found = groups.slow;
             found.sort_unstable();
             assert_eq!(found, (count - slow..count).collect::<Vec<_>>());
+        }
+    }
+
+    /// Slow ones that take a hundred times as long are found beside fast ones of two kinds, some of which something
+    /// held up; in a tail as long as theirs nothing is.
+    #[test]
+    fn far_ones_are_found_beside_two_kinds() {
+        let mut log: Vec<f64> = normal(1500, 7).into_iter().map(|x| x * 0.45).collect();
+        for fast in &mut log[..600] {
+            *fast -= 1.6;
+        }
+        for (held_up, at) in log[1460..1485].iter_mut().zip(0..) {
+            *held_up = 1.6 + 0.03 * f64::from(at);
+        }
+        for slow in &mut log[1485..] {
+            *slow = 4.8 + *slow * 0.1;
+        }
+        let (groups, separation) = apart(&ns(log));
+        let groups = groups.unwrap_or_else(|| panic!("{separation}"));
+        assert_eq!(groups.slow.len(), 15);
+        for (count, seed) in (0..60).flat_map(|seed| [(60, seed), (1500, seed)]) {
+            let pareto = ns(random(count, seed).map(|x| -(1.0 - x).ln() * 2.0));
+            assert_eq!(apart(&pareto).0, None, "{count} {seed}");
         }
     }
 
