@@ -341,6 +341,14 @@ def handshake(hangdog, folder, checks):
         checks.equal(f"segment of the {who}", "heap", kinds)
         checks.least(f"again, {who}", said["major"] // 2, sum(s["again"] for s in own))
         checks.equal(f"class, {who}", "Paging", run.verdict(said))
+        other = run.said[0]["pid"] if said is not run.said[0] else run.said[1]["pid"]
+        between = [it for it in answer["exchanges"] if (it["pid"], it["with_pid"]) == (said["pid"], other)]
+        # The child waits for the parent's first byte before it is asked for anything.
+        rounds = (4, 3)[number]
+        checks.equal(f"exchanges of the {who}", rounds, sum(it["count"] for it in between))
+        pages = sum(it["paging_there_ns"] for it in between)
+        checks.least(f"{who}: paging there, ns", sum(it["sum_ns"] for it in between) // 2, pages)
+        checks.least(f"{who}: paged back, bytes", 1 << 20, sum(it["paged_back_bytes"] for it in between))
 
 
 def neighbour(hangdog, folder, checks):

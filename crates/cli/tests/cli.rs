@@ -365,6 +365,21 @@ fn paging() {
     assert_eq!(later["sum"]["again"], json!(1));
 }
 
+/// A process asks another one twice and waits for it. Of the 3 + 2 ms that takes, the other waits 2 + 1 ms for pages;
+/// behind the first answer the first one waits 0.5 ms for a page that it had before.
+#[test]
+fn exchanges() {
+    let fixture = Fixture::new("exchange");
+    assert_golden("exchange.paging.txt", &fixture.text(&["paging", "t.hang"]));
+    let answer = fixture.json(&["paging", "t.hang"]);
+    let exchange = json!({
+        "process": "filer", "pid": 100, "with": "app", "with_pid": 200,
+        "count": 2, "sum_ns": 5_000_000, "longest_ns": 3_000_000,
+        "paging_there_ns": 3_000_000, "paging_back_ns": 500_000, "paged_back_bytes": 4096,
+    });
+    assert_eq!(answer["exchanges"], json!([exchange]));
+}
+
 /// idle CPU, and two of the timer.
 #[test]
 fn interrupts() {

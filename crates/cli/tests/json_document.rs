@@ -62,6 +62,9 @@ const SPANS: &str = r#"{"resourceSpans":[{"resource":{"attributes":[{"key":"proc
 /// Page-ins, of a library and from swap, and a stall.
 const PAGED: &str = include_str!("golden/paging.trace");
 
+/// Two processes that page while one waits for the other.
+const EXCHANGE: &str = include_str!("golden/exchange.trace");
+
 /// A thread that polls: that gives a hint.
 fn polling() -> String {
     let mut text =
@@ -209,6 +212,7 @@ fn document_and_answers_agree() {
         ("marked.hang", MARKED),
         ("turns.hang", &turns()),
         ("paged.hang", PAGED),
+        ("exchange.hang", EXCHANGE),
     ] {
         text::parse(trace)
             .expect("a trace in text form")
@@ -236,6 +240,7 @@ fn document_and_answers_agree() {
             "paging",
             vec![
                 vec!["paging", "paged.hang"],
+                vec!["paging", "exchange.hang"],
                 vec!["paging", "t.hang", "--all"],
             ],
         ),

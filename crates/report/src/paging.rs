@@ -6,6 +6,7 @@
 //! they are summed.
 
 mod cache;
+mod exchanges;
 mod order;
 mod used;
 mod verdict;
@@ -23,6 +24,7 @@ use serde::Serialize;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap, HashSet};
 
+pub use exchanges::Exchange;
 pub use order::{Order, order};
 pub use used::{UsedFile, used_files};
 pub use verdict::of_verdict;
@@ -68,6 +70,8 @@ pub struct Paging {
     pub reasons: Vec<Waited>,
     /// How threads had to make memory free before they got any.
     pub stalls: Vec<Stalled>,
+    /// What these processes asked others and waited for, those that paged longest first.
+    pub exchanges: Vec<Exchange>,
     /// Bytes that system calls of its threads read from disks.
     pub calls_read_bytes: u64,
     /// How much of that had been read before: the page cache did not keep it.
@@ -285,6 +289,9 @@ pub fn paging(case: &Case, operation: &Operation) -> Result<Paging> {
         ios: &ios,
     };
     let (waits, calls_read) = collect(&tables, operation.window, &is_chosen);
+    // Who was asked may be any process.
+    let is_anybody = |thread: Utid| case.recording.threads.known(thread).is_some();
+    let (everybodys, _) = collect(&tables, operation.window, &is_anybody);
     let cache = recorded
         .page_cache
         .then(|| cache::follow(&rows, &same, operation.window, &is_chosen));
@@ -318,6 +325,7 @@ pub fn paging(case: &Case, operation: &Operation) -> Result<Paging> {
         functions: functions(case, &waits),
         reasons: reasons(&waits),
         stalls: stalled(&stalls, operation.window, &is_chosen),
+        exchanges: exchanges::exchanges(case, &everybodys, operation.window, &is_chosen),
         segments,
         calls_read_bytes: calls_read.bytes,
         calls_read_again_bytes: calls_read.again,

@@ -9,7 +9,7 @@ use crate::table;
 use anyhow::{Context, Result};
 use comfy_table::CellAlignment;
 use hangdog_report::paging::{
-    Operation, Paging, Sum, life, order, own_processes, paging, with_descendants,
+    Exchange, Operation, Paging, Sum, life, order, own_processes, paging, with_descendants,
 };
 use hangdog_report::rank;
 use hangdog_report::select::{self, Bounds, NothingFound, Window};
@@ -193,6 +193,7 @@ fn print(loss: &Loss, window: Window, paging: &Paging) -> Result<()> {
             )?;
         }
     }
+    print_exchanges(&mut out, &paging.exchanges)?;
     if paging.calls_read_bytes > 0 {
         let (read, again) = (paging.calls_read_bytes, paging.calls_read_again_bytes);
         let repeated = match again * 100 / read {
@@ -213,6 +214,48 @@ fn print(loss: &Loss, window: Window, paging: &Paging) -> Result<()> {
     }
     writeln!(out, "\n{}", table::lost(paint, loss))?;
     Ok(out.flush()?)
+}
+
+/// So many pairs of processes are printed.
+const MOST_EXCHANGES: usize = 5;
+
+/// Processes that wait for each other's answers and page meanwhile.
+fn print_exchanges(out: &mut impl Write, exchanges: &[Exchange]) -> Result<()> {
+    let paged = |exchange: &Exchange| exchange.paging_there_ns + exchange.paging_back_ns;
+    let mut shown = (exchanges
+        .iter()
+        .filter(|it| paged(it) > 0)
+        .take(MOST_EXCHANGES))
+    .peekable();
+    if shown.peek().is_none() {
+        return Ok(());
+    }
+    writeln!(out, "\nProcesses that asked another one and waited for it:")?;
+    for exchange in shown {
+        let name = |name: &str, pid: u32| format!("{} ({pid})", format::printable(name));
+        let own = name(&exchange.process, exchange.pid);
+        let with = name(&exchange.with, exchange.with_pid);
+        writeln!(
+            out,
+            "  {own} asked {with}: {}, {}, the longest {}",
+            format::things(exchange.count, "time", "times"),
+            format::duration(exchange.sum_ns),
+            format::duration(exchange.longest_ns),
+        )?;
+        writeln!(
+            out,
+            "    {} of it {with} waited for pages; back in {own}, {} for {} that had been in memory before",
+            format::duration(exchange.paging_there_ns),
+            format::duration(exchange.paging_back_ns),
+            format::bytes(exchange.paged_back_bytes),
+        )?;
+        writeln!(
+            out,
+            "    if {own} did not wait for the answer: at most {} less",
+            format::duration(exchange.sum_ns)
+        )?;
+    }
+    Ok(())
 }
 
 /// Where the group's limit makes that files are read over and over: so much of what is read was read before.
