@@ -18,6 +18,7 @@ typedef __s64 s64;
 
 #define TASK_INTERRUPTIBLE 0x0001
 #define TASK_UNINTERRUPTIBLE 0x0002
+#define TASK_STOPPED 0x0004
 #define TASK_STOPPED_OR_TRACED 0x000c
 #define TASK_EXIT_OR_DEAD 0x00b0
 #define TASK_PARKED 0x0040
@@ -312,6 +313,7 @@ struct task_struct {
 	unsigned int flags;
 	int prio;
 	int exit_code;
+	unsigned long jobctl;
 	struct sched_entity se;
 	struct sched_info sched_info;
 	u64 start_time;

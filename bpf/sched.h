@@ -36,6 +36,13 @@ static __always_inline u8 how_it_left(bool blocks, bool preempt, struct task_str
 	return LEFT_SLEEPING;
 }
 
+// The signal that stopped a task; 0 where none did.
+static __always_inline u64 stop_signal(struct task_struct *task, u32 state)
+{
+	// JOBCTL_STOP_SIGMASK: the signal of its last stop, which may be long over.
+	return state & TASK_STOPPED ? task->jobctl & 0xffff : 0;
+}
+
 // Whether the call alone does not tell what it waits for; where it is stopped, not what stopped it.
 static __always_inline bool needs_kernel_stack(u8 left, struct call *call)
 {
@@ -72,6 +79,8 @@ int BPF_PROG(on_switch, bool preempt, struct task_struct *prev, struct task_stru
 
 		if (address)
 			call->arg = address;
+		if (left == LEFT_STOPPED)
+			call->arg = stop_signal(prev, prev_state);
 		if (unexplained)
 			read_contention(tid, call);
 		if (take_stacks) {

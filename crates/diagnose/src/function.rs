@@ -23,6 +23,8 @@ pub(crate) struct Function {
     pub beside: Option<Beside>,
     /// On which share of the samples its thread collected garbage, 0 to 1.
     pub collecting: f64,
+    /// What most of the samples are in that are in the kernel, where these are many.
+    pub in_kernel: Option<InKernel>,
 }
 
 /// Parts of the names of functions that collect the garbage of a language's machine: V8's, CPython's, HotSpot's,
@@ -49,6 +51,15 @@ const COLLECTORS: [&str; 16] = [
 /// Whether a function collects the garbage of a language's machine.
 pub(crate) fn is_collector(name: &str) -> bool {
     COLLECTORS.iter().any(|part| name.contains(part))
+}
+
+/// What a thread ran in the kernel, on behalf of its function.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct InKernel {
+    /// The kernel's function.
+    pub name: String,
+    /// On which share of the samples its thread ran in the kernel, 0 to 1.
+    pub share: f64,
 }
 
 /// A function beside the one that a thread's time is named after.
@@ -98,6 +109,7 @@ pub(crate) fn own(evidence: &Evidence<'_>, stack: StackId) -> Option<Function> {
         share: 1.0,
         beside: None,
         collecting: 0.0,
+        in_kernel: None,
     })
 }
 

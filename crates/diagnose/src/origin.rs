@@ -50,13 +50,20 @@ impl Origin {
 }
 
 /// Which of a stack's functions, innermost first, speaks for it: of those that are most of all the
-/// program's own the innermost.
+/// program's own the innermost. Where that is a library's, which called a function of the program without a
+/// name, the innermost of these.
 pub fn nearest<'f>(frames: impl Iterator<Item = &'f ResolvedFrame<'f>>) -> Option<usize> {
-    let origins: Vec<_> = frames.map(Origin::of).collect();
-    let best = origins.iter().flatten().max()?;
-    origins
+    let origins: Vec<_> = frames
+        .map(|frame| (Origin::of(frame), frame.module.is_some_and(is_program)))
+        .collect();
+    let best = origins.iter().filter_map(|&(origin, _)| origin).max()?;
+    let at = origins
         .iter()
-        .position(|origin| origin.as_ref() == Some(best))
+        .position(|&(origin, _)| origin == Some(best))?;
+    let is_own = |&(origin, is_program): &(Option<Origin>, bool)| {
+        best == Origin::Library && origin == Some(Origin::Nameless) && is_program
+    };
+    origins[..at].iter().position(is_own).or(Some(at))
 }
 
 /// Python, Ruby, PHP, Perl, Java and JavaScript.
@@ -583,6 +590,28 @@ mod tests {
             (
                 vec![at("sort.part.0", ""), at("main", "")],
                 at("sort.part.0", ""),
+            ),
+        ] {
+            assert_eq!(speaker(&stack), expected.function, "{stack:?}");
+        }
+    }
+
+    /// A program without names, which a library called, has what is within its code; where it called the library,
+    /// the library's function says more.
+    #[test]
+    fn a_program_without_names() {
+        let own = of("xfconfd", "xfconfd+0x8ed0");
+        let dispatch = of("libglib-2.0.so.0", "g_main_context_dispatch");
+        let asks = of("libpq.so.5", "PQexec");
+        for (stack, expected) in [
+            (
+                vec![WAIT, own, dispatch, of("xfconfd", "xfconfd+0x10")],
+                own,
+            ),
+            (vec![WAIT, asks, own], asks),
+            (
+                vec![WAIT, of("python3.11", "python3.11+0x10"), dispatch],
+                dispatch,
             ),
         ] {
             assert_eq!(speaker(&stack), expected.function, "{stack:?}");

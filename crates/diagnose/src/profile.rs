@@ -21,7 +21,7 @@ use hangdog_trace::ids::{NO_STACK, StackId, Utid};
 use hangdog_trace::words::StackEnd;
 
 use crate::begun;
-use crate::function::{Beside, Function, is_collector, with_holders};
+use crate::function::{Beside, Function, InKernel, is_collector, with_holders};
 use crate::judge::who;
 use crate::origin::{Origin, is_program};
 use crate::verdict::{Common, EarlyEnds, FunctionShare, Hot, Ran};
@@ -264,6 +264,7 @@ impl<'a> Profile<'a> {
                 _ => share.total,
             },
             collecting: self.collecting(),
+            in_kernel: self.in_kernel().filter(|_| !share.kernel),
             beside: self.beside.and_then(|identity| {
                 let share = self.share(identity);
                 Some(Beside {
@@ -280,6 +281,28 @@ impl<'a> Profile<'a> {
         let collects = |seen: &&Seen<'_>| seen.functions.iter().any(|it| is_collector(it.0));
         let seen = self.seen.iter().filter(collects);
         self.part(seen.map(|seen| seen.count).sum())
+    }
+
+    /// How much of the time it ran in the kernel, and in which function most of that, where it is most of the time.
+    fn in_kernel(&self) -> Option<InKernel> {
+        let is_there = |seen: &&Seen<'_>| seen.functions.first().is_some_and(|it| it.2);
+        let count: u64 = (self.seen.iter().filter(is_there))
+            .map(|seen| seen.count)
+            .sum();
+        let share = self.part(count);
+        if share < MORE || self.count < TELLING {
+            return None;
+        }
+        let stacks: Vec<(&[Identity<'a>], u64)> = (self.seen.iter().filter(is_there))
+            .map(|seen| (&seen.functions[..], seen.count))
+            .collect();
+        let needed = count as f64 * MORE;
+        let is_most = |it: Identity<'a>| it.2 && self.tallies[&it].total as f64 >= needed;
+        let (name, ..) = self.innermost(&stacks, is_most)?;
+        Some(InKernel {
+            name: name.to_owned(),
+            share,
+        })
     }
 
     /// By how much shares are off at most, by chance: the normal approximation's 95 %, where it is widest.

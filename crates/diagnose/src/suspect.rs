@@ -446,7 +446,8 @@ fn ranked(blame: &Blame, victim: Utid, knot: Option<&Knot>) -> Vec<(Utid, u64)> 
 }
 
 /// Whether a thread's time went to asking again and again. One that sleeps once each time that it is asked
-/// does not poll, nor does one that gives a piece of the answer after each sleep.
+/// does not poll, nor does one that gives a piece of the answer after each sleep, or sends something that nobody
+/// answers: it takes its time on purpose.
 fn polls(evidence: &Evidence<'_>, blame: &Blame, pieces: &[&Piece]) -> bool {
     let Some(thread) = pieces.first().map(|piece| piece.thread) else {
         return false;
@@ -475,7 +476,9 @@ fn polls(evidence: &Evidence<'_>, blame: &Blame, pieces: &[&Piece]) -> bool {
     // Who was runnable for most of the time was kept from more than looking.
     let slept_most = slept > ran && slept > all / 4;
     if sleeps >= POLLS.max(2 * visits) && slept / sleeps as u64 <= POLL_NS && slept_most {
-        return answers(evidence, blame, thread, pieces) * 2 < sleeps;
+        let gives =
+            answers(evidence, blame, thread, pieces).max(sends_only(evidence, thread, pieces));
+        return gives * 2 < sleeps;
     }
     let yields = pieces
         .iter()
@@ -497,6 +500,23 @@ fn polls(evidence: &Evidence<'_>, blame: &Blame, pieces: &[&Piece]) -> bool {
     }
     let samples = samples_of(evidence, thread, &on_cpu(pieces));
     samples.len() >= POLLS && mostly_yielding(evidence, &samples)
+}
+
+/// How often more a thread sent something than it received, from the first of its pieces to the last.
+fn sends_only(evidence: &Evidence<'_>, thread: Utid, pieces: &[&Piece]) -> usize {
+    let parts = || pieces.iter().flat_map(|piece| piece.parts.iter());
+    let (Some(from), Some(to)) = (
+        parts().map(|part| part.start).min(),
+        parts().map(|part| part.end).max(),
+    ) else {
+        return 0;
+    };
+    let transfers = evidence.transfers;
+    let first = transfers.ts.partition_point(|&ts| ts < from);
+    let last = transfers.ts.partition_point(|&ts| ts < to);
+    let own = (first..last).filter(|&row| transfers.thread[row] == thread);
+    let (sent, received): (Vec<usize>, Vec<usize>) = own.partition(|&row| transfers.sent[row]);
+    sent.len().saturating_sub(received.len())
 }
 
 /// How often a thread woke one of those that wait for it, from the first of its pieces to the last.

@@ -493,6 +493,24 @@ fn long_running() {
     assert_eq!(verdict.root.place.as_deref(), Some("math.c:10"));
 }
 
+/// What ran in the kernel for most of the time is told with the program's function.
+#[test]
+fn time_in_the_kernel_is_told() {
+    let sentence = |in_kernel: std::ops::Range<u64>| {
+        let inner = samples(0, "main", in_kernel.clone(), "read;scan;main").replace(
+            "stack=read",
+            "kstack=lzma_main;squashfs_readahead stack=read",
+        );
+        let outer = samples(0, "main", in_kernel.end..52, "compare;scan;main");
+        starved(&format!("0 cpu0 switch idle -> main\n{inner}{outer}")).sentence
+    };
+    let most = sentence(2..47);
+    assert!(most.contains("it ran scan"), "{most}");
+    assert!(most.contains(", 90 % in the kernel (lzma_main)"), "{most}");
+    let little = sentence(2..22);
+    assert!(!little.contains("kernel"), "{little}");
+}
+
 /// A library has the program's own functions do the work, which have no names: the place in the program says
 /// more than the library's function. One that the library does itself has that one's name.
 #[test]

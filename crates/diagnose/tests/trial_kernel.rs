@@ -386,6 +386,33 @@ fn who_polls_and_is_kept_from_a_cpu_is_starved() {
     assert_eq!(starved.root.who.tid, 200, "{}", starved.sentence);
 }
 
+/// A program that sends something between its naps, and gets no answer, takes its time on purpose; one that asks, is
+/// answered and naps again polls.
+#[test]
+fn who_sends_between_naps_does_not_poll() {
+    let class = |is_answered: bool| {
+        let mut text =
+            "process app 100\nthread app app 100\n0 cpu0 switch idle -> app\n".to_owned();
+        for at in (1..2_001).step_by(100) {
+            text += &format!("{at}ms transfer app sent 32768 object=unix:1\n");
+            if is_answered {
+                text += &format!("{at}.1ms transfer app received 8 object=unix:1\n");
+            }
+            text += &format!(
+                "{at}.5ms cpu0 switch app -> idle sleeping nanosleep arg=99ms stack=nanosleep;limit_rate
+                {}.4ms cpu0 wake idle -> app in=timer
+                {}.5ms cpu0 switch idle -> app\n",
+                at + 99,
+                at + 99,
+            );
+        }
+        let recording = record(&(text + "end 3s"));
+        explain(&recording, "app", 1_500..2_001_000).root.class
+    };
+    assert_eq!(class(false), Class::LongWait);
+    assert_eq!(class(true), Class::RepeatedYield);
+}
+
 /// A process that is asked about and was stopped was not idle, nor was one that waits for a process of
 /// its own, though nothing shows that either owed anybody anything.
 #[test]
@@ -463,6 +490,12 @@ fn what_stopped_a_thread_is_told() {
             10.2ms cpu0 switch server -> idle stopped",
             "",
             "server was stopped by a signal, a debugger or the freezer of its control group.",
+        ),
+        (
+            "10ms cpu0 switch idle -> server
+            10.2ms cpu0 switch server -> idle stopped read object=char:5 arg=21 kstack=do_signal_stop;get_signal",
+            "kill arg=18",
+            "server was stopped by a signal (SIGTTIN: it read from its terminal in the background).",
         ),
         (
             "10ms cpu0 switch idle -> server

@@ -559,6 +559,9 @@ pub(crate) const LOOPS: &[&str] = &[
     "BaseEventLoop.run_forever",
     "BaseEventLoop._run_once",
     "Handle._run",
+    // Erlang, for what its own functions ask of the virtual machine.
+    "beam_jit_call_bif*",
+    "beam_jit_call_nif*",
 ];
 
 /// Functions by which a thread waits for the next piece of work.

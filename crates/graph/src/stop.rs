@@ -17,6 +17,8 @@ use crate::marks::Mark;
 pub(crate) const SIGCONT: u64 = 18;
 pub(crate) const SIGSTOP: u64 = 19;
 pub(crate) const SIGTSTP: u64 = 20;
+const SIGTTIN: u64 = 21;
+const SIGTTOU: u64 = 22;
 
 /// What stopped a thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -60,13 +62,24 @@ pub(crate) fn of(
     }
 }
 
-/// The same as a phrase that follows the thread's name.
-pub(crate) fn phrase(evidence: &Evidence<'_>, stop: Stop) -> String {
+/// The same as a phrase that follows the thread's name. `signal` is the number of the signal, where that is known.
+pub(crate) fn phrase(evidence: &Evidence<'_>, stop: Stop, signal: u64) -> String {
+    let which = match signal {
+        SIGSTOP => " (SIGSTOP)",
+        SIGTSTP => " (SIGTSTP, as Ctrl-Z sends it)",
+        SIGTTIN => " (SIGTTIN: it read from its terminal in the background)",
+        SIGTTOU => " (SIGTTOU: it changed or wrote to its terminal in the background)",
+        // Traces of older versions have something else there.
+        _ => "",
+    };
     match stop {
         Stop::Signal(Some(sender)) => {
-            format!("was stopped by a signal from {}", evidence.name(sender))
+            format!(
+                "was stopped by a signal{which} from {}",
+                evidence.name(sender)
+            )
         }
-        Stop::Signal(None) => "was stopped by a signal".to_owned(),
+        Stop::Signal(None) => format!("was stopped by a signal{which}"),
         Stop::Tracer => "was stopped by a debugger or tracer".to_owned(),
         Stop::Freezer => "was frozen by its control group".to_owned(),
         Stop::Unknown => {

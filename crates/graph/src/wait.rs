@@ -240,7 +240,10 @@ impl Wait {
             WaitKind::Stopped if let Some(tracer) = self.holder => {
                 format!("was stopped by {}, which debugs it", evidence.name(tracer))
             }
-            WaitKind::Stopped => stop::phrase(evidence, self.stop(evidence)),
+            WaitKind::Stopped => {
+                let signal = self.row.map_or(0, |row| evidence.switches.arg[row]);
+                stop::phrase(evidence, self.stop(evidence), signal)
+            }
             WaitKind::Kernel => match (self.system_v(evidence), self.kernel_function(evidence)) {
                 (Some(what), _) => format!("waited for {what} in {call}"),
                 (None, Some(function)) => format!("waited in the kernel in {call}, at {function}"),

@@ -109,7 +109,7 @@ fn a_server_that_is_stopped_is_named() {
     let first = stdout.lines().next().unwrap_or_default();
     assert!(first.starts_with("unanswered waits "), "{stdout}");
     assert!(
-        first.contains(": server ") && first.contains("is stopped"),
+        first.contains(": server ") && first.contains("is stopped by a signal (SIGSTOP)"),
         "{stdout}"
     );
     assert_eq!(json(&["info"], &kept)["meta"]["mode"], "instant");

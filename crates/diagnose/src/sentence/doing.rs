@@ -202,6 +202,10 @@ pub(crate) fn ran_for(facts: &Facts<'_, '_>, function: &Function) -> String {
         let percent = facts.share * beside.share * 100.0;
         text += &format!(" and {name} ({place}) for {percent:.0} %");
     }
+    if let Some(kernel) = &function.in_kernel {
+        let percent = facts.share * kernel.share * 100.0;
+        text += &format!(", {percent:.0} % in the kernel ({})", kernel.name);
+    }
     /// A smaller share of collecting garbage is as usual.
     const MUCH: f64 = 0.3;
     if function.collecting >= MUCH && !is_collector(&function.name) {
