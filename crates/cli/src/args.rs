@@ -741,6 +741,10 @@ pub struct LoadArgs {
     /// List the threads that were running or runnable at this time instead
     #[arg(long, value_name = "TIME", conflicts_with_all = ["from", "to", "step"])]
     pub at: Option<Moment>,
+    /// List instead who had the CPUs while this thread was runnable, and what would have helped: tid, name,
+    /// process/thread, or process/ for all threads of a process
+    #[arg(long, value_name = "THREAD", conflicts_with_all = ["at", "step", "process", "priority"])]
+    pub rivals: Option<String>,
     /// Print JSON (docs/JSON.md)
     #[arg(long)]
     pub json: bool,

@@ -172,6 +172,32 @@ fn load() {
     assert_eq!(average(&["--from", "15ms", "--to", "25ms"]), json!([1.4]));
 }
 
+/// The worker waits for 5 ms for the CPU that app has, while the other one is idle; app never waits for one.
+#[test]
+fn rivals() {
+    let fixture = Fixture::new("load");
+    let text = fixture.text(&["load", "t.hang", "--rivals", "worker"]);
+    assert_golden("load.rivals.txt", &text);
+    let answer = fixture.json(&["load", "t.hang", "--rivals", "worker"]);
+    assert_eq!(
+        (&answer["wanted_ns"], &answer["waits"]),
+        (&json!(5_000_000), &json!(1))
+    );
+    let rival = &answer["rivals"][0];
+    assert_eq!(
+        (&rival["tid"], &rival["ns"]),
+        (&json!(100), &json!(5_000_000))
+    );
+    let helps: Vec<_> = answer["helps"].as_array().expect("a list").iter().collect();
+    assert!(
+        helps.iter().all(|help| help["ns"] == 5_000_000) && helps.len() == 3,
+        "{helps:?}"
+    );
+    let app = fixture.text(&["load", "t.hang", "--rivals", "app"]);
+    assert!(app.contains("(100) never waited for a CPU."), "{app}");
+    fixture.refusal(&["load", "t.hang", "--rivals", "app", "--at", "1ms"], 2);
+}
+
 /// Worked out by hand: decode takes 70 us four times and 300 us once: 580 us, mean 116, deviation
 /// sqrt((4 * 46^2 + 184^2) / 5) = 92; by nearest rank the 3rd and twice the 5th. Region 7 ends on another
 /// thread, download does not end, and one end has no begin.

@@ -249,6 +249,7 @@ fn document_and_answers_agree() {
             vec![
                 vec!["load", "t.hang", "--step", "1ms"],
                 vec!["load", "t.hang", "--at", "1ms"],
+                vec!["load", "t.hang", "--rivals", "101"],
             ],
         ),
         (

@@ -2,8 +2,10 @@
 
 use hangdog_graph::owed::is_descendant;
 use hangdog_graph::{Evidence, Gate, Wait, WaitKind, owed};
+use hangdog_timeline::{Interval, State};
 use hangdog_trace::calls::Call;
 use hangdog_trace::ids::Utid;
+use hangdog_trace::words::Context;
 
 use crate::beside;
 use crate::blame::BlameKind;
@@ -77,6 +79,44 @@ fn list(facts: &Facts<'_, '_>, threads: &[Utid]) -> String {
     }
 }
 
+/// That timers woke the threads of the victim's process again and again meanwhile: it may look for something, in
+/// calls that do not wait.
+fn looked_around(facts: &Facts<'_, '_>) -> Option<String> {
+    const OFTEN: u64 = 10;
+    const SLOWEST_NS: u64 = 1_000_000_000;
+    let evidence = facts.evidence;
+    let window = &facts.problem.window;
+    // A language's own scheduler naps besides, whatever the program does.
+    let is_of_program = |thread: Utid, interval: &Interval| {
+        let wait = Wait::new(evidence, thread, interval);
+        wait.kind != WaitKind::Sleep || !wait.is_idle(evidence)
+    };
+    let by_timer = |thread: Utid| {
+        let mut intervals = (evidence.timeline)
+            .between(thread, window.start, window.end)
+            .peekable();
+        let mut times = 0;
+        while let Some(interval) = intervals.next() {
+            let wake = intervals.peek().and_then(|next| next.wake());
+            let is_timer =
+                wake.is_some_and(|row| Context::from(evidence.wakes.context[row]).is_timer());
+            let waited = interval.state == State::Blocked;
+            times += u64::from(is_timer && waited && is_of_program(thread, &interval));
+        }
+        times
+    };
+    let threads = &evidence.threads.process_of(facts.victim).threads;
+    let times: u64 = threads.iter().map(|&thread| by_timer(thread)).sum();
+    let apart = facts.problem.duration() / times.max(1);
+    (times >= OFTEN && apart <= SLOWEST_NS).then(|| {
+        format!(
+            " Timers woke threads of its program {times} times meanwhile, {} apart on average: it may look for \
+             something.",
+            duration(apart)
+        )
+    })
+}
+
 fn who_did_what(facts: &Facts<'_, '_>) -> String {
     let name = |thread| facts.evidence.name(thread);
     let victim = name(facts.victim);
@@ -116,9 +156,10 @@ fn who_did_what(facts: &Facts<'_, '_>) -> String {
             || facts.wait.is_some_and(|wait| wait.kind == WaitKind::Sleep);
         let beside = looks.then(|| beside(facts, facts.starved)).flatten();
         let beside = beside.unwrap_or_default();
+        let looked = looked_around(facts).unwrap_or_default();
         return format!(
             "{victim} may have been idle: nothing shows that it was waiting for a reply or a \
-             result. Its longest wait took {time}: {who} {doing}{share}{beside}."
+             result. Its longest wait took {time}: {who} {doing}{share}{beside}.{looked}"
         );
     }
     match (facts.class, facts.knot, facts.starvation) {

@@ -502,13 +502,16 @@ fn polls(evidence: &Evidence<'_>, blame: &Blame, pieces: &[&Piece]) -> bool {
     samples.len() >= POLLS && mostly_yielding(evidence, &samples)
 }
 
+/// From the begin of the first piece to the end of the last.
+fn span(pieces: &[&Piece]) -> Option<(u64, u64)> {
+    let parts = || pieces.iter().flat_map(|piece| piece.parts.iter());
+    let from = parts().map(|part| part.start).min()?;
+    Some((from, parts().map(|part| part.end).max()?))
+}
+
 /// How often more a thread sent something than it received, from the first of its pieces to the last.
 fn sends_only(evidence: &Evidence<'_>, thread: Utid, pieces: &[&Piece]) -> usize {
-    let parts = || pieces.iter().flat_map(|piece| piece.parts.iter());
-    let (Some(from), Some(to)) = (
-        parts().map(|part| part.start).min(),
-        parts().map(|part| part.end).max(),
-    ) else {
+    let Some((from, to)) = span(pieces) else {
         return 0;
     };
     let transfers = evidence.transfers;
@@ -523,11 +526,7 @@ fn sends_only(evidence: &Evidence<'_>, thread: Utid, pieces: &[&Piece]) -> usize
 fn answers(evidence: &Evidence<'_>, blame: &Blame, thread: Utid, pieces: &[&Piece]) -> usize {
     let reached = (blame.steps.iter()).filter_map(|step| step.reached.as_ref());
     let waiters: HashSet<Utid> = reached.map(|(waiting, _)| waiting.wait.thread).collect();
-    let parts = || pieces.iter().flat_map(|piece| piece.parts.iter());
-    let (Some(from), Some(to)) = (
-        parts().map(|part| part.start).min(),
-        parts().map(|part| part.end).max(),
-    ) else {
+    let Some((from, to)) = span(pieces) else {
         return 0;
     };
     let woken = evidence.wakes_by(thread, from, to);

@@ -3,8 +3,8 @@
 
 mod support;
 
-use hangdog_diagnose::problem::Scope;
-use hangdog_diagnose::{Class, problem};
+use hangdog_diagnose::problem::{ProblemKind, Scope};
+use hangdog_diagnose::{Answers, Class, Problem, diagnose, problem};
 use support::*;
 
 /// A client on CPU 0 that asks a server by a connection, whose first thread polls, and a second thread.
@@ -480,4 +480,47 @@ fn a_worker_at_a_broker_waits_for_jobs() {
     };
     assert!(with("gearman_client_run_tasks") > 0.9);
     assert!(with("gearman_worker_grab_job") < 0.1);
+}
+
+/// Of a program that may have been idle it is told that timers woke it again and again: it may look for something in
+/// calls that do not wait.
+#[test]
+fn timers_of_a_program_that_may_be_idle_are_told() {
+    let sentence = |times: u64| {
+        let mut text = "process app 100
+            thread main app 100 name=app
+            thread poller app 101
+            0 cpu0 switch idle -> main
+            0 cpu1 switch idle -> poller
+            1ms cpu0 switch main -> idle sleeping futex arg=128 object=futex:0x10 stack=pthread_cond_wait;wait_for_work\n"
+            .to_owned();
+        for turn in 0..times {
+            let at = 10 + turn * 100;
+            text += &format!(
+                "{at}ms cpu1 switch poller -> idle sleeping epoll_wait object=epoll:5 arg=99 stack=epoll_wait;run
+                {}ms cpu1 wake idle -> poller in=timer
+                {}.1ms cpu1 switch idle -> poller\n",
+                at + 99,
+                at + 99,
+            );
+        }
+        text += "2500ms cpu1 switch poller -> idle sleeping epoll_wait object=epoll:5 stack=epoll_wait;run\nend 3s";
+        let recording = record(&text);
+        let evidence = recording.evidence();
+        let problem = Problem {
+            kind: ProblemKind::Wait,
+            owed: 0.0,
+            ..Problem::picked(recording.t("main"), MS..3_000 * MS)
+        };
+        assert!(problem.may_be_idle());
+        diagnose(&evidence, &problem, setting(false, &Answers::default())).sentence
+    };
+    let looks = sentence(20);
+    let told = " Timers woke threads of its program 20 times meanwhile";
+    assert!(looks.contains(told), "{looks}");
+    let rests = sentence(2);
+    assert!(
+        rests.contains("may have been idle") && !rests.contains("Timers"),
+        "{rests}"
+    );
 }

@@ -25,6 +25,7 @@ pub mod range;
 pub mod rank;
 pub mod regions;
 pub mod repeats;
+pub mod rivals;
 pub mod samples;
 pub mod select;
 pub mod spans;

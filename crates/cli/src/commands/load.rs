@@ -1,4 +1,4 @@
-//! `hangdog load`: how many threads were running or runnable, and which at a moment.
+//! `hangdog load`: how many threads were running or runnable, which at a moment, and who was in whose way.
 
 use crate::args::LoadArgs;
 use crate::load;
@@ -7,7 +7,8 @@ use crate::table;
 use anyhow::{Result, bail};
 use hangdog_report::instant::{Awake, awake};
 use hangdog_report::load::{Chosen, Load};
-use hangdog_report::select::{self, Window};
+use hangdog_report::rivals::{Rivals, rivals};
+use hangdog_report::select::{self, Who, Window};
 use hangdog_report::{Loss, Recording, format};
 use serde::Serialize;
 use std::io::Write;
@@ -40,10 +41,24 @@ struct Moment<'a> {
     threads: &'a [Awake<'a>],
 }
 
-/// Shows the load, or who was running or runnable at a moment.
+/// The answer in JSON of who was in a thread's way.
+#[derive(Serialize)]
+struct InTheWay<'a> {
+    trace: &'a Path,
+    loss: &'a Loss,
+    from_ns: u64,
+    to_ns: u64,
+    #[serde(flatten)]
+    rivals: &'a Rivals<'a>,
+}
+
+/// Shows the load, who was running or runnable at a moment, or who was in a thread's way.
 pub fn run(args: &LoadArgs) -> Result<()> {
     let recording = load::recording(&args.trace)?;
     let end = recording.timeline.end();
+    if let Some(selector) = &args.rivals {
+        return in_the_way(args, &recording, selector);
+    }
     let processes = match &args.process {
         Some(selector) => Some(select::processes(&recording.threads, selector)?),
         None => None,
@@ -117,6 +132,94 @@ fn print(loss: &Loss, window: Window, load: &Load) -> Result<()> {
         table::lost(paint, loss)
     )?;
     Ok(out.flush()?)
+}
+
+/// So many rivals are printed.
+const MOST_RIVALS: usize = 20;
+
+/// Lists who had the CPUs that a thread wanted.
+fn in_the_way(args: &LoadArgs, recording: &Recording, selector: &str) -> Result<()> {
+    let window = Window::new(args.window, recording.timeline.end())?;
+    let threads = select::threads(&recording.threads, &recording.timeline, window, selector)?;
+    let found = rivals(recording, &threads, window);
+    if args.json {
+        return output::json(&InTheWay {
+            trace: &args.trace,
+            loss: &recording.loss,
+            from_ns: window.from,
+            to_ns: window.to,
+            rivals: &found,
+        });
+    }
+    let paint = Paint::for_stdout();
+    let mut out = output::stdout();
+    let whose = match threads[..] {
+        [only] => Who::new(&recording.threads, only).text(),
+        _ => format::things(threads.len() as u64, "thread", "threads"),
+    };
+    let sentence = match found.waits {
+        0 => format!("{whose} never waited for a CPU."),
+        waits => format!(
+            "{whose} waited for a CPU for {} in {}, the longest {}.",
+            format::duration(found.wanted_ns),
+            format::things(waits, "wait", "waits"),
+            format::duration(found.longest_ns),
+        ),
+    };
+    writeln!(out, "{}", paint.text(Colour::Heading, &sentence))?;
+    if !found.rivals.is_empty() {
+        writeln!(out)?;
+        print_rivals(&mut out, paint, &found)?;
+    }
+    for (ns, what) in [
+        (found.idle_ns, "the CPU was idle, and had to be woken"),
+        (found.unknown_ns, "the trace does not show who had the CPU"),
+    ] {
+        if ns > 0 {
+            writeln!(out, "For {} {what}.", format::duration(ns))?;
+        }
+    }
+    if !found.helps.is_empty() {
+        writeln!(out, "\nIt would have waited less, at most, with")?;
+        for help in &found.helps {
+            writeln!(out, "  {:>9}  {}", format::duration(help.ns), help.what)?;
+        }
+    }
+    writeln!(out, "\n{}", table::lost(paint, &recording.loss))?;
+    Ok(out.flush()?)
+}
+
+fn print_rivals(out: &mut impl Write, paint: Paint, found: &Rivals<'_>) -> Result<()> {
+    let headings = [
+        "process",
+        "pid",
+        "thread",
+        "tid",
+        "priority",
+        "had the CPU",
+        "of it",
+    ];
+    let mut table = table::new(paint, &headings);
+    for rival in found.rivals.iter().take(MOST_RIVALS) {
+        table.add_row([
+            format::printable(rival.who.process).into_owned(),
+            rival.who.pid.to_string(),
+            format::printable(rival.who.thread).into_owned(),
+            rival.who.tid.to_string(),
+            rival
+                .priority
+                .map_or("unknown".to_owned(), |it| it.to_string()),
+            format::duration(rival.ns),
+            format::percent(rival.ns, found.wanted_ns),
+        ]);
+    }
+    table::write(out, &table)?;
+    let rest = found.rivals.len().saturating_sub(MOST_RIVALS);
+    if rest > 0 {
+        let more = format::things(rest as u64, "more thread", "more threads");
+        writeln!(out, "and {more} (--json has all)")?;
+    }
+    Ok(())
 }
 
 /// Lists who was running or runnable at a moment.
