@@ -5,7 +5,6 @@
 //! gone had some of them not run then. More than that cannot be gained, since whoever gives way runs later.
 
 use crate::case::Recording;
-use crate::load::priority;
 use crate::select::{Who, Window};
 use hangdog_timeline::{Cause, Interval, State};
 use hangdog_trace::ids::{IDLE, NO_CPU, Utid};
@@ -63,8 +62,9 @@ struct Sums {
     unknown: u64,
     /// By thread and priority.
     had: BTreeMap<(Utid, Option<u8>), u64>,
-    /// Had by a thread that goes before none of them: of the same priority or a lower one.
-    not_higher: u64,
+    /// Had by threads of the normal classes, and by real-time ones.
+    normal: u64,
+    realtime: u64,
     throttled: u64,
     elsewhere: u64,
 }
@@ -94,8 +94,12 @@ pub fn rivals<'a>(recording: &'a Recording, threads: &[Utid], window: Window) ->
     let had: u64 = sums.had.values().sum();
     let mut helps = vec![
         Help {
-            what: "a higher priority than those of the same or a lower one have (nice)",
-            ns: sums.not_higher,
+            what: "precedence over threads of normal priority (a lower nice value)",
+            ns: sums.normal,
+        },
+        Help {
+            what: "a real-time priority above that of real-time threads",
+            ns: sums.realtime,
         },
         Help {
             what: "a CPU that nobody else may run on (cpuset)",
@@ -126,41 +130,32 @@ pub fn rivals<'a>(recording: &'a Recording, threads: &[Utid], window: Window) ->
 impl Sums {
     fn add_thread(&mut self, recording: &Recording, thread: Utid, window: Window) {
         let intervals = recording.timeline.intervals(thread);
-        let mut waits: Vec<(Interval, Option<u8>)> = Vec::new();
+        let mut waits: Vec<Interval> = Vec::new();
         for at in intervals.indexes(window.from, window.to) {
             let Some(interval) = intervals.get(at) else {
                 break;
             };
-            match interval.state {
-                State::Runnable | State::Preempted => {
-                    waits.push((interval, priority(recording, thread, intervals, at)));
+            if interval.state.wants_cpu() {
+                waits.push(interval);
+                continue;
+            }
+            // The CPU that it came on is the one that it wanted.
+            let cpu = match interval.cause {
+                Cause::Switch(row) if interval.state == State::Running => {
+                    recording.switches.cpu[row as usize]
                 }
-                State::Blocked => waits.clear(),
-                // The CPU that it got is the one that it wanted.
-                _ => {
-                    let cpu = match interval.cause {
-                        Cause::Switch(row) => recording.switches.cpu[row as usize],
-                        _ => NO_CPU,
-                    };
-                    for (wait, own) in waits.drain(..) {
-                        self.add_wait(recording, wait, own, cpu, window);
-                    }
-                }
+                _ => NO_CPU,
+            };
+            for wait in waits.drain(..) {
+                self.add_wait(recording, wait, cpu, window);
             }
         }
-        for (wait, own) in waits {
-            self.add_wait(recording, wait, own, NO_CPU, window);
+        for wait in waits {
+            self.add_wait(recording, wait, NO_CPU, window);
         }
     }
 
-    fn add_wait(
-        &mut self,
-        recording: &Recording,
-        wait: Interval,
-        own: Option<u8>,
-        cpu: u16,
-        window: Window,
-    ) {
+    fn add_wait(&mut self, recording: &Recording, wait: Interval, cpu: u16, window: Window) {
         let (from, to) = (wait.start.max(window.from), wait.end.min(window.to));
         let ns = to.saturating_sub(from);
         self.wanted += ns;
@@ -192,8 +187,10 @@ impl Sums {
             }
             let priority = occupant.row.map(|row| switches.next_priority[row as usize]);
             *self.had.entry((occupant.thread, priority)).or_default() += part;
-            if priority.zip(own).is_some_and(|(theirs, own)| theirs >= own) {
-                self.not_higher += part;
+            match priority {
+                Some(100..=139) => self.normal += part,
+                Some(_) => self.realtime += part,
+                None => {}
             }
         }
         self.unknown += ns.saturating_sub(known);
