@@ -74,7 +74,8 @@ def start(hangdog, folder, name, command, runs):
         print(call([hangdog, "why", trace], accept=(0, 1)).split("\n\n")[0])
         whole = call([hangdog, "why", "--whole", trace], accept=(0, 1))
         print(whole.split("\n\n")[0])
-        print(call(slow.command([hangdog, "paging", "--try", "prefetch", "--runs", runs, "--", *command])))
+        words = slow.command([hangdog, "paging", "--try", "prefetch", "--runs", runs, "--", *command])
+        subprocess.run([str(word) for word in words], check=True, timeout=1200)
 
 
 def libreoffice(hangdog, folder, runs):
@@ -162,4 +163,5 @@ def main():
                 print(f"NOT RUN: {why}")
 
 
-main()
+if __name__ == "__main__":
+    main()

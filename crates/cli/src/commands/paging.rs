@@ -242,13 +242,16 @@ fn print_exchanges(out: &mut impl Write, exchanges: &[Exchange]) -> Result<()> {
             format::duration(exchange.sum_ns),
             format::duration(exchange.longest_ns),
         )?;
-        writeln!(
-            out,
-            "    {} of it {with} waited for pages; back in {own}, {} for {} that had been in memory before",
-            format::duration(exchange.paging_there_ns),
-            format::duration(exchange.paging_back_ns),
-            format::bytes(exchange.paged_back_bytes),
-        )?;
+        let back = match exchange.paged_back_bytes {
+            0 => String::new(),
+            bytes => format!(
+                "; back in {own}, {} for {} that had been in memory before",
+                format::duration(exchange.paging_back_ns),
+                format::bytes(bytes)
+            ),
+        };
+        let there = format::duration(exchange.paging_there_ns);
+        writeln!(out, "    {there} of it {with} waited for pages{back}")?;
         writeln!(
             out,
             "    if {own} did not wait for the answer: at most {} less",

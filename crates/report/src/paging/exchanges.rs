@@ -86,6 +86,8 @@ pub(super) fn exchanges(
         let in_window = (window.from..window.to).contains(&wakes.ts[row]);
         if let Some(woken) = woken.filter(|&woken| Some(woken) != process(waker))
             && in_window
+            // Who starts a process asks it for nothing.
+            && !wakes.new[row]
             && is_by_waker(row)
             && is_chosen(waker)
             && is_program(waker)
