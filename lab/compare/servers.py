@@ -169,7 +169,7 @@ def database(folder):
 
 
 class Session:
-    """A psql that is told statements one by one."""
+    """A psql process that reads statements from a pipe, one at a time."""
 
     def __init__(self, ask):
         self.process = subprocess.Popen(

@@ -493,7 +493,7 @@ fn long_running() {
     assert_eq!(verdict.root.place.as_deref(), Some("math.c:10"));
 }
 
-/// What ran in the kernel for most of the time is told with the program's function.
+/// Where most of the time was spent in the kernel, the sentence names the kernel's function beside the program's.
 #[test]
 fn time_in_the_kernel_is_told() {
     let sentence = |in_kernel: std::ops::Range<u64>| {

@@ -482,8 +482,8 @@ fn a_worker_at_a_broker_waits_for_jobs() {
     assert!(with("gearman_worker_grab_job") < 0.1);
 }
 
-/// Of a program that may have been idle it is told that timers woke it again and again: it may look for something in
-/// calls that do not wait.
+/// The sentence on a program that may have been idle says how often timers woke it: it may poll by calls that do not
+/// wait.
 #[test]
 fn timers_of_a_program_that_may_be_idle_are_told() {
     let sentence = |times: u64| {

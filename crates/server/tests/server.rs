@@ -433,8 +433,8 @@ fn regions_are_tracks() {
     assert_ne!(states[1], states[2]);
 }
 
-/// The system calls of a thread are a track, each interval with the number of its call; they are in its story;
-/// and the one that it is in at a moment is told. Of two at once the first ends where the second begins.
+/// The system calls of a thread are a track, each interval with the number of its call. They are in its story, and
+/// `/at` has the call that the thread is in. Of two overlapping calls the first ends where the second begins.
 #[test]
 fn system_calls_are_tracks() {
     let client = Client::new(

@@ -275,7 +275,7 @@ fn advice(paging: &Paging) -> Option<String> {
     Some(format!(
         "The control group's limit of memory leaves too little room for the files that they read: {} were \
          dropped to stay below it.",
-        format::bytes(freed.pages * 4096)
+        format::bytes(freed.pages.saturating_mul(4096))
     ))
 }
 

@@ -100,6 +100,9 @@ pub(super) fn exchanges(
     for (&thread, asked) in &woke {
         let own = of_thread.get(&thread);
         let mut answers: Vec<(u64, u64, Upid)> = Vec::new();
+        // When it last woke a thread of each process.
+        let mut latest: HashMap<Upid, u64> = HashMap::new();
+        let mut asked = asked.iter().peekable();
         let mut parts = (recording.timeline)
             .between(thread, window.from, window.to)
             .peekable();
@@ -113,10 +116,11 @@ pub(super) fn exchanges(
                 continue;
             };
             let since = answers.last().map_or(window.from, |&(_, end, _)| end);
-            let before = asked.partition_point(|&(ts, _)| ts <= part.start);
-            let mut questions = (asked[..before].iter().rev()).take_while(|(ts, _)| *ts >= since);
-            let question = questions.find(|&&(_, whom)| whom == with);
-            if let Some(&(ts, _)) = question.filter(|_| is_program(answerer)) {
+            while let Some(&(ts, whom)) = asked.next_if(|&&(ts, _)| ts <= part.start) {
+                latest.insert(whom, ts);
+            }
+            let question = latest.get(&with).filter(|&&ts| ts >= since);
+            if let Some(&ts) = question.filter(|_| is_program(answerer)) {
                 answers.push((ts, part.end, with));
             }
         }

@@ -9,7 +9,7 @@ use hangdog_diagnose::verdict::Verdict;
 use hangdog_trace::ids::Upid;
 use std::collections::HashSet;
 
-/// It is told where so much of the time went to page-ins.
+/// Page-ins are described where they took at least this share of the time.
 const NOTABLE: f64 = 0.3;
 /// So many segments are named.
 const MOST_NAMED: usize = 3;
