@@ -180,7 +180,7 @@ fn in_the_way(args: &LoadArgs, recording: &Recording, selector: &str) -> Result<
         }
     }
     if !found.helps.is_empty() {
-        writeln!(out, "\nIt would have waited less, at most, with")?;
+        writeln!(out, "\nWhat would have helped, and by how much at most:")?;
         for help in &found.helps {
             writeln!(out, "  {:>9}  {}", format::duration(help.ns), help.what)?;
         }
