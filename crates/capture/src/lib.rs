@@ -53,6 +53,7 @@ mod ruby;
 mod running;
 mod save;
 mod session;
+mod snapshots;
 mod sockets;
 pub mod system;
 mod sysv;

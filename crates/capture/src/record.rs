@@ -20,7 +20,10 @@ use crate::privileges::{self, Recorder};
 use crate::procfs;
 use crate::save::{Saver, finish};
 use crate::session::{Options, Session};
-use crate::system::{machine, monotonic_ns, stop_asked, stop_on_signals, unix_ns};
+use crate::snapshots::Snapshots;
+use crate::system::{
+    machine, monotonic_ns, snapshot_asked, snapshot_on_signal, stop_asked, stop_on_signals, unix_ns,
+};
 use crate::world::{Pending, World};
 
 /// What to record, and until when.
@@ -37,6 +40,9 @@ pub struct Request {
     /// A command that is not done after this long hangs: the recording ends, and the command with
     /// all of its process group.
     pub limit: Option<Duration>,
+    /// How often to look what memory processes have, beside at the beginning, at the end and where SIGUSR1
+    /// asks for it; not at all without.
+    pub memory_every: Option<Duration>,
 }
 
 /// How far a recording is.
@@ -96,6 +102,8 @@ const MOST_MARKS: usize = 1 << 22;
 const LATENESS_NS: u64 = 2_000_000;
 /// How long a recording waits for the unwind tables of what runs before it starts its command.
 const TABLES_PATIENCE: Duration = Duration::from_millis(500);
+/// How long a snapshot of memory is waited for, at the beginning and at the end.
+const MEMORY_PATIENCE: Duration = Duration::from_secs(1);
 /// How long a command that was asked to end is waited for.
 const PATIENCE: Duration = Duration::from_secs(5);
 /// The same where a signal asked us to end, which should take 5 s in all.
@@ -277,6 +285,9 @@ pub fn record(
     hung: impl FnOnce(),
 ) -> Result<Outcome> {
     stop_on_signals().map_err(|cause| Error::system("handle signals", cause))?;
+    if request.memory_every.is_some() {
+        snapshot_on_signal().map_err(|cause| Error::system("handle signals", cause))?;
+    }
     privileges::check_namespace()?;
     // Those who read files come from a process that still has all privileges; without it names are
     // missing, and the trace says so.
@@ -325,6 +336,7 @@ struct Recording<'a> {
     /// How many names of marks have rows.
     mark_names: usize,
     losses: Losses,
+    snapshots: Option<Snapshots>,
     meta: Meta,
     guard: Guard,
     saver: Saver,
@@ -360,6 +372,12 @@ impl<'a> Recording<'a> {
         let mut marks = Marks::new(start);
         marks.adopt(population.processes.keys());
         world.probe(marks.of_probes(&request.options.probes));
+        let mut snapshots = request.memory_every.map(Snapshots::start).transpose()?;
+        if let Some(snapshots) = &mut snapshots {
+            for taken in snapshots.now(MEMORY_PATIENCE) {
+                world.keep(&taken);
+            }
+        }
         let mut meta = describe(&session, &request.options, start, Mode::Record);
         meta.command = request
             .command
@@ -389,6 +407,7 @@ impl<'a> Recording<'a> {
             marks,
             mark_names: 0,
             losses: Losses::default(),
+            snapshots,
             meta,
             saver: Saver::new(writer, guard.handle()),
             guard,
@@ -438,6 +457,10 @@ impl<'a> Recording<'a> {
                 }
             };
             self.session.rest_flags(&mut self.pending.events);
+            let taken = (self.snapshots.as_mut()).and_then(|it| it.go_on(snapshot_asked()));
+            if let Some(taken) = taken {
+                self.world.keep(&taken);
+            }
             if part.elapsed() >= PART || self.world.tables.marks.len() >= PART_MARKS {
                 part = Instant::now();
                 let ts = now - self.start;
@@ -531,6 +554,11 @@ impl<'a> Recording<'a> {
     }
 
     fn finish(mut self, progress: &mut impl FnMut(Progress)) -> Result<Outcome> {
+        if let Some(snapshots) = &mut self.snapshots {
+            for taken in snapshots.now(MEMORY_PATIENCE) {
+                self.world.keep(&taken);
+            }
+        }
         let end = monotonic_ns();
         self.session.look_at_descriptors();
         self.session.detach();

@@ -1,5 +1,5 @@
 //! What memory processes have at this moment, segment by segment, and how much of the files that they have
-//! mapped is in the page cache. Nothing is recorded, and nobody is stopped.
+//! mapped is in the page cache. Nobody is stopped.
 
 use std::collections::{BTreeMap, HashSet};
 use std::fs::{self, File};
@@ -7,89 +7,18 @@ use std::io::ErrorKind;
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::MetadataExt;
 
+use hangdog_trace::residence::{Bytes, Cached, Process, Segment, Snapshot};
 use hangdog_trace::words::AreaKind;
 
 use crate::memory::is_library;
 use crate::procfs::numbers;
 
-/// Bytes of memory.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Bytes {
-    /// In memory.
-    pub resident: u64,
-    /// Of these, the process's own share: what several processes have is divided among them.
-    pub proportional: u64,
-    /// Swapped out.
-    pub swapped: u64,
-    /// In memory, and of no other process.
-    pub private: u64,
-    /// That cannot be swapped out or dropped (mlock).
-    pub locked: u64,
-}
-
-impl Bytes {
-    fn add(&mut self, other: Bytes) {
-        self.resident += other.resident;
-        self.proportional += other.proportional;
-        self.swapped += other.swapped;
-        self.private += other.private;
-        self.locked += other.locked;
-    }
-}
-
-/// Memory of a process that is of one kind or of one file.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Segment {
-    /// What the process has it for.
-    pub kind: AreaKind,
-    /// The file; empty where there is none.
-    pub path: String,
-    /// How much.
-    pub bytes: Bytes,
-}
-
-/// A process and its memory.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Process {
-    /// The kernel's process id.
-    pub pid: u32,
-    /// Its name.
-    pub name: String,
-    /// All together.
-    pub bytes: Bytes,
-    /// By segment, the largest share first.
-    pub segments: Vec<Segment>,
-}
-
-/// A file that processes have mapped.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Cached {
-    /// Its path.
-    pub path: String,
-    /// How long it is, bytes.
-    pub size: u64,
-    /// In the page cache, bytes.
-    pub cached: u64,
-    /// Of these, changed and not yet written; none where the kernel does not tell.
-    pub dirty: Option<u64>,
-    /// That went from the page cache so short a time ago that they would not have gone if there were
-    /// a little more memory; none where the kernel does not tell.
-    pub recently_evicted: Option<u64>,
-}
-
-/// The processes whose memory is not known, since the caller may not look at it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Unreadable {
-    /// How many processes.
-    pub processes: usize,
-}
-
-/// The processes of which `wanted` is true, by pid and name, and the files that they have mapped; and those
-/// that may not be looked at. Kernel threads have no memory, and are left out.
-pub fn look(wanted: impl Fn(u32, &str) -> bool) -> (Vec<Process>, Vec<Cached>, Unreadable) {
-    let mut processes = Vec::new();
+/// The processes of which `wanted` is true, by pid and name, and the files that they have mapped; and how
+/// many processes may not be looked at. Kernel threads have no memory, and are left out.
+pub fn look(wanted: impl Fn(u32, &str) -> bool) -> (Snapshot, usize) {
+    let mut snapshot = Snapshot::default();
     let mut files: BTreeMap<(u64, u64), (String, String)> = BTreeMap::new();
-    let mut unreadable = Unreadable { processes: 0 };
+    let mut unreadable = 0;
     for pid in numbers("/proc") {
         let name = fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
         let name = name.trim_end_matches('\n');
@@ -100,7 +29,7 @@ pub fn look(wanted: impl Fn(u32, &str) -> bool) -> (Vec<Process>, Vec<Cached>, U
             Ok(text) => text,
             // It may be gone by now.
             Err(why) => {
-                unreadable.processes += usize::from(why.kind() == ErrorKind::PermissionDenied);
+                unreadable += usize::from(why.kind() == ErrorKind::PermissionDenied);
                 continue;
             }
         };
@@ -118,23 +47,13 @@ pub fn look(wanted: impl Fn(u32, &str) -> bool) -> (Vec<Process>, Vec<Cached>, U
             }
         }
         let segments = segments(&areas, &program.to_string_lossy());
-        let mut bytes = Bytes::default();
-        for segment in &segments {
-            bytes.add(segment.bytes);
-        }
-        processes.push(Process {
-            pid,
-            name: name.to_owned(),
-            bytes,
-            segments,
-        });
+        let process = Process::new(pid, name.to_owned(), segments);
+        snapshot.processes.push(process);
     }
-    processes.sort_by_key(|process| std::cmp::Reverse((process.bytes.proportional, process.pid)));
-    let mut files: Vec<Cached> = (files.into_values())
-        .filter_map(|(path, map_file)| cached(path, &map_file))
-        .collect();
-    files.sort_by_key(|file| std::cmp::Reverse(file.cached));
-    (processes, files, unreadable)
+    let cached = (files.into_values()).filter_map(|(path, map_file)| cached(path, &map_file));
+    snapshot.files = cached.collect();
+    snapshot.sort();
+    (snapshot, unreadable)
 }
 
 /// An area as smaps has it.
@@ -236,19 +155,14 @@ fn segments(areas: &[Area], program: &str) -> Vec<Segment> {
         } else {
             String::new()
         };
-        sums.entry((kind.into(), path)).or_default().add(area.bytes);
+        *sums.entry((kind.into(), path)).or_default() += area.bytes;
     }
-    let mut segments: Vec<Segment> = (sums.into_iter())
-        .map(|((kind, path), bytes)| Segment {
-            kind: kind.into(),
-            path,
-            bytes,
-        })
-        .collect();
-    segments.sort_by_key(|segment| {
-        std::cmp::Reverse((segment.bytes.proportional, segment.bytes.swapped))
+    let segments = sums.into_iter().map(|((kind, path), bytes)| Segment {
+        kind: kind.into(),
+        path,
+        bytes,
     });
-    segments
+    segments.collect()
 }
 
 /// cachestat(2), since Linux 6.5.
@@ -381,7 +295,8 @@ Pss:                   0 kB
     fn smaps_are_summed_by_segment() {
         let areas = parse(SMAPS);
         assert_eq!(areas.len(), 7);
-        let segments = segments(&areas, "/opt/a b");
+        let process = Process::new(1, "a".into(), segments(&areas, "/opt/a b"));
+        let segments = process.segments;
         let found: Vec<_> = (segments.iter())
             .map(|segment| {
                 let bytes = segment.bytes;
@@ -432,19 +347,15 @@ Pss:                   0 kB
     #[test]
     fn this_process_is_found() {
         let own = std::process::id();
-        let (processes, files, unreadable) = look(|pid, _| pid == own);
-        assert_eq!((processes.len(), unreadable.processes), (1, 0));
-        let process = &processes[0];
+        let (snapshot, unreadable) = look(|pid, _| pid == own);
+        assert_eq!((snapshot.processes.len(), unreadable), (1, 0));
+        let process = &snapshot.processes[0];
         assert!(process.bytes.resident >= process.bytes.proportional);
         let program = process
             .segments
             .iter()
             .find(|it| it.kind == AreaKind::Program);
         let path = &program.expect("a program").path;
-        assert!(
-            files
-                .iter()
-                .any(|file| file.path == *path && file.cached > 0)
-        );
+        assert!((snapshot.files.iter()).any(|file| file.path == *path && file.cached > 0));
     }
 }

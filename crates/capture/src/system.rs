@@ -9,6 +9,7 @@ use hangdog_symbols::end_by;
 pub(crate) use hangdog_symbols::boot::{machine, monotonic_ns, unix_ns};
 
 static STOP: AtomicBool = AtomicBool::new(false);
+static SNAPSHOT: AtomicBool = AtomicBool::new(false);
 
 /// How long may pass from the first signal to the end, seconds.
 const END_WITHIN: u32 = 5;
@@ -34,6 +35,10 @@ extern "C" fn on_signal(signal: libc::c_int) {
     end_by(monotonic_ns() + READ_FOR.as_nanos() as u64);
 }
 
+extern "C" fn on_user(_: libc::c_int) {
+    SNAPSHOT.store(true, Ordering::Relaxed);
+}
+
 extern "C" fn on_alarm(_: libc::c_int) {
     // SAFETY: both may be called in a signal handler; the bytes live for ever.
     unsafe {
@@ -55,19 +60,36 @@ pub fn stop_on_signals() -> io::Result<()> {
         (libc::SIGHUP, asked),
         (libc::SIGALRM, on_alarm as *const () as usize),
     ];
-    for (signal, handler) in handlers {
-        // SAFETY: a zeroed sigaction is valid; the handlers do what is allowed in one: atomic
-        // stores, the clock, alarm, write and _exit.
-        let failed = unsafe {
-            let mut action: libc::sigaction = std::mem::zeroed();
-            action.sa_sigaction = handler;
-            libc::sigaction(signal, &action, std::ptr::null_mut())
-        };
-        if failed != 0 {
-            return Err(io::Error::last_os_error());
-        }
+    handlers
+        .into_iter()
+        .try_for_each(|(signal, handler)| handle(signal, handler))
+}
+
+/// From now on SIGUSR1 asks for a snapshot of memory instead of ending the process.
+///
+/// # Errors
+/// If the system does not let signals be handled.
+pub(crate) fn snapshot_on_signal() -> io::Result<()> {
+    handle(libc::SIGUSR1, on_user as *const () as usize)
+}
+
+/// Whether a signal has asked for a snapshot of memory since this was called last.
+pub(crate) fn snapshot_asked() -> bool {
+    SNAPSHOT.swap(false, Ordering::Relaxed)
+}
+
+fn handle(signal: libc::c_int, handler: usize) -> io::Result<()> {
+    // SAFETY: a zeroed sigaction is valid; the handlers do what is allowed in one: atomic
+    // stores, the clock, alarm, write and _exit.
+    let failed = unsafe {
+        let mut action: libc::sigaction = std::mem::zeroed();
+        action.sa_sigaction = handler;
+        libc::sigaction(signal, &action, std::ptr::null_mut())
+    };
+    match failed {
+        0 => Ok(()),
+        _ => Err(io::Error::last_os_error()),
     }
-    Ok(())
 }
 
 /// Whether a signal asked to stop.

@@ -28,6 +28,7 @@ use crate::polled::{epolls, polls};
 use crate::population::Population;
 use crate::probe::Probe;
 use crate::records::{Definition, What};
+use crate::snapshots::Taken;
 use crate::system::unix_ns;
 
 struct ThreadState {
@@ -209,6 +210,14 @@ impl World {
             arg2,
             arg3,
         });
+    }
+
+    /// A snapshot of memory becomes rows. Of a process that nobody announced yet there are none.
+    pub(crate) fn keep(&mut self, taken: &Taken) {
+        let ts = self.since_start(taken.ts);
+        let (shares, files) = (&mut self.tables.memory, &mut self.tables.cached_files);
+        let upid = |pid| self.by_pid.get(&pid).copied();
+        taken.snapshot.write(ts, upid, shares, files);
     }
 
     /// Says which probes there are, with the codes of their marks.

@@ -218,6 +218,11 @@ pub struct RecordArgs {
     /// hangdog paging shows them [default: major faults and reclaim only]
     #[arg(long)]
     pub faults: bool,
+    /// Record what memory each process has by segment, and how much of its files is in the page cache: at
+    /// the beginning, at the end, every DURATION, and when the recorder gets SIGUSR1; hangdog memory --trace
+    /// shows it. It takes at most 5 % of a CPU
+    #[arg(long, value_name = "DURATION")]
+    pub memory_every: Option<Span>,
     /// Watch a flag in the memory of a running process: PROCESS:SYMBOL, or PROCESS:0xADDRESS:SIZE,
     /// where the process is a pid or a name; repeatable, at most 4 a process, and reads of at most 2.
     /// Each use of the flag costs its thread some 4 us
@@ -700,6 +705,13 @@ pub enum Trial {
 pub struct MemoryArgs {
     /// Only this process: pid or name [default: all]
     pub process: Option<String>,
+    /// Show what the processes of a trace had that was recorded with --memory-every, instead of now
+    #[arg(long, value_name = "TRACE", value_hint = ValueHint::DirPath)]
+    pub trace: Option<PathBuf>,
+    /// Show the trace's last snapshot before this time: 1.234s after the start of the trace [default: its
+    /// last one]
+    #[arg(long, value_name = "TIME", requires = "trace")]
+    pub at: Option<Moment>,
     /// Show so many processes, segments and files
     #[arg(short = 'n', long, value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..))]
     pub most: u32,

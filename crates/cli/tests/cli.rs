@@ -343,7 +343,6 @@ fn calls() {
     assert!(refusal.contains("--calls"), "{refusal}");
 }
 
-/// Worked out by hand: four softirqs of 10, 20, 30 and 40 us on two CPUs, an interrupt of 5 us on an
 /// Of a file of which nothing was executed there is no order.
 #[test]
 fn paging_orders_what_was_executed() {
@@ -406,6 +405,94 @@ fn exchanges() {
     assert_eq!(answer["exchanges"], json!([exchange]));
 }
 
+/// What a start fetched and another start of the same program did not use is cold; a function that runs only
+/// at the beginning and fetches what nothing else uses can do so later.
+#[test]
+fn paging_of_several_starts() {
+    let fixture = Fixture::new("starts");
+    assert_golden(
+        "starts.paging.txt",
+        &fixture.text(&["paging", "t.hang", "--process", "100"]),
+    );
+    let answer = fixture.json(&["paging", "t.hang", "--process", "100"]);
+    let in_others = json!({"used_bytes": 8192, "cold_bytes": 4096, "unknown_bytes": 0});
+    assert_eq!(answer["segments"][0]["in_others"], in_others);
+    assert_eq!(answer["other_occurrences"], 1);
+    let advice = answer["advice"].as_array().expect("advice");
+    let defer = advice.iter().find(|it| it["kind"] == "defer");
+    assert_eq!(
+        defer.expect("what can be done later")["saves_at_most_ns"],
+        1_000_000
+    );
+    // Both starts are one operation, and there is no other one.
+    let both = fixture.json(&["paging", "t.hang", "--process", "tool"]);
+    assert_eq!(both["other_occurrences"], 0);
+    assert_eq!(both["segments"][0]["in_others"], Value::Null);
+}
+
+/// A page that stayed in memory is used without a fault: only of one that was gone between can be told that the
+/// other occurrence did not use it.
+#[test]
+fn paging_of_several_regions() {
+    let fixture = Fixture::of(
+        "process app 100
+        thread main app 100 name=app
+        area app 0x10000..0x40000 library file=/usr/lib/libx.so executable
+        0 cpu0 switch idle -> main
+        1ms mark main begin open 0
+        1ms fault 100us main major 0x10000 of-file stack=open;main
+        1ms cache main added /usr/lib/libx.so 0 3
+        1ms cache main faulted /usr/lib/libx.so 0 1
+        2ms fault 100us main major 0x11000 of-file stack=open;main
+        2ms cache main faulted /usr/lib/libx.so 1 1
+        3ms fault 100us main major 0x12000 of-file stack=open;main
+        3ms cache main faulted /usr/lib/libx.so 2 1
+        5ms mark main end open 0
+        6ms cache main removed /usr/lib/libx.so 0 2
+        10ms mark main begin open 0
+        11ms fault 100us main major 0x10000 of-file stack=open;main
+        11ms cache main added /usr/lib/libx.so 0 1
+        11ms cache main faulted /usr/lib/libx.so 0 1
+        12ms mark main end open 0
+        end 13ms",
+    );
+    let answer = fixture.json(&["paging", "t.hang", "--region", "open"]);
+    let in_others = json!({"used_bytes": 4096, "cold_bytes": 4096, "unknown_bytes": 4096});
+    assert_eq!(answer["segments"][0]["in_others"], in_others);
+    // What the shorter one fetched, the longer one used.
+    let second = fixture.json(&["paging", "t.hang", "--region", "open", "--nth", "2"]);
+    let in_others = json!({"used_bytes": 4096, "cold_bytes": 0, "unknown_bytes": 0});
+    assert_eq!(second["segments"][0]["in_others"], in_others);
+}
+
+/// The last snapshot of memory with what has grown since the first; another one; one process; none.
+#[test]
+fn memory_of_a_trace() {
+    let fixture = Fixture::new("memory");
+    assert_golden(
+        "memory.memory.txt",
+        &fixture.text(&["memory", "--trace", "t.hang"]),
+    );
+    let answer = |args: &[&str]| fixture.json(&[&["memory", "--trace", "t.hang"], args].concat());
+    let at = |args: &[&str]| answer(args)["at_ns"].clone();
+    assert_eq!(at(&[]), 9_000_000);
+    assert_eq!(at(&["--at", "6ms"]), 5_000_000);
+    assert_eq!(at(&["--at", "0.5ms"]), 1_000_000);
+    // It has ended by the last one.
+    let other = answer(&["other"]);
+    assert_eq!(other["at_ns"], 5_000_000);
+    assert_eq!(other["processes"][0]["change_bytes"], -524_288);
+    assert_eq!(other["files"], json!([]));
+    for args in [&["nobody"][..], &["7"]] {
+        let args = [&["memory", "--trace", "t.hang"], args].concat();
+        let said = fixture.refusal(&args, 1);
+        assert!(said.contains("no snapshot of the trace has"), "{said}");
+    }
+    let said = Fixture::new("load").refusal(&["memory", "--trace", "t.hang"], 1);
+    assert!(said.contains("--memory-every"), "{said}");
+}
+
+/// Worked out by hand: four softirqs of 10, 20, 30 and 40 us on two CPUs, an interrupt of 5 us on an
 /// idle CPU, and two of the timer.
 #[test]
 fn interrupts() {

@@ -62,6 +62,12 @@ const SPANS: &str = r#"{"resourceSpans":[{"resource":{"attributes":[{"key":"proc
 /// Page-ins, of a library and from swap, and a stall.
 const PAGED: &str = include_str!("golden/paging.trace");
 
+/// A program that is started twice, and pages.
+const STARTS: &str = include_str!("golden/starts.trace");
+
+/// Snapshots of memory.
+const MEMORY: &str = include_str!("golden/memory.trace");
+
 /// Two processes that page while one waits for the other.
 const EXCHANGE: &str = include_str!("golden/exchange.trace");
 
@@ -213,6 +219,7 @@ fn document_and_answers_agree() {
         ("turns.hang", &turns()),
         ("paged.hang", PAGED),
         ("exchange.hang", EXCHANGE),
+        ("starts.hang", STARTS),
     ] {
         text::parse(trace)
             .expect("a trace in text form")
@@ -241,6 +248,7 @@ fn document_and_answers_agree() {
             vec![
                 vec!["paging", "paged.hang"],
                 vec!["paging", "exchange.hang"],
+                vec!["paging", "starts.hang", "--process", "100"],
                 vec!["paging", "t.hang", "--all"],
             ],
         ),
@@ -366,6 +374,11 @@ fn document_and_memory_agree() {
     paths(&answer(dir.path(), &args), "", &mut found);
     child.kill().expect("an end");
     child.wait().expect("an end");
+    let memory = text::parse(MEMORY).expect("a trace in text form");
+    let written = memory.write_to(dir.path().join("memory.hang"), Meta::default());
+    written.expect("a trace on disk");
+    let args = ["memory", "--trace", "memory.hang"];
+    paths(&answer(dir.path(), &args), "", &mut found);
     assert_eq!(found, documented(&document(), "memory"));
 }
 

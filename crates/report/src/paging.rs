@@ -5,8 +5,11 @@
 //! each wait for a page, [`cache`](self::cache) follows the pages of files where they were recorded; here
 //! they are summed.
 
+mod advice;
 mod cache;
+mod cold;
 mod exchanges;
+mod occurrences;
 mod order;
 mod used;
 mod verdict;
@@ -18,13 +21,17 @@ use crate::select::{NothingFound, Window};
 use anyhow::Result;
 use hangdog_trace::Threads;
 use hangdog_trace::ids::{KERNEL_PROCESS, NONE, Upid, Utid};
+use hangdog_trace::residence::Snapshot;
 use hangdog_trace::tables::{Areas, Faults, Files, Ios, PageCache, Stalls};
 use hangdog_trace::words::{AreaKind, IoOperation, StallKind};
 use serde::Serialize;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap, HashSet};
 
+pub use advice::Advice;
+pub use cold::InOthers;
 pub use exchanges::Exchange;
+pub use occurrences::{other_regions, other_starts};
 pub use order::{Order, order};
 pub use used::{UsedFile, used_files};
 pub use verdict::of_verdict;
@@ -45,6 +52,8 @@ pub struct Operation {
     pub name: String,
     /// Whose waits count.
     pub processes: HashSet<Upid>,
+    /// Its other occurrences in the trace, with none of their own.
+    pub others: Vec<Operation>,
 }
 
 /// What an operation waited for.
@@ -76,6 +85,10 @@ pub struct Paging {
     pub calls_read_bytes: u64,
     /// How much of that had been read before: the page cache did not keep it.
     pub calls_read_again_bytes: u64,
+    /// How many other occurrences of the operation there are.
+    pub other_occurrences: usize,
+    /// What may be done, the largest saving first.
+    pub advice: Vec<Advice>,
 }
 
 /// What a trace has of paging.
@@ -137,6 +150,9 @@ pub struct Segment {
     pub unused_bytes: Option<u64>,
     /// Bytes of the file that went from memory in the time of the operation.
     pub evicted_bytes: Option<u64>,
+    /// What other occurrences did with the pages of the file that were fetched and used; only where the page
+    /// cache was recorded and there are others.
+    pub in_others: Option<InOthers>,
 }
 
 /// A function that touched pages that were not there.
@@ -299,6 +315,12 @@ pub fn paging(case: &Case, operation: &Operation) -> Result<Paging> {
     if let Some(cache) = &cache {
         add_cache(case, &areas, &files, cache, operation, &mut segments);
     }
+    if recorded.page_cache && !operation.others.is_empty() {
+        let found = cold::in_others(case, &rows, &same, operation);
+        for ((process, file, _), segment) in &mut segments {
+            segment.in_others = found.get(&(*process, *file)).copied();
+        }
+    }
     segments.sort_by_key(|(_, segment)| {
         let sum = &segment.sum;
         Reverse((
@@ -315,7 +337,7 @@ pub fn paging(case: &Case, operation: &Operation) -> Result<Paging> {
     }
     let any_ns = union(&waits, operation.window);
     let operation_ns = operation.window.to - operation.window.from;
-    Ok(Paging {
+    let mut paging = Paging {
         sentence: sentence(operation, operation_ns, any_ns, &sum, &segments, &recorded),
         operation: operation.name.clone(),
         operation_ns,
@@ -329,7 +351,22 @@ pub fn paging(case: &Case, operation: &Operation) -> Result<Paging> {
         segments,
         calls_read_bytes: calls_read.bytes,
         calls_read_again_bytes: calls_read.again,
-    })
+        other_occurrences: operation.others.len(),
+        advice: Vec::new(),
+    };
+    let basis = advice::Basis {
+        case,
+        areas: &areas,
+        files: &files,
+        ios: &ios,
+        waits: &waits,
+        calls_read_again_ns: calls_read.again_ns,
+        snapshots: &Snapshot::read(&trace.read()?, &trace.read()?, &case.recording.threads),
+        window: operation.window,
+        is_chosen: &is_chosen,
+    };
+    paging.advice = advice::advice(&basis, &paging);
+    Ok(paging)
 }
 
 impl Sum {
@@ -427,6 +464,7 @@ fn segment(case: &Case, files: &Files, process: Upid, file: u32, kind: AreaKind)
         fetched_bytes: None,
         unused_bytes: None,
         evicted_bytes: None,
+        in_others: None,
     }
 }
 

@@ -56,6 +56,10 @@ all_tables! {
     stalls: Stalls,
     /// Pages of files that came, were used and went.
     page_cache: PageCache,
+    /// Memory of processes at moments.
+    memory: MemoryShares,
+    /// What of their files was in the page cache then.
+    cached_files: CachedFiles,
     /// Bytes through sockets and pipes.
     transfers: Transfers,
     /// Work and locks from one context to another.

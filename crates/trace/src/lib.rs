@@ -53,6 +53,7 @@ mod part;
 mod properties;
 mod reader;
 pub mod regular;
+pub mod residence;
 mod rows;
 pub mod sockets;
 pub mod stacks;

@@ -390,6 +390,44 @@ tables! {
         pages: u32,
     }
 
+    /// Memory that a process had at one moment, of one kind or of one file, where that was asked for (record --memory-every).
+    MemoryShares of MemoryShare as "memory" {
+        /// When it was looked at, ns since the trace's start; the same for all that belongs together.
+        ts: u64,
+        /// The process (upid).
+        process: u32,
+        /// words::AreaKind.
+        kind: u8,
+        /// The file; empty where there is none.
+        path: String,
+        /// In memory, bytes.
+        resident: u64,
+        /// Of these, the process's own share, bytes: what several processes have is divided among them.
+        proportional: u64,
+        /// Swapped out, bytes.
+        swapped: u64,
+        /// In memory, and of no other process, bytes.
+        private: u64,
+        /// That cannot be swapped out or dropped (mlock), bytes.
+        locked: u64,
+    }
+
+    /// How much of a file that processes had mapped was in the page cache at one moment, where that was asked for (record --memory-every).
+    CachedFiles of CachedFile as "cached_files" {
+        /// When it was looked at, ns since the trace's start; the same for all that belongs together.
+        ts: u64,
+        /// Its path.
+        path: String,
+        /// How long it was, bytes.
+        size: u64,
+        /// In the page cache, bytes.
+        cached: u64,
+        /// Of these, changed and not yet written, bytes; u64::MAX unknown.
+        dirty: u64,
+        /// That went from the page cache a short time before, bytes; u64::MAX unknown.
+        recently_evicted: u64,
+    }
+
     /// Bytes went into or came out of a socket (and, where asked for, a pipe or eventfd).
     Transfers of Transfer as "transfers" {
         /// When the kernel took or gave them, ns since the trace's start; ascending.

@@ -32,6 +32,8 @@
 //! area  app 0x1000..0x3000 library file=/lib/x.so   # process, addresses, kind; offset=, writable, executable, shared
 //! 5ms   fault 2ms main major 0x1000 of-file stack=a;b   # duration, thread, major or minor, address; in-kernel
 //! 5ms   cache main added /lib/x.so 0 16   # thread, what became of the pages, file, first page, pages
+//! 5ms   memory app heap 8192 swapped=4096  # process, kind, bytes in memory; proportional=, private=, locked=, file=
+//! 5ms   cached /lib/x.so 90000 8192       # file, its size, bytes in the page cache
 //! 5ms   stall 2ms main direct-reclaim 32  # duration, thread, kind, pages made free
 //! 6ms   exit worker 0
 //! 7ms   cpu0 lost 5 events            # cpuN where it belongs to one
@@ -85,12 +87,14 @@ impl TextTrace {
         }
     }
 
-    /// Makes a trace of it on disk. `meta` is completed: machine and duration come from the text.
+    /// Makes a trace of it on disk. `meta` is completed: machine and duration come from the text, and
+    /// whether the page cache was recorded.
     ///
     /// # Errors
     /// As [`TraceWriter`] has them.
     pub fn write_to(&self, path: impl AsRef<Path>, mut meta: Meta) -> Result<()> {
         meta.arch = ARCH.into();
+        meta.options.faults |= !self.tables.page_cache.ts.is_empty();
         meta.duration_ns = self.end;
         let mut writer = TraceWriter::create(path, meta.clone())?;
         writer.tables = self.tables.clone();

@@ -242,7 +242,12 @@ impl Threads {
 
     /// The process, or a placeholder named "unknown" with upid [`NONE`].
     pub fn process(&self, upid: Upid) -> &Process {
-        at_id(&self.processes, upid, |process| process.upid).unwrap_or(&self.unknown_process)
+        self.known_process(upid).unwrap_or(&self.unknown_process)
+    }
+
+    /// The process, if it is known.
+    pub fn known_process(&self, upid: Upid) -> Option<&Process> {
+        at_id(&self.processes, upid, |process| process.upid)
     }
 
     /// The process of a thread, or the placeholder.

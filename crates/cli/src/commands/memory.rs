@@ -1,21 +1,55 @@
-//! `hangdog memory`: what memory processes have now, by segment, and what of their files is in the page cache.
+//! `hangdog memory`: what memory processes have, by segment, and what of their files is in the page cache:
+//! now, or at the moments at which a recording looked.
+
+mod print;
 
 use crate::args::MemoryArgs;
-use crate::output::{self, Colour, Paint};
-use crate::table;
+use crate::output;
 use anyhow::Result;
-use comfy_table::CellAlignment;
-use hangdog_capture::residence::{Bytes, Cached, Process, look};
+use hangdog_capture::residence::look;
 use hangdog_report::format;
 use hangdog_report::select::NothingFound;
+use hangdog_trace::Trace;
+use hangdog_trace::residence::{Bytes, Process, Segment, Snapshot};
 use hangdog_trace::words::AreaKind;
 use serde::Serialize;
-use std::io::Write;
+use std::collections::BTreeMap;
+use std::path::Path;
+
+/// What is shown.
+struct View {
+    /// Of a trace: when that was, ns since its start, and what else there is.
+    traced: Option<Traced>,
+    snapshot: Snapshot,
+    /// Processes that may not be looked at.
+    unreadable: usize,
+}
+
+/// The moments of a trace.
+struct Traced {
+    at: u64,
+    /// The first moment, where that is another one, and what there was.
+    first: Option<(u64, Snapshot)>,
+    /// All of them, in the order of time.
+    moments: Vec<Sum>,
+}
+
+/// What the processes that are shown had at a moment.
+#[derive(Serialize)]
+struct Sum {
+    at_ns: u64,
+    processes: usize,
+    proportional_bytes: u64,
+    swapped_bytes: u64,
+    data_share: f64,
+}
 
 /// The answer in JSON.
 #[derive(Serialize)]
 struct Answer {
     sentence: String,
+    at_ns: Option<u64>,
+    moments: Vec<Sum>,
     unreadable: usize,
     processes: Vec<ProcessLine>,
     files: Vec<FileLine>,
@@ -27,6 +61,8 @@ struct ProcessLine {
     pid: u32,
     #[serde(flatten)]
     figures: Figures,
+    /// Of `proportional_bytes`, since the first moment.
+    change_bytes: Option<i64>,
     /// Heap, stack, anonymous and shared memory, of what is resident.
     data_share: f64,
     segments: Vec<SegmentLine>,
@@ -38,6 +74,7 @@ struct SegmentLine {
     path: Option<String>,
     #[serde(flatten)]
     figures: Figures,
+    change_bytes: Option<i64>,
 }
 
 #[derive(Serialize)]
@@ -72,15 +109,32 @@ impl From<Bytes> for Figures {
 
 /// Shows it.
 pub fn run(args: &MemoryArgs) -> Result<()> {
-    let number: Option<u32> = args.process.as_ref().and_then(|it| it.parse().ok());
-    let wanted = |pid: u32, name: &str| match (&args.process, number) {
-        (None, _) => true,
-        (Some(_), Some(number)) => pid == number,
-        (Some(selector), None) => name == selector,
+    let view = match &args.trace {
+        Some(path) => of_trace(path, args)?,
+        None => of_now(args)?,
     };
-    let (processes, files, unreadable) = look(wanted);
-    if processes.is_empty() {
-        let what = match (&args.process, unreadable.processes) {
+    let sentence = sentence(&view.snapshot.processes);
+    if args.json {
+        return output::json(&answer(sentence, view));
+    }
+    print::print(&sentence, &view, args.most as usize)
+}
+
+/// Whether a process is meant, by pid and name.
+fn is_wanted(args: &MemoryArgs, pid: u32, name: &str) -> bool {
+    let Some(selector) = &args.process else {
+        return true;
+    };
+    match selector.parse::<u32>() {
+        Ok(number) => pid == number,
+        Err(_) => name == selector,
+    }
+}
+
+fn of_now(args: &MemoryArgs) -> Result<View> {
+    let (snapshot, unreadable) = look(|pid, name| is_wanted(args, pid, name));
+    if snapshot.processes.is_empty() {
+        let what = match (&args.process, unreadable) {
             (Some(selector), 0) => format!("no process is named or numbered '{selector}'"),
             (Some(selector), _) => {
                 format!("the memory of '{selector}' may not be looked at; run as root")
@@ -89,50 +143,99 @@ pub fn run(args: &MemoryArgs) -> Result<()> {
         };
         return Err(NothingFound::new(what).into());
     }
-    let sentence = sentence(&processes);
-    if args.json {
-        return output::json(&answer(sentence, unreadable.processes, processes, files));
-    }
-    let paint = Paint::for_stdout();
-    let mut out = output::stdout();
-    let most = args.most as usize;
-    writeln!(out, "{}", paint.text(Colour::Heading, &sentence))?;
-    if let [process] = &*processes {
-        print_segments(&mut out, paint, process, most)?;
-    } else {
-        print_processes(&mut out, paint, &processes, most)?;
-    }
-    print_files(&mut out, paint, &files, most)?;
-    if unreadable.processes > 0 {
-        writeln!(
-            out,
-            "\n{} may not be looked at; run as root.",
-            format::things(unreadable.processes as u64, "process", "processes")
-        )?;
-    }
-    Ok(out.flush()?)
+    Ok(View {
+        traced: None,
+        snapshot,
+        unreadable,
+    })
 }
 
-fn answer(
-    sentence: String,
-    unreadable: usize,
-    processes: Vec<Process>,
-    files: Vec<Cached>,
-) -> Answer {
-    let processes = processes.into_iter().map(|process| ProcessLine {
-        data_share: data_share(&process),
-        process: process.name,
-        pid: process.pid,
-        figures: process.bytes.into(),
-        segments: (process.segments.into_iter())
-            .map(|segment| SegmentLine {
-                kind: segment.kind.text(),
-                path: (!segment.path.is_empty()).then_some(segment.path),
-                figures: segment.bytes.into(),
-            })
-            .collect(),
+/// The moment that is asked for, otherwise the last one, at which there were processes that are meant.
+fn of_trace(path: &Path, args: &MemoryArgs) -> Result<View> {
+    let trace = Trace::open(path)?;
+    let (shares, files) = (trace.read()?, trace.read()?);
+    let mut snapshots = Snapshot::read(&shares, &files, &trace.threads()?);
+    if snapshots.is_empty() {
+        let what = "the trace has no snapshot of memory; record with --memory-every";
+        return Err(NothingFound::new(what).into());
+    }
+    for snapshot in snapshots.values_mut() {
+        narrow(snapshot, args);
+    }
+    snapshots.retain(|_, snapshot| !snapshot.processes.is_empty());
+    let until = match args.at {
+        Some(at) => at.resolve(0, trace.meta().duration_ns),
+        None => u64::MAX,
+    };
+    let moments = snapshots.iter().map(|(&at_ns, snapshot)| Sum {
+        at_ns,
+        processes: snapshot.processes.len(),
+        proportional_bytes: total(&snapshot.processes, |it| it.bytes.proportional),
+        swapped_bytes: total(&snapshot.processes, |it| it.bytes.swapped),
+        data_share: share(
+            total(&snapshot.processes, data),
+            total(&snapshot.processes, |it| it.bytes.resident),
+        ),
     });
-    let files = files.into_iter().map(|file| FileLine {
+    let moments = moments.collect();
+    let earlier = snapshots.range(..=until).next_back();
+    let Some(at) = earlier.or(snapshots.iter().next()).map(|(&at, _)| at) else {
+        let selector = args.process.as_deref().unwrap_or_default();
+        let what = format!(
+            "no snapshot of the trace has a process that is named or numbered '{selector}'"
+        );
+        return Err(NothingFound::new(what).into());
+    };
+    let snapshot = snapshots.remove(&at).unwrap_or_default();
+    let first = snapshots
+        .into_iter()
+        .next()
+        .filter(|(first, _)| *first < at);
+    Ok(View {
+        traced: Some(Traced { at, first, moments }),
+        snapshot,
+        unreadable: 0,
+    })
+}
+
+/// Leaves the processes that are meant, and the files that they have mapped.
+fn narrow(snapshot: &mut Snapshot, args: &MemoryArgs) {
+    snapshot
+        .processes
+        .retain(|it| is_wanted(args, it.pid, &it.name));
+    if args.process.is_some() {
+        let segments = snapshot.processes.iter().flat_map(|it| &it.segments);
+        let paths: Vec<&str> = segments.map(|segment| &*segment.path).collect();
+        snapshot.files.retain(|file| paths.contains(&&*file.path));
+    }
+}
+
+fn answer(sentence: String, view: View) -> Answer {
+    let changes = Changes::new(&view);
+    let (at_ns, moments) = match view.traced {
+        Some(traced) => (Some(traced.at), traced.moments),
+        None => (None, Vec::new()),
+    };
+    let processes = view
+        .snapshot
+        .processes
+        .into_iter()
+        .map(|process| ProcessLine {
+            data_share: share(data(&process), process.bytes.resident),
+            change_bytes: changes.of_process(&process),
+            segments: (process.segments.iter())
+                .map(|segment| SegmentLine {
+                    kind: segment.kind.text(),
+                    path: Some(segment.path.clone()).filter(|path| !path.is_empty()),
+                    figures: segment.bytes.into(),
+                    change_bytes: changes.of_segment(process.pid, segment),
+                })
+                .collect(),
+            process: process.name,
+            pid: process.pid,
+            figures: process.bytes.into(),
+        });
+    let files = view.snapshot.files.into_iter().map(|file| FileLine {
         path: file.path,
         size_bytes: file.size,
         cached_bytes: file.cached,
@@ -141,10 +244,60 @@ fn answer(
     });
     Answer {
         sentence,
-        unreadable,
+        at_ns,
+        moments,
+        unreadable: view.unreadable,
         processes: processes.collect(),
         files: files.collect(),
     }
+}
+
+/// What there was at the first moment of a trace: proportional bytes.
+struct First {
+    processes: BTreeMap<u32, u64>,
+    segments: BTreeMap<(u32, u8, String), u64>,
+}
+
+/// What has changed since the first moment; nothing where there is none before the one that is shown.
+struct Changes(Option<First>);
+
+impl Changes {
+    fn new(view: &View) -> Changes {
+        let first = view.traced.as_ref().and_then(|it| it.first.as_ref());
+        Changes(first.map(|(_, snapshot)| {
+            let processes = snapshot.processes.iter();
+            let segments = processes.clone().flat_map(|process| {
+                let segments = process.segments.iter();
+                segments.map(move |it| (key(process.pid, it), it.bytes.proportional))
+            });
+            First {
+                segments: segments.collect(),
+                processes: processes
+                    .map(|it| (it.pid, it.bytes.proportional))
+                    .collect(),
+            }
+        }))
+    }
+
+    fn of_process(&self, process: &Process) -> Option<i64> {
+        let before = self.0.as_ref()?.processes.get(&process.pid).copied();
+        Some(difference(process.bytes.proportional, before))
+    }
+
+    fn of_segment(&self, pid: u32, segment: &Segment) -> Option<i64> {
+        let before = (self.0.as_ref()?.segments).get(&key(pid, segment)).copied();
+        Some(difference(segment.bytes.proportional, before))
+    }
+}
+
+fn key(pid: u32, segment: &Segment) -> (u32, u8, String) {
+    (pid, segment.kind.into(), segment.path.clone())
+}
+
+fn difference(now: u64, before: Option<u64>) -> i64 {
+    let before = before.unwrap_or(0);
+    let size = i64::try_from(now.abs_diff(before)).unwrap_or(i64::MAX);
+    if now < before { -size } else { size }
 }
 
 fn is_data(kind: AreaKind) -> bool {
@@ -156,20 +309,24 @@ fn is_data(kind: AreaKind) -> bool {
 
 fn data(process: &Process) -> u64 {
     let data = process.segments.iter().filter(|it| is_data(it.kind));
-    data.map(|segment| segment.bytes.resident).sum()
+    data.map(|segment| segment.bytes.resident)
+        .fold(0, u64::saturating_add)
 }
 
-fn data_share(process: &Process) -> f64 {
-    match process.bytes.resident {
+fn total(processes: &[Process], of: fn(&Process) -> u64) -> u64 {
+    processes.iter().map(of).fold(0, u64::saturating_add)
+}
+
+fn share(part: u64, whole: u64) -> f64 {
+    match whole {
         0 => 0.0,
-        resident => data(process) as f64 / resident as f64,
+        whole => part as f64 / whole as f64,
     }
 }
 
 fn sentence(processes: &[Process]) -> String {
-    let sum = |of: fn(&Process) -> u64| processes.iter().map(of).sum::<u64>();
-    let resident = sum(|process| process.bytes.resident);
-    let swapped = sum(|process| process.bytes.swapped);
+    let resident = total(processes, |process| process.bytes.resident);
+    let swapped = total(processes, |process| process.bytes.swapped);
     let mut text = match processes {
         [process] => format!(
             "{} ({}) has {} in memory, of which {} is its own share",
@@ -181,135 +338,14 @@ fn sentence(processes: &[Process]) -> String {
         _ => format!(
             "{} have {} in memory, shared memory counted once",
             format::things(processes.len() as u64, "process", "processes"),
-            format::bytes(sum(|process| process.bytes.proportional)),
+            format::bytes(total(processes, |process| process.bytes.proportional)),
         ),
     };
     if swapped > 0 {
         text += &format!(", and {} swapped out", format::bytes(swapped));
     }
-    let share = format::percent(sum(data), resident);
+    let share = format::percent(total(processes, data), resident);
     text + &format!(
         "; data segments (heap, stack, anonymous, shared memory) are {share} of what is resident."
     )
-}
-
-fn print_processes(
-    out: &mut impl Write,
-    paint: Paint,
-    processes: &[Process],
-    most: usize,
-) -> Result<()> {
-    let headings = [
-        "process",
-        "proportional",
-        "resident",
-        "private",
-        "swapped",
-        "locked",
-        "data",
-    ];
-    let mut table = table::new(paint, &headings);
-    for process in processes.iter().take(most) {
-        let name = format!("{} ({})", process.name, process.pid);
-        let mut row = vec![format::printable(&name).into_owned()];
-        row.extend(figures(process.bytes));
-        row.push(format::percent(data(process), process.bytes.resident));
-        table.add_row(row);
-    }
-    for column in table.column_iter_mut().skip(1) {
-        column.set_cell_alignment(CellAlignment::Right);
-    }
-    writeln!(out)?;
-    table::write(out, &table)?;
-    more(out, processes.len(), most, "processes")
-}
-
-fn print_segments(
-    out: &mut impl Write,
-    paint: Paint,
-    process: &Process,
-    most: usize,
-) -> Result<()> {
-    let headings = [
-        "kind",
-        "segment",
-        "proportional",
-        "resident",
-        "private",
-        "swapped",
-        "locked",
-    ];
-    let mut table = table::new(paint, &headings);
-    for segment in process.segments.iter().take(most) {
-        let mut row = vec![
-            segment.kind.text().to_owned(),
-            format::printable(&segment.path).into_owned(),
-        ];
-        row.extend(figures(segment.bytes));
-        table.add_row(row);
-    }
-    for column in table.column_iter_mut().skip(2) {
-        column.set_cell_alignment(CellAlignment::Right);
-    }
-    writeln!(out)?;
-    table::write(out, &table)?;
-    more(out, process.segments.len(), most, "segments")
-}
-
-fn figures(bytes: Bytes) -> [String; 5] {
-    let Bytes {
-        resident,
-        proportional,
-        swapped,
-        private,
-        locked,
-    } = bytes;
-    [proportional, resident, private, swapped, locked].map(|bytes| match bytes {
-        0 => "-".to_owned(),
-        bytes => format::bytes(bytes),
-    })
-}
-
-fn print_files(out: &mut impl Write, paint: Paint, files: &[Cached], most: usize) -> Result<()> {
-    if files.is_empty() {
-        return Ok(());
-    }
-    let headings = [
-        "mapped file",
-        "size",
-        "in the page cache",
-        "",
-        "dirty",
-        "recently evicted",
-    ];
-    let mut table = table::new(paint, &headings);
-    let known = |bytes: Option<u64>| match bytes {
-        None => "?".to_owned(),
-        Some(0) => "-".to_owned(),
-        Some(bytes) => format::bytes(bytes),
-    };
-    for file in files.iter().take(most) {
-        table.add_row([
-            format::printable(&file.path).into_owned(),
-            format::bytes(file.size),
-            format::bytes(file.cached),
-            // The last page may go beyond the file's end.
-            format::percent(file.cached.min(file.size), file.size),
-            known(file.dirty),
-            known(file.recently_evicted),
-        ]);
-    }
-    for column in table.column_iter_mut().skip(1) {
-        column.set_cell_alignment(CellAlignment::Right);
-    }
-    writeln!(out)?;
-    table::write(out, &table)?;
-    more(out, files.len(), most, "files")
-}
-
-fn more(out: &mut impl Write, all: usize, most: usize, what: &str) -> Result<()> {
-    if all > most {
-        writeln!(out, "and {} more {what} (-n, --json)", all - most)?;
-    }
-    Ok(())
 }

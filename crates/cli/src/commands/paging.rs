@@ -9,14 +9,14 @@ use crate::table;
 use anyhow::{Context, Result};
 use comfy_table::CellAlignment;
 use hangdog_report::paging::{
-    Exchange, Operation, Paging, Sum, life, order, own_processes, paging, with_descendants,
+    Exchange, InOthers, Operation, Paging, Sum, life, order, other_regions, other_starts,
+    own_processes, paging, with_descendants,
 };
 use hangdog_report::rank;
 use hangdog_report::select::{self, Bounds, NothingFound, Window};
 use hangdog_report::which::{Wanted, choose};
 use hangdog_report::{Case, Loss, format};
 use hangdog_symbols::linkage;
-use hangdog_trace::words::StallKind;
 use serde::Serialize;
 use std::io::Write;
 use std::path::Path;
@@ -97,9 +97,12 @@ fn operation(args: &PagingArgs, case: &Case) -> Result<Operation> {
     let recording = &case.recording;
     let (threads, meta) = (&recording.threads, recording.trace.meta());
     let whole = Window::new(args.window, recording.timeline.end())?;
+    let found = match &args.process {
+        Some(selector) => select::processes(threads, selector)?,
+        None => Vec::new(),
+    };
     let (mut name, mut processes) = match &args.process {
-        Some(selector) => {
-            let found = select::processes(threads, selector)?;
+        Some(_) => {
             let name = found
                 .first()
                 .map(|&upid| threads.process(upid).name.clone());
@@ -115,10 +118,16 @@ fn operation(args: &PagingArgs, case: &Case) -> Result<Operation> {
         } else {
             whole
         };
+        // Where several processes are named, or all, there is one operation, of all of them.
+        let others = match found.len() {
+            1 => other_starts(case, &name, &processes, whole),
+            _ => Vec::new(),
+        };
         return Ok(Operation {
             window,
             name,
             processes,
+            others,
         });
     }
     let evidence = case.evidence();
@@ -139,6 +148,10 @@ fn operation(args: &PagingArgs, case: &Case) -> Result<Operation> {
         let process = threads.process_of(problem.thread);
         (name, processes) = (process.name.clone(), [process.upid].into());
     }
+    let others = match args.region.region {
+        Some(_) => other_regions(case, &wanted)?,
+        None => Vec::new(),
+    };
     if problem.window.is_empty() {
         return Err(NothingFound::new("the problem takes no time").into());
     }
@@ -149,6 +162,7 @@ fn operation(args: &PagingArgs, case: &Case) -> Result<Operation> {
         },
         name,
         processes,
+        others,
     })
 }
 
@@ -205,10 +219,8 @@ fn print(loss: &Loss, window: Window, paging: &Paging) -> Result<()> {
             "\nSystem calls of these processes read {} from disks{repeated}: no page-ins, and not in this table.",
             format::bytes(read)
         )?;
-        if let Some(advice) = advice(paging) {
-            writeln!(out, "{advice}")?;
-        }
     }
+    print_advice(&mut out, paging)?;
     for missing in missing(paging) {
         writeln!(out, "\n{missing}")?;
     }
@@ -261,22 +273,21 @@ fn print_exchanges(out: &mut impl Write, exchanges: &[Exchange]) -> Result<()> {
     Ok(())
 }
 
-/// Where the group's limit makes that files are read over and over: so much of what is read was read before.
-const NOTABLE_AGAIN: f64 = 0.3;
-
-/// What a limit of memory does to files that system calls read.
-fn advice(paging: &Paging) -> Option<String> {
-    let (read, again) = (paging.calls_read_bytes, paging.calls_read_again_bytes);
-    let at_limit = StallKind::LimitReclaim.text();
-    let freed = (paging.stalls.iter()).find(|stalled| stalled.kind == at_limit)?;
-    if (again as f64) < read as f64 * NOTABLE_AGAIN {
-        return None;
+/// What may be done about it.
+fn print_advice(out: &mut impl Write, paging: &Paging) -> Result<()> {
+    if paging.advice.is_empty() {
+        return Ok(());
     }
-    Some(format!(
-        "The control group's limit of memory leaves too little room for the files that they read: {} were \
-         dropped to stay below it.",
-        format::bytes(freed.pages.saturating_mul(4096))
-    ))
+    writeln!(
+        out,
+        "\nWhat may help, and how much less it would wait at most:"
+    )?;
+    for advice in &paging.advice {
+        let saves = format::duration(advice.saves_at_most_ns);
+        let share = format::percent(advice.saves_at_most_ns, paging.operation_ns);
+        writeln!(out, "  {saves} ({share}): {}", advice.text)?;
+    }
+    Ok(())
 }
 
 /// What was not recorded, and how it can be.
@@ -291,8 +302,8 @@ fn missing(paging: &Paging) -> Vec<&'static str> {
     }
     if !recorded.page_cache {
         missing.push(
-            "Not recorded: minor faults, and what was read ahead, never used or evicted. Record with \
-             --faults.",
+            "Not recorded: minor faults, and what was read ahead, never used, evicted, or cold in other \
+             occurrences. Record with --faults.",
         );
     }
     if !recorded.stalls && paging.stalls.is_empty() {
@@ -325,6 +336,10 @@ fn print_segments(out: &mut impl Write, paint: Paint, paging: &Paging) -> Result
     ];
     if recorded.page_cache {
         headings.extend(["fetched", "unused", "evicted"]);
+    }
+    let has_others = recorded.page_cache && paging.other_occurrences > 0;
+    if has_others {
+        headings.push("cold");
     }
     if recorded.minor {
         headings.push("minor");
@@ -362,6 +377,9 @@ fn print_segments(out: &mut impl Write, paint: Paint, paging: &Paging) -> Result
                 bytes(segment.evicted_bytes),
             ]);
         }
+        if has_others {
+            row.push(bytes(segment.in_others.map(|it| it.cold_bytes)));
+        }
         if recorded.minor {
             row.push(format::count(segment.sum.minor.unwrap_or(0)));
         }
@@ -378,6 +396,9 @@ fn print_segments(out: &mut impl Write, paint: Paint, paging: &Paging) -> Result
             sum(|segment| segment.unused_bytes),
             sum(|segment| segment.evicted_bytes),
         ]);
+        if has_others {
+            row.push(sum(|segment| segment.in_others.map(|it| it.cold_bytes)));
+        }
     }
     if recorded.minor {
         row.push(format::count(paging.sum.minor.unwrap_or(0)));
@@ -393,6 +414,29 @@ fn print_segments(out: &mut impl Write, paint: Paint, paging: &Paging) -> Result
             out,
             "\"1 + 2\": 1 page-in, and 2 minor faults that waited all the same, as for a page that was \
              being read already."
+        )?;
+    }
+    if has_others {
+        let of_others = |of: fn(&InOthers) -> u64| -> u64 {
+            let known = all.iter().filter_map(|segment| segment.in_others.as_ref());
+            known.map(of).sum()
+        };
+        let others = format::things(
+            paging.other_occurrences as u64,
+            "other occurrence",
+            "other occurrences",
+        );
+        let unknown = match of_others(|it| it.unknown_bytes) {
+            0 => String::new(),
+            unknown => format!(
+                "; of {} that cannot be told, as it stayed in memory",
+                format::bytes(unknown)
+            ),
+        };
+        writeln!(
+            out,
+            "\"cold\": it was fetched and used, and {others} of the operation did not use it. They did use {}{unknown}.",
+            format::bytes(of_others(|it| it.used_bytes)),
         )?;
     }
     let left = all

@@ -52,6 +52,9 @@ pub fn run(args: &RecordArgs) -> Result<ExitCode> {
         command: args.command.clone(),
         duration: args.duration.map(|span| Duration::from_nanos(span.ns())),
         limit: args.limit.map(|span| Duration::from_nanos(span.ns())),
+        memory_every: args
+            .memory_every
+            .map(|span| Duration::from_nanos(span.ns())),
     };
     let line = RefCell::new(StatusLine::new());
     let progress = |progress| match progress {

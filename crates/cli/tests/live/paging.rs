@@ -2,6 +2,7 @@
 
 use crate::support::{machine, number};
 use hangdog_trace::ids::NONE;
+use hangdog_trace::residence::Snapshot;
 use hangdog_trace::tables::{Areas, Faults, Files, PageCache};
 use hangdog_trace::words::{AreaKind, CacheAction};
 
@@ -66,4 +67,44 @@ fn every_page_of_a_cold_file_is_a_major_fault() {
         assert_eq!(pages(CacheAction::Faulted), PAGES);
         assert!(pages(CacheAction::Removed) >= PAGES);
     }
+}
+
+/// Memory is looked at at the beginning, when SIGUSR1 asks for it, and at the end: what a program has by then is
+/// there, by kind, with what is locked of it.
+#[test]
+fn memory_is_looked_at_when_asked() {
+    let Some(machine) = machine() else { return };
+    let program = machine.program("grown");
+    let program = program.to_str().expect("a path");
+    let live = machine.recorded(&["--memory-every", "1h"], &[program]);
+    let fact = &live.facts[0];
+    let (shares, files) = (live.table(), live.table());
+    let snapshots = Snapshot::read(&shares, &files, &live.threads);
+    let of = |snapshot: &Snapshot| {
+        let pid = number(&fact["tid"]) as u32;
+        let process = snapshot.processes.iter().find(|it| it.pid == pid)?;
+        let segments = process.segments.iter();
+        let own = segments.filter(|it| it.kind == AreaKind::Anonymous);
+        Some((
+            own.clone().map(|it| it.bytes.resident).sum::<u64>(),
+            own.map(|it| it.bytes.locked).sum::<u64>(),
+        ))
+    };
+    let found: Vec<_> = snapshots.values().map(of).collect();
+    let [first, asked, last] = &*found else {
+        panic!("{} snapshots", found.len());
+    };
+    let (bytes, locked) = (number(&fact["bytes"]), number(&fact["locked"]));
+    // At the first it waits to be let go, at the last it has ended.
+    assert!(
+        first.is_some_and(|(resident, _)| resident < bytes / 2),
+        "{first:?}"
+    );
+    let (resident, kept) = asked.expect("the process when it asked");
+    assert!((bytes..bytes + bytes / 4).contains(&resident), "{resident}");
+    assert_eq!(kept, locked);
+    assert_eq!(*last, None);
+    let this_program = snapshots.values().flat_map(|it| &it.files);
+    let mut cached = this_program.filter(|file| file.path == program);
+    assert!(cached.any(|file| file.cached > 0));
 }

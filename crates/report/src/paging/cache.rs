@@ -30,7 +30,7 @@ pub(super) struct Followed {
 }
 
 /// No row has more pages in a file of a trace that is as it was recorded.
-const MOST_PAGES: u64 = 1 << 18;
+pub(super) const MOST_PAGES: u64 = 1 << 18;
 
 /// What is known of a file's pages.
 #[derive(Default)]

@@ -41,6 +41,7 @@ pub fn of_verdict(case: &Case, verdict: &Verdict) -> Option<String> {
         },
         name: String::new(),
         processes,
+        others: Vec::new(),
     };
     // A verdict is as good without it.
     paging(case, &operation)

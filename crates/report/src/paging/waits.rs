@@ -240,6 +240,8 @@ pub(super) struct CallReads {
     pub(super) bytes: u64,
     /// How many of them had been read before, in the window or earlier: the page cache did not keep them.
     pub(super) again: u64,
+    /// How long requests took of which that is the greater part, in the window, all together, ns.
+    pub(super) again_ns: u64,
 }
 
 /// A request of the kernel is smaller by far.
@@ -259,7 +261,11 @@ fn call_reads(ios: &Ios, mut rows: Vec<usize>, window: Window) -> CallReads {
             .count() as u64;
         if ios.ts[row] >= window.from {
             sum.bytes += bytes;
-            sum.again += (again * BLOCK).min(bytes);
+            let again = (again * BLOCK).min(bytes);
+            sum.again += again;
+            if again > bytes / 2 {
+                sum.again_ns = sum.again_ns.saturating_add(ios.duration[row]);
+            }
         }
     }
     sum

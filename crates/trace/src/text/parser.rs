@@ -262,6 +262,8 @@ impl Parser {
             }
             "fault" => self.fault(ts, words),
             "cache" => self.cache(ts, words),
+            "memory" => self.memory(ts, words),
+            "cached" => self.cached(ts, words),
             "stall" => self.stall(ts, words),
             "lost" => {
                 let count = words.number("the count")?;

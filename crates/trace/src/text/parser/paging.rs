@@ -5,7 +5,7 @@ use super::super::line::Words;
 use super::super::values::{integer, time, word_of};
 use super::Parser;
 use crate::ids::NONE;
-use crate::tables::{Area, CacheStep, Fault, File, Stall};
+use crate::tables::{Area, CacheStep, CachedFile, Fault, File, MemoryShare, Stall};
 use crate::words::{AreaKind, CacheAction, StallKind};
 
 impl Parser {
@@ -48,6 +48,43 @@ impl Parser {
             writable: options.contains_key("writable"),
             executable: options.contains_key("executable"),
             shared: options.contains_key("shared"),
+        });
+        Ok(())
+    }
+
+    pub(super) fn memory(&mut self, ts: u64, words: &mut Words<'_>) -> Parsed<()> {
+        let (process, _) = self.process(words.next("the process")?)?;
+        let kind = word_of(AreaKind::ALL, words.next("the kind of memory")?)?;
+        let resident = integer(words.next("the bytes in memory")?)?;
+        let known = ["proportional", "swapped", "private", "locked", "file"];
+        let options = words.options(&known)?;
+        let bytes = |name, otherwise| options.get(name).map_or(Ok(otherwise), |n| integer(n));
+        let path = options.get("file").map_or("", |path| path);
+        self.trace.tables.memory.push(MemoryShare {
+            ts,
+            process,
+            kind: kind.into(),
+            path: path.to_owned(),
+            resident,
+            proportional: bytes("proportional", resident)?,
+            swapped: bytes("swapped", 0)?,
+            private: bytes("private", 0)?,
+            locked: bytes("locked", 0)?,
+        });
+        Ok(())
+    }
+
+    pub(super) fn cached(&mut self, ts: u64, words: &mut Words<'_>) -> Parsed<()> {
+        let path = words.next("the file")?.to_owned();
+        let size = integer(words.next("its size")?)?;
+        let cached = integer(words.next("the bytes in the page cache")?)?;
+        self.trace.tables.cached_files.push(CachedFile {
+            ts,
+            path,
+            size,
+            cached,
+            dirty: u64::MAX,
+            recently_evicted: u64::MAX,
         });
         Ok(())
     }
