@@ -13,6 +13,8 @@
 #define FUTEX_TID 0x3fffffff
 #define CLOCK_MONOTONIC 1
 #define TIMER_ABSTIME 1
+// Stands in the argument of a poll of no descriptor, which is a sleep, beside how long that is, ns.
+#define POLLS_NOTHING (1ULL << 62)
 
 struct user_timespec {
 	s64 seconds;
@@ -129,12 +131,17 @@ static __always_inline void read_call_of(struct task_struct *task, struct pt_reg
 	case CALL_POLL:
 		descriptor = polled_descriptor(task, another, first, second);
 		call->arg = (u64)(s64)(s32)REGS_ARG2(regs);
+		if (!second && (s32)REGS_ARG2(regs) >= 0)
+			call->arg = POLLS_NOTHING | call->arg * 1000000;
 		break;
 	case CALL_PPOLL:
 		descriptor = polled_descriptor(task, another, first, second);
-		call->arg = REGS_ARG2(regs) ?
-				    requested_sleep(task, another, REGS_ARG2(regs)) / 1000000 :
-				    ~0ULL;
+		call->arg = ~0ULL;
+		if (REGS_ARG2(regs)) {
+			u64 time = requested_sleep(task, another, REGS_ARG2(regs));
+
+			call->arg = second ? time / 1000000 : POLLS_NOTHING | time;
+		}
 		break;
 	case CALL_EPOLL_WAIT:
 	case CALL_EPOLL_PWAIT:

@@ -335,6 +335,17 @@ struct task_struct___frozen {
 	unsigned int frozen : 1;
 };
 
+// Since 6.16, where the kernel looks for hung tasks: the address of the lock that the task blocks
+// on, and the lock's kind in the lowest bits.
+struct task_struct___blocker {
+	unsigned long blocker;
+};
+
+// Since 6.16.
+struct semaphore___holder {
+	unsigned long last_holder;
+};
+
 // Since 6.18 a throttled task says so itself.
 struct task_struct___throttled {
 	bool throttled;

@@ -8,6 +8,7 @@
 #include <bpf/bpf_tracing.h>
 
 #include "call.h"
+#include "lock.h"
 #include "sched.h"
 
 // One reader at a time has it.
@@ -32,7 +33,7 @@ int look_at_waiting(struct bpf_iter__task *ctx)
 	struct task_struct *task = ctx->task;
 	struct call call = {};
 	struct pt_regs *regs;
-	bool blocks;
+	bool blocks, unexplained;
 	u32 state;
 	u8 left;
 
@@ -55,6 +56,9 @@ int look_at_waiting(struct bpf_iter__task *ctx)
 	else
 		call.number = call_number(task, regs);
 	left = how_it_left(blocks, true, task, state, call.number);
+	unexplained = blocks && needs_kernel_stack(left, &call);
+	if (unexplained)
+		read_blocker(task, &call);
 
 	waiting->ts = bpf_ktime_get_ns();
 	waiting->born_at = task->start_time;
@@ -70,7 +74,7 @@ int look_at_waiting(struct bpf_iter__task *ctx)
 	waiting->fp = REGS_FRAME_POINTER(regs);
 	waiting->link = call.number == CALL_VFORK ? REGS_ARG0(regs) : 0;
 	waiting->kernel_count = 0;
-	if (blocks && take_stacks && needs_kernel_stack(left, &call)) {
+	if (unexplained && take_stacks) {
 		long bytes = bpf_get_task_stack(task, waiting->kernel, sizeof(waiting->kernel), 0);
 
 		if (bytes > 0)

@@ -302,6 +302,101 @@ fn a_select_for_nothing_is_a_sleep() {
     assert!(!sentence("0").contains("slept in"), "{}", sentence("0"));
 }
 
+/// So does a poll of no descriptor, which its argument tells: it waits for nobody, whom it has asked or not.
+#[test]
+fn a_poll_of_nothing_is_a_sleep() {
+    let sentence = |argument: u64| {
+        let text = format!(
+            "process app 100
+            thread app app 100
+            process store 200
+            thread store store 200
+            0 cpu0 switch idle -> app
+            0 cpu1 switch idle -> store
+            0.5ms cpu1 switch store -> idle sleeping poll object=inet:9
+            0.9ms cpu0 wake app -> store sendto object=inet:8
+            1ms cpu0 switch app -> idle sleeping poll arg={argument} stack=poll;retry_later
+            1.1ms cpu1 switch idle -> store
+            1.2ms cpu1 switch store -> idle sleeping poll object=inet:9
+            900ms cpu0 wake idle -> app in=timer
+            901ms cpu0 switch idle -> app
+            end 1s"
+        );
+        let verdict = explain(&record(&text), "app", 1_000..900_000);
+        (verdict.root.who.tid, verdict.sentence)
+    };
+    let (tid, sleeps) = sentence(1 << 62 | 899_000_000);
+    assert_eq!(tid, 100);
+    assert!(sleeps.contains("slept"), "{sleeps}");
+    let (_, polls) = sentence(899);
+    assert!(!polls.contains("slept"), "{polls}");
+}
+
+/// A child that has nothing to do, but has started one that has, is looked after for that one's sake. That the program
+/// says so on its output meanwhile changes nothing: who reads that owes it no answer.
+#[test]
+fn a_child_is_looked_after_for_its_own_child() {
+    let looks = |idle: bool| {
+        let last = match idle {
+            true => "sleeping epoll_wait object=epoll:8 stack=epoll_wait;serve",
+            false => "uninterruptible read object=file:7 stack=read;load kstack=io_schedule",
+        };
+        let mut text = format!(
+            "process shell 40
+            process script 60
+            process starter 100
+            process tail 150
+            process server 200
+            process writer 300
+            process loader 400
+            thread shell shell 40
+            0 cpu3 switch idle -> shell
+            0.1ms fork shell -> script script 60
+            0.1ms fork shell -> tail tail 150
+            0.2ms cpu3 switch shell -> idle sleeping wait4
+            0.2ms cpu2 switch idle -> tail
+            0.3ms cpu2 switch tail -> idle sleeping read object=pipe:5
+            0.4ms cpu0 switch idle -> script
+            150ms fork script -> sh starter 100
+            150.4ms cpu0 switch script -> sh sleeping wait4
+            151ms fork sh -> server server 200
+            151ms cpu1 switch idle -> server
+            151.1ms fork server -> writer writer 300
+            151.2ms fork server -> loader loader 400
+            151.3ms cpu1 switch server -> writer sleeping epoll_wait object=epoll:9 stack=epoll_wait;serve
+            151.4ms cpu1 switch writer -> loader sleeping epoll_wait object=epoll:7 stack=epoll_wait;serve
+            152ms cpu1 switch loader -> idle {last}\n"
+        );
+        for turn in 0..50 {
+            let at = 153_000 + 10_000 * turn;
+            text += &format!(
+                "{at}us cpu0 switch sh -> idle sleeping clock_nanosleep arg=9700us stack=nanosleep;wait_for_server;main
+                {}us cpu0 wake idle -> sh in=timer
+                {}us cpu0 switch idle -> sh\n",
+                at + 9_700,
+                at + 9_750
+            );
+            if turn % 10 == 9 {
+                let at = at + 9_800;
+                text += &format!(
+                    "{at}us cpu0 wake sh -> tail write object=pipe:5
+                    {}us cpu2 switch idle -> tail
+                    {}us cpu2 switch tail -> idle sleeping read object=pipe:5\n",
+                    at + 10,
+                    at + 30
+                );
+            }
+        }
+        let recording = record(&format!("{text}end 660ms"));
+        let verdict = explain(&recording, "sh", 153_000..650_000);
+        (verdict.root.who.tid, verdict.sentence)
+    };
+    let (tid, sentence) = looks(false);
+    assert_eq!(tid, 400, "{sentence}");
+    let (tid, sentence) = looks(true);
+    assert_eq!(tid, 100, "{sentence}");
+}
+
 /// A script looks again and again for what another that was started with it is to make: no event says for whom,
 /// but that one alone computes. Where two do, none is named.
 #[test]

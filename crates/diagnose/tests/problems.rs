@@ -204,6 +204,38 @@ fn series_end() {
     }
 }
 
+/// A computation goes on over the waits for those that do parts of it, as V8's for its collectors; over others that
+/// are as long it does not.
+#[test]
+fn a_computation_over_what_it_has_others_do() {
+    let longest = |waits_in: &str| {
+        let mut text = String::from(
+            "process app 100\nthread main app 100 name=app\nthread helper app 101
+            0 cpu0 switch idle -> main\n",
+        );
+        for turn in 1..=10 {
+            let at = turn * 100;
+            text += &format!(
+                "{at}ms cpu0 switch main -> idle sleeping futex op=wait object=futex:0x10 stack=pthread_cond_wait;{waits_in}
+                {at}.1ms cpu1 switch idle -> helper
+                {}ms cpu1 wake helper -> main futex op=wake object=futex:0x10
+                {}.1ms cpu0 switch idle -> main
+                {}.2ms cpu1 switch helper -> idle sleeping futex op=wait object=futex:0x20\n",
+                at + 8,
+                at + 8,
+                at + 8
+            );
+        }
+        let found = problems(&record(&format!("{text}end 1100ms")), Some(100));
+        let of_main = found.into_iter().filter(|(name, _)| name == "app");
+        of_main.map(|(_, window)| window.end - window.start).max()
+    };
+    let joins = longest("v8::platform::DefaultJobState::Join()");
+    assert!(joins >= Some(1_000_000), "{joins:?}");
+    let others = longest("next_item");
+    assert!(others < Some(200_000), "{others:?}");
+}
+
 /// A computation is one problem over the interrupts and short waits within it.
 #[test]
 fn a_computation_over_moments() {

@@ -104,6 +104,8 @@ pub enum Mark {
     StoppedByTracer = 1 << 43,
     /// A shell waits for one child; that others end does not end the wait.
     AwaitsOneChild = 1 << 44,
+    /// A thread waits for those that do parts of its own work.
+    JoinsHelpers = 1 << 45,
 }
 
 /// Marks that one of the innermost few frames shows, by a part of its function's name.
@@ -119,7 +121,7 @@ const INNERMOST: [(Mark, &[&str]); 6] = [
 const FEW: usize = 6;
 
 /// Marks that any frame shows, by its function's name, or by the start of it.
-const ANYWHERE: [(Mark, &[&str]); 38] = [
+const ANYWHERE: [(Mark, &[&str]); 39] = [
     (Mark::Idle, names::IDLE),
     (Mark::DiskWait, names::DISK_WAIT),
     (Mark::DiskWake, names::DISK_WAKE),
@@ -158,6 +160,7 @@ const ANYWHERE: [(Mark, &[&str]); 38] = [
     (Mark::AwaitsSafepoint, names::AWAITS_SAFEPOINT),
     (Mark::AsksMachine, names::ASKS_MACHINE),
     (Mark::AwaitsCheckpoint, names::AWAITS_CHECKPOINT),
+    (Mark::JoinsHelpers, names::JOINS_HELPERS),
 ];
 
 /// The marks of all stacks, by their rows.

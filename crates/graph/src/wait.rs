@@ -1,7 +1,7 @@
 //! What a blocked thread waits for, told by its call, its object and its stacks.
 
 use hangdog_timeline::{Cause, Interval};
-use hangdog_trace::calls::{Call, FutexOp};
+use hangdog_trace::calls::{Call, FutexOp, sleep_of_poll};
 use hangdog_trace::ids::{NONE, StackId, Utid};
 use hangdog_trace::object::{Object, ObjectKind};
 use hangdog_trace::words::Left;
@@ -140,7 +140,10 @@ impl Wait {
         let asked = match evidence.call(evidence.switches.call[row]) {
             Call::Sleep => asked,
             Call::Poll if selects_nothing(evidence, row) => asked,
-            Call::Poll => asked.saturating_mul(1_000_000),
+            Call::Poll => match sleep_of_poll(asked) {
+                Some(asked) => asked,
+                None => asked.saturating_mul(1_000_000),
+            },
             _ => 0,
         };
         (asked > 0).then_some(asked)
@@ -410,7 +413,11 @@ fn kind(evidence: &Evidence<'_>, row: usize, holder: Option<Utid>) -> WaitKind {
         _ if on_disk => WaitKind::Disk,
         Call::Fsync if uninterruptible => WaitKind::Disk,
         Call::Sleep => WaitKind::Sleep,
-        Call::Poll if selects_nothing(evidence, row) || is_sleep_of_ruby(evidence, row) => {
+        Call::Poll
+            if sleep_of_poll(switches.arg[row]).is_some()
+                || selects_nothing(evidence, row)
+                || is_sleep_of_ruby(evidence, row) =>
+        {
             WaitKind::Sleep
         }
         Call::Poll => WaitKind::Poll,

@@ -1,7 +1,7 @@
 //! What threads wait in and wake by, in words: system calls with what they work on.
 
 use crate::format;
-use hangdog_trace::calls::{Call, Calls, FutexOp};
+use hangdog_trace::calls::{Call, Calls, FutexOp, sleep_of_poll};
 use hangdog_trace::object::{Object, ObjectKind};
 use hangdog_trace::stacks::StackTable;
 use hangdog_trace::words::KernelLock;
@@ -75,6 +75,9 @@ impl CallInfo {
             // Their second argument is no time.
             (Call::Poll, _) if ["select", "pselect6", "epoll_pwait2"].contains(&&*self.name) => {}
             (Call::Poll, ANY) => text.push_str(" without timeout"),
+            (Call::Poll, argument) if let Some(ns) = sleep_of_poll(argument) => {
+                text = format!("{text} of nothing for {}", format::duration(ns));
+            }
             (Call::Poll, ms) => {
                 let timeout = format::duration(ms.saturating_mul(1_000_000));
                 text = format!("{text}, timeout {timeout}");
@@ -138,6 +141,10 @@ mod tests {
         assert_eq!(text("nanosleep", 0, 10_000_000), "nanosleep for 10 ms");
         assert_eq!(text("poll", 0, u64::MAX), "poll without timeout");
         assert_eq!(text("poll", 0, 1500), "poll, timeout 1.5 s");
+        let sleep = 1 << 62 | 11_000_000_000;
+        assert_eq!(text("poll", 0, sleep), "poll of nothing for 11 s");
+        let negative = i64::from(-5i32).cast_unsigned();
+        assert!(text("poll", 0, negative).starts_with("poll, timeout"));
         assert_eq!(text("wait4", 0, u64::MAX), "wait4 for any child");
         assert_eq!(text("wait4", 0, 105), "wait4 for child 105");
         assert_eq!(text("tgkill", 0, 9), "tgkill with signal 9");

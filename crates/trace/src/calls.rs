@@ -100,6 +100,13 @@ impl FutexOp {
     }
 }
 
+/// How long a poll sleeps that was given no descriptor, ns, by its argument: a bit beside that time tells that it
+/// was given none. None of any other poll.
+pub fn sleep_of_poll(arg: u64) -> Option<u64> {
+    const POLLS_NOTHING: u64 = 1 << 62;
+    (arg & !(POLLS_NOTHING - 1) == POLLS_NOTHING).then_some(arg & (POLLS_NOTHING - 1))
+}
+
 /// The system calls of one kind of machine.
 #[derive(Clone, Debug)]
 pub struct Calls {

@@ -115,6 +115,39 @@ fn a_server_that_is_stopped_is_named() {
     assert_eq!(json(&["info"], &kept)["meta"]["mode"], "instant");
 }
 
+/// Who waits for a lock of the kernel that a reader holds is told which thread that is, though both wait already.
+#[test]
+fn a_reader_that_holds_a_lock_of_the_kernel_is_named() {
+    let Some(machine) = machine() else { return };
+    // Where the kernel looks for hung tasks, a task says for which lock it waits.
+    if !Path::new("/proc/sys/kernel/hung_task_timeout_secs").exists() {
+        eprintln!("NOT RUN: a_reader_that_holds_a_lock: this kernel does not look for hung tasks");
+        return;
+    }
+    let program = machine.program("reader");
+    let folder = machine.path("folder");
+    fs::create_dir(&folder).expect("a folder");
+    let mut command = Command::new(&program);
+    let child = command.arg(&folder).stdout(Stdio::piped()).spawn();
+    let mut child = Background(child.expect("the program"));
+    let mut fact = String::new();
+    let stdout = child.0.stdout.take().expect("a pipe");
+    BufReader::new(stdout).read_line(&mut fact).expect("a fact");
+    let fact: Value = serde_json::from_str(&fact).expect("JSON");
+    if fact["unavailable"] == true {
+        eprintln!("NOT RUN: a_reader_that_holds_a_lock: no userfaultfd");
+        return;
+    }
+    let verdict = why(child.0.id());
+    let steps = verdict["path"].as_array().expect("a path").iter();
+    let mut edges = steps.map(|step| (&step["tid"], &step["edge"]["kind"]));
+    assert!(
+        edges.any(|edge| edge == (&fact["maker"], &"holder".into())),
+        "{verdict}"
+    );
+    assert_eq!(verdict["root"]["tid"], fact["reader"], "{verdict}");
+}
+
 /// A process that is not there is nothing found.
 #[test]
 fn nobody_of_that_name() {

@@ -1,7 +1,7 @@
 //! A thread's waits, computations and series of small waits, as candidates for problems.
 
 use hangdog_graph::evidence::Site;
-use hangdog_graph::{Evidence, Wait, WaitKind};
+use hangdog_graph::{Evidence, Mark, Wait, WaitKind};
 use hangdog_timeline::{Cause, Interval, State};
 use hangdog_trace::ids::{NO_STACK, Utid};
 use hangdog_trace::object::ObjectKind;
@@ -56,9 +56,18 @@ pub(super) struct Finder {
 }
 
 /// A wait up to this long, and up to this share of what was done before, does not end a
-/// computation.
+/// computation; one for those that do parts of it may be longer.
 const PAUSE_NS: u64 = 1_000_000;
+const JOIN_NS: u64 = 20_000_000;
 const PAUSE_SHARE: u64 = 10;
+
+fn longest_pause(evidence: &Evidence<'_>, waiting: &Waiting) -> u64 {
+    let stack = waiting.wait.user_stack(evidence);
+    match evidence.shows(stack, Mark::JoinsHelpers) {
+        true => JOIN_NS,
+        false => PAUSE_NS,
+    }
+}
 
 impl Finder {
     pub(super) fn wait(&mut self, evidence: &Evidence<'_>, waiting: &Waiting) {
@@ -69,7 +78,10 @@ impl Finder {
             let is_kept_out = busy.starved() > busy.busy() / 10 * 9;
             let goes_on = match is_kept_out {
                 true => busy.paused <= busy.busy() / PAUSE_SHARE,
-                false => length <= PAUSE_NS && length <= busy.busy() / PAUSE_SHARE,
+                false => {
+                    length <= longest_pause(evidence, waiting)
+                        && length <= busy.busy() / PAUSE_SHARE
+                }
             };
             if !goes_on {
                 self.end_busy();

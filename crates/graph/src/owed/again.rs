@@ -7,14 +7,17 @@ use hangdog_trace::object::{Object, ObjectKind};
 use hangdog_trace::words::HandoffStep;
 
 use super::who::{
-    ancestors, first_thread, is_descendant, is_home, is_there, is_upkeep, started_together,
-    thread_of, wait_at,
+    ancestors, first_thread, is_amid, is_descendant, is_home, is_there, is_upkeep,
+    started_together, thread_of, wait_at,
 };
 use crate::edge::{Edge, EdgeKind, Source, Strength, was_death};
 use crate::evidence::Evidence;
 use crate::file_locks::{self, File};
 use crate::marks::Mark;
 use crate::wait::{Wait, WaitKind};
+use hangdog_timeline::State;
+use std::iter;
+use std::ops::Range;
 
 /// Whom a thread waits for by asking again and again, with sleeps in between, or in the kernel for
 /// the lock of a file: who has that, or the child that is to end. `wake` is the row of `wakes` that
@@ -65,9 +68,9 @@ fn nap_ns(evidence: &Evidence<'_>, wait: &Wait, until: u64, longest: u64) -> Opt
     (length >= FEWEST * nap && evidence.stands_for_program(wait.thread)).then_some(nap)
 }
 
-/// The child that a program looks after whether it has ended, napping in between: the only one that lives,
-/// if it was started right before the naps began, or lived before as they did, has something to do, and has
-/// not ended before they did.
+/// The child that a program looks after whether it has ended or is ready, napping in between: the only one that
+/// lives, if it was started right before the naps began, or lived before as they did, and has not ended before
+/// they did. It has something to do, or the one of its descendants that has.
 pub fn child_looked_after(evidence: &Evidence<'_>, wait: &Wait, until: u64) -> Option<Edge> {
     const LONGEST_NAP_NS: u64 = 250_000_000;
     let nap = nap_ns(evidence, wait, until, LONGEST_NAP_NS)?;
@@ -75,21 +78,68 @@ pub fn child_looked_after(evidence: &Evidence<'_>, wait: &Wait, until: u64) -> O
     let end = evidence.timeline.end();
     let child = only_child(evidence, wait.thread, middle)?;
     let life = evidence.timeline.life(child);
-    let began = life.start <= wait.start && wait.start - life.start <= SOON_NS;
+    let began = life.start <= wait.start
+        && (wait.start - life.start <= SOON_NS
+            || only_napped(evidence, wait.thread, life.start..wait.start));
     let lasts = life.end >= until.min(end) || until - life.end <= 2 * nap;
-    let reason = format!(
-        "it sleeps briefly again and again, and its child {} goes on meanwhile",
-        evidence.name(child)
-    );
-    let is_idle = wait_at(evidence, child, middle).is_some_and(|there| is_home(evidence, &there));
-    (began && lasts && !is_idle).then(|| {
-        Edge::new(
-            EdgeKind::Amid,
-            Strength::Weak,
-            Source::Thread(child),
-            reason,
-        )
-    })
+    if !began || !lasts {
+        return None;
+    }
+    let at_work = at_work_below(evidence, child, middle)?;
+    let (child, name) = (evidence.name(child), evidence.name(at_work));
+    let who = match name == child {
+        true => format!("its child {child}"),
+        false => format!("{name}, which its child {child} started,"),
+    };
+    let reason = format!("it sleeps briefly again and again, and {who} goes on meanwhile");
+    let source = Source::Thread(at_work);
+    Some(Edge::new(EdgeKind::Amid, Strength::Weak, source, reason))
+}
+
+/// Whether a thread did hardly anything but sleep in a part of its life, of not too many intervals.
+fn only_napped(evidence: &Evidence<'_>, thread: Utid, part: Range<u64>) -> bool {
+    const MOST_INTERVALS: usize = 4000;
+    const HARDLY: f64 = 0.1;
+    let intervals = evidence.timeline.intervals(thread);
+    let mut other = 0;
+    for (at, interval) in intervals.between(part.start, part.end).enumerate() {
+        if at == MOST_INTERVALS {
+            return false;
+        }
+        let sleeps = interval.state == State::Blocked
+            && Wait::new(evidence, thread, &interval).kind == WaitKind::Sleep;
+        if !sleeps {
+            other += interval.end.min(part.end) - interval.start.max(part.start);
+        }
+    }
+    other as f64 <= part.end.saturating_sub(part.start) as f64 * HARDLY
+}
+
+/// A process's first thread if that is in the middle of work at a moment; where it has nothing to do, the first
+/// thread of the only one of its descendants that has, those above which have nothing to do either.
+fn at_work_below(evidence: &Evidence<'_>, first: Utid, at: u64) -> Option<Utid> {
+    if is_amid(evidence, first, at) {
+        return Some(first);
+    }
+    let top = evidence.threads.thread(first).upid;
+    let works = |upid: Upid| {
+        let thread = first_thread(evidence, upid).filter(|&it| is_there(evidence, it, at))?;
+        let there = wait_at(evidence, thread, at);
+        let rests = there.is_some_and(|there| {
+            is_home(evidence, &there) || matches!(there.kind, WaitKind::Sleep | WaitKind::Timer)
+        });
+        (!rests).then_some(thread)
+    };
+    let rests_above = |upid: Upid| {
+        let mut above = ancestors(evidence, upid).take_while(|&above| above != top);
+        above.all(|above| works(above).is_none())
+    };
+    let below = evidence.threads.processes().map(|process| process.upid);
+    let mut found = below
+        .filter(|&upid| upid != top && is_descendant(evidence, upid, top))
+        .filter(|&upid| rests_above(upid))
+        .filter_map(works);
+    found.next().filter(|_| found.next().is_none())
 }
 
 /// Whom a program asked for something right before it began to look, napping in between, whether that is done: by
@@ -122,12 +172,16 @@ pub fn asked_before(evidence: &Evidence<'_>, wait: &Wait, until: u64) -> Option<
 }
 
 /// Whether a process asked for something by a wake: of another program, not of those that started it, nor of one
-/// that was started with it and reads what it prints.
+/// that was started with it, or with one of those, and reads what it prints.
 fn awaits_answer(evidence: &Evidence<'_>, process: Upid, row: usize) -> bool {
     let wakee = evidence.threads.thread(evidence.wakes.wakee[row]);
+    let reads_output = || {
+        let mut own = iter::once(process).chain(ancestors(evidence, process));
+        own.any(|own| started_together(evidence, own, wakee.upid) == Some(true))
+    };
     let is_asked = match evidence.call(evidence.wakes.call[row]) {
         Call::Kill => true,
-        Call::Write | Call::Send => started_together(evidence, process, wakee.upid) != Some(true),
+        Call::Write | Call::Send => !reads_output(),
         _ => false,
     };
     is_asked
