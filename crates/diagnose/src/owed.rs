@@ -94,7 +94,9 @@ pub(crate) fn owed(evidence: &Evidence<'_>, wait: &Wait, often: bool) -> f64 {
         {
             MAYBE
         }
-        WaitKind::Message | WaitKind::Poll if wait.is_idle(evidence) => IDLE,
+        WaitKind::Message if wait.is_idle(evidence) => IDLE,
+        // A language's scheduler with nothing to run waits for what was asked for too.
+        WaitKind::Poll if wait.is_idle(evidence) => asked(evidence, wait),
         // By pipes, or by looking again and again.
         WaitKind::Message | WaitKind::Poll
             if evidence.shows(wait.user_stack(evidence), Mark::AwaitsChild) =>

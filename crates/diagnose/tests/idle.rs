@@ -553,6 +553,25 @@ fn another_thread_of_the_scheduler_goes_on_with_a_request() {
     assert_ne!(tid, 201);
 }
 
+/// The scheduler of a language has nothing to run and waits for the one connection that there is: what was asked for by
+/// that is owed, and where nothing was, nothing is.
+#[test]
+fn a_scheduler_waits_for_what_was_asked_for() {
+    let felt = |text: &str| {
+        let scheduler = "runtime.netpoll;runtime.findRunnable;runtime.schedule";
+        let text = text.replace("stack=poll;ask", &format!("stack={scheduler}"));
+        let text = text.replace("sleeping poll object", "sleeping epoll_pwait object");
+        let recording = record(&format!("{text} end 1s"));
+        let found = problem::find(&recording.evidence(), Scope::default());
+        let client = recording.t("client");
+        let of_client = found.iter().find(|problem| problem.thread == client);
+        of_client.map_or(0.0, |problem| problem.felt)
+    };
+    assert!(felt(SERVED) > 0.5);
+    let asked = "1ms transfer client sent 9 object=inet:1";
+    assert!(felt(&SERVED.replace(asked, "")) < 0.1);
+}
+
 /// A worker that takes jobs from a broker waits for nothing that anybody owes; whoever gave the broker a job does.
 #[test]
 fn a_worker_at_a_broker_waits_for_jobs() {

@@ -109,13 +109,14 @@ pub enum Mark {
 }
 
 /// Marks that one of the innermost few frames shows, by a part of its function's name.
-const INNERMOST: [(Mark, &[&str]); 6] = [
+const INNERMOST: [(Mark, &[&str]); 7] = [
     (Mark::LockWait, names::LOCK_WAIT),
     (Mark::ConditionWait, names::CONDITION_WAIT),
     (Mark::Unlock, names::UNLOCK),
     (Mark::Signal, names::SIGNAL),
     (Mark::Semaphore, names::SEMAPHORE),
     (Mark::Timed, names::TIMED),
+    (Mark::Idle, names::TAKES_TASKS),
 ];
 /// So many functions are the innermost few.
 const FEW: usize = 6;

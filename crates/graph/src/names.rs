@@ -139,6 +139,9 @@ pub const IDLE: &[&str] = &[
     "std::sys::backtrace::__rust_begin_short_backtrace::<jobserver::imp::spawn_helper*",
 ];
 
+/// Functions that take tasks from a queue, by parts of their names: who waits right within them has none.
+pub const TAKES_TASKS: &[&str] = &["node::(anonymous namespace)::PlatformWorkerThread("];
+
 /// Kernel code that waits for a block device, or for a file system that waits for one.
 pub const DISK_WAIT: &[&str] = &[
     "io_schedule",
