@@ -6,6 +6,8 @@ use std::fs::{self, File};
 use std::io::ErrorKind;
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::MetadataExt;
+use std::thread;
+use std::time::Duration;
 
 use hangdog_trace::residence::{Bytes, Cached, Process, Segment, Snapshot};
 use hangdog_trace::words::AreaKind;
@@ -15,14 +17,27 @@ use crate::procfs::numbers;
 
 /// The processes of which `wanted` is true, by pid and name, and the files that they have mapped; and how
 /// many processes may not be looked at. Kernel threads have no memory, and are left out.
-pub fn look(wanted: impl Fn(u32, &str) -> bool) -> (Snapshot, usize) {
+///
+/// With `hot` also what they use within that time. For that the marks are cleared by which the kernel knows
+/// what was used, and which tell it what to drop where memory is short.
+pub fn look(wanted: impl Fn(u32, &str) -> bool, hot: Option<Duration>) -> (Snapshot, usize) {
+    let mut cleared = HashSet::new();
+    if let Some(time) = hot {
+        let meant = numbers("/proc").into_iter();
+        for pid in meant.filter(|&pid| wanted(pid, &name_of(pid))) {
+            // Of pages of every kind.
+            if fs::write(format!("/proc/{pid}/clear_refs"), "1").is_ok() {
+                cleared.insert(pid);
+            }
+        }
+        thread::sleep(time);
+    }
     let mut snapshot = Snapshot::default();
     let mut files: BTreeMap<(u64, u64), (String, String)> = BTreeMap::new();
     let mut unreadable = 0;
     for pid in numbers("/proc") {
-        let name = fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
-        let name = name.trim_end_matches('\n');
-        if !wanted(pid, name) {
+        let name = name_of(pid);
+        if !wanted(pid, &name) {
             continue;
         }
         let text = match fs::read(format!("/proc/{pid}/smaps")) {
@@ -34,7 +49,12 @@ pub fn look(wanted: impl Fn(u32, &str) -> bool) -> (Snapshot, usize) {
             }
         };
         let program = fs::read_link(format!("/proc/{pid}/exe")).unwrap_or_default();
-        let areas = parse(&String::from_utf8_lossy(&text));
+        let mut areas = parse(&String::from_utf8_lossy(&text));
+        if !cleared.contains(&pid) {
+            for area in &mut areas {
+                area.bytes.touched = None;
+            }
+        }
         if areas.is_empty() {
             continue;
         }
@@ -47,13 +67,18 @@ pub fn look(wanted: impl Fn(u32, &str) -> bool) -> (Snapshot, usize) {
             }
         }
         let segments = segments(&areas, &program.to_string_lossy());
-        let process = Process::new(pid, name.to_owned(), segments);
+        let process = Process::new(pid, name, segments);
         snapshot.processes.push(process);
     }
     let cached = (files.into_values()).filter_map(|(path, map_file)| cached(path, &map_file));
     snapshot.files = cached.collect();
     snapshot.sort();
     (snapshot, unreadable)
+}
+
+fn name_of(pid: u32) -> String {
+    let name = fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
+    name.trim_end_matches('\n').to_owned()
 }
 
 /// An area as smaps has it.
@@ -110,6 +135,7 @@ fn parse(text: &str) -> Vec<Area> {
             "Swap" => bytes.swapped = kib << 10,
             "Private_Clean" | "Private_Dirty" => bytes.private += kib << 10,
             "Locked" => bytes.locked = kib << 10,
+            "Referenced" => bytes.touched = Some(kib << 10),
             _ => {}
         }
     }
@@ -257,6 +283,8 @@ fn by_mincore(file: &File, size: u64) -> Option<u64> {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::{AtomicBool, Ordering};
+
     use super::*;
     use std::io::Write;
 
@@ -326,6 +354,36 @@ Pss:                   0 kB
         assert_eq!(segments[2].bytes.private >> 10, 4);
     }
 
+    /// Of memory that a program uses a part of over and over, that part is hot, and the rest is not.
+    #[test]
+    fn what_is_used_is_hot() {
+        const BYTES: usize = 32 << 20;
+        let used = BYTES / 4;
+        let mut memory = vec![1u8; BYTES];
+        let stop = AtomicBool::new(false);
+        let own = std::process::id();
+        let (snapshot, _) = thread::scope(|scope| {
+            scope.spawn(|| {
+                while !stop.load(Ordering::Relaxed) {
+                    memory[..used]
+                        .iter_mut()
+                        .step_by(64)
+                        .for_each(|byte| *byte = byte.wrapping_add(1));
+                }
+            });
+            let found = look(|pid, _| pid == own, Some(Duration::from_secs(1)));
+            stop.store(true, Ordering::Relaxed);
+            found
+        });
+        let bytes = snapshot.processes[0].bytes;
+        // Huge pages are used as a whole, and the other tests of this program use memory too.
+        let touched = bytes.touched.expect("what was used") as usize;
+        assert!(touched >= used, "{touched}");
+        assert!(touched <= bytes.resident as usize - BYTES / 2, "{bytes:?}");
+        let (snapshot, _) = look(|pid, _| pid == own, None);
+        assert_eq!(snapshot.processes[0].bytes.touched, None);
+    }
+
     /// What is not as smaps is written is passed over.
     #[test]
     fn nonsense_is_passed_over() {
@@ -347,7 +405,7 @@ Pss:                   0 kB
     #[test]
     fn this_process_is_found() {
         let own = std::process::id();
-        let (snapshot, unreadable) = look(|pid, _| pid == own);
+        let (snapshot, unreadable) = look(|pid, _| pid == own, None);
         assert_eq!((snapshot.processes.len(), unreadable), (1, 0));
         let process = &snapshot.processes[0];
         assert!(process.bytes.resident >= process.bytes.proportional);

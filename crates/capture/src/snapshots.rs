@@ -50,7 +50,7 @@ impl Snapshots {
         let work = move || {
             while orders.recv().is_ok() {
                 let (ts, began) = (monotonic_ns(), Instant::now());
-                let (snapshot, _) = look(|_, _| true);
+                let (snapshot, _) = look(|_, _| true, None);
                 let took = began.elapsed();
                 let is_heard = done.send(Taken { ts, snapshot, took });
                 if is_heard.is_err() {

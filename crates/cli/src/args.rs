@@ -705,6 +705,15 @@ pub enum Trial {
 pub struct MemoryArgs {
     /// Only this process: pid or name [default: all]
     pub process: Option<String>,
+    /// Look for so long what of its memory the process uses, and show that too (column "touched"). This clears the
+    /// kernel's marks of what was used, by which it chooses what to drop when memory is short
+    #[arg(
+        long,
+        value_name = "DURATION",
+        requires = "process",
+        conflicts_with = "trace"
+    )]
+    pub hot: Option<Span>,
     /// Show what the processes of a trace had that was recorded with --memory-every, instead of now
     #[arg(long, value_name = "TRACE", value_hint = ValueHint::DirPath)]
     pub trace: Option<PathBuf>,

@@ -370,7 +370,7 @@ fn document_and_memory_agree() {
     while !mapped() {
         std::thread::yield_now();
     }
-    let args = ["memory", &child.id().to_string()];
+    let args = ["memory", &child.id().to_string(), "--hot", "10ms"];
     paths(&answer(dir.path(), &args), "", &mut found);
     child.kill().expect("an end");
     child.wait().expect("an end");

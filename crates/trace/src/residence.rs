@@ -22,6 +22,8 @@ pub struct Bytes {
     pub private: u64,
     /// That cannot be swapped out or dropped (mlock).
     pub locked: u64,
+    /// Of what is in memory, what was used while somebody looked for that; none in a trace.
+    pub touched: Option<u64>,
 }
 
 impl AddAssign for Bytes {
@@ -32,6 +34,9 @@ impl AddAssign for Bytes {
         add(&mut self.swapped, other.swapped);
         add(&mut self.private, other.private);
         add(&mut self.locked, other.locked);
+        if let Some(touched) = other.touched {
+            add(self.touched.get_or_insert(0), touched);
+        }
     }
 }
 
@@ -169,6 +174,7 @@ impl Snapshot {
                     swapped: shares.swapped[row],
                     private: shares.private[row],
                     locked: shares.locked[row],
+                    touched: None,
                 },
             };
             let key = (shares.ts[row], shares.process[row]);
@@ -220,6 +226,7 @@ mod tests {
             swapped,
             private: 1,
             locked: 2,
+            touched: None,
         };
         let segment = |kind, path: &str, bytes| Segment {
             kind,

@@ -15,6 +15,7 @@ use hangdog_trace::words::AreaKind;
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::path::Path;
+use std::time::Duration;
 
 /// What is shown.
 struct View {
@@ -84,6 +85,8 @@ struct Figures {
     private_bytes: u64,
     swapped_bytes: u64,
     locked_bytes: u64,
+    /// Within the time of `--hot`.
+    touched_bytes: Option<u64>,
 }
 
 #[derive(Serialize)]
@@ -103,6 +106,7 @@ impl From<Bytes> for Figures {
             private_bytes: bytes.private,
             swapped_bytes: bytes.swapped,
             locked_bytes: bytes.locked,
+            touched_bytes: bytes.touched,
         }
     }
 }
@@ -132,7 +136,8 @@ fn is_wanted(args: &MemoryArgs, pid: u32, name: &str) -> bool {
 }
 
 fn of_now(args: &MemoryArgs) -> Result<View> {
-    let (snapshot, unreadable) = look(|pid, name| is_wanted(args, pid, name));
+    let hot = args.hot.map(|time| Duration::from_nanos(time.ns()));
+    let (snapshot, unreadable) = look(|pid, name| is_wanted(args, pid, name), hot);
     if snapshot.processes.is_empty() {
         let what = match (&args.process, unreadable) {
             (Some(selector), 0) => format!("no process is named or numbered '{selector}'"),

@@ -113,6 +113,8 @@ fn print_processes(
         "data",
     ];
     headings.extend(changes.0.as_ref().map(|_| "change"));
+    let is_hot = processes.iter().any(|it| it.bytes.touched.is_some());
+    headings.extend(is_hot.then_some("touched"));
     let mut table = table::new(paint, &headings);
     for process in processes.iter().take(most) {
         let name = format!("{} ({})", process.name, process.pid);
@@ -120,6 +122,7 @@ fn print_processes(
         row.extend(figures(process.bytes));
         row.push(format::percent(data(process), process.bytes.resident));
         row.extend(changes.of_process(process).map(change));
+        row.extend(is_hot.then(|| touched(process.bytes)));
         table.add_row(row);
     }
     for column in table.column_iter_mut().skip(1) {
@@ -147,6 +150,8 @@ fn print_segments(
         "locked",
     ];
     headings.extend(changes.0.as_ref().map(|_| "change"));
+    let is_hot = process.bytes.touched.is_some();
+    headings.extend(is_hot.then_some("touched"));
     let mut table = table::new(paint, &headings);
     for segment in process.segments.iter().take(most) {
         let mut row = vec![
@@ -155,6 +160,7 @@ fn print_segments(
         ];
         row.extend(figures(segment.bytes));
         row.extend(changes.of_segment(process.pid, segment).map(change));
+        row.extend(is_hot.then(|| touched(segment.bytes)));
         table.add_row(row);
     }
     for column in table.column_iter_mut().skip(2) {
@@ -165,6 +171,10 @@ fn print_segments(
     more(out, process.segments.len(), most, "segments")
 }
 
+fn touched(bytes: Bytes) -> String {
+    bytes.touched.map_or_else(|| "?".to_owned(), bytes_or_dash)
+}
+
 fn figures(bytes: Bytes) -> [String; 5] {
     let Bytes {
         resident,
@@ -172,6 +182,7 @@ fn figures(bytes: Bytes) -> [String; 5] {
         swapped,
         private,
         locked,
+        touched: _,
     } = bytes;
     [proportional, resident, private, swapped, locked].map(bytes_or_dash)
 }
