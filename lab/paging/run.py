@@ -263,7 +263,9 @@ class Checks:
 def backwards(hangdog, folder, checks):
     pages = 4096
     file = random_file(folder / "file", pages)
-    run = Run(hangdog, folder, [CASES, "backwards", file])
+    # Of a fast disk the page-ins would take no more of the time than the rest.
+    with Slow(folder, SLOW // 2) as slow:
+        run = Run(hangdog, folder, slow.command([CASES, "backwards", file]))
     said, answer = run.said[0], run.paging(run.said[0])
     checks.equal("by construction", pages, said["major"])
     checks.near("page-ins", said["major"], answer["sum"]["page_ins"])
@@ -329,8 +331,9 @@ def zram_swap(hangdog, folder, checks):
 
 
 def handshake(hangdog, folder, checks):
-    with swap_file(folder, 96), Group(24 << 20) as group:
-        run = Run(hangdog, folder, group.command([CASES, "handshake", "4096", "4"]))
+    with swap_file(folder, 96), Group(24 << 20) as group, Slow(folder, SLOW) as slow:
+        words = slow.command([CASES, "handshake", "4096", "4"])
+        run = Run(hangdog, folder, group.command(words))
     for number, said in enumerate(sorted(run.said, key=lambda said: said["pid"])):
         who = ("parent", "child")[number]
         answer = run.paging(said)
