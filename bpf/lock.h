@@ -27,6 +27,10 @@
 
 #define CONTENDED 4096
 
+// Whether this kernel is one that takes a reader that leaves out of the owner's word, if it looks
+// for hung tasks.
+const volatile bool readers_leave;
+
 struct contention {
 	u64 lock;
 	u32 tid;
@@ -81,12 +85,14 @@ static __always_inline u32 owning_thread(u64 owner)
 }
 
 // Who holds a read-write semaphore. Of several readers it is the last that came. One that has left
-// may still stand there, except where the kernel looks for hung tasks: it goes by that word too.
+// may still stand there, except where the kernel looks for hung tasks and goes by that word too.
 static __always_inline u32 semaphore_holder(u64 lock)
 {
 	u64 owner = BPF_CORE_READ((struct rw_semaphore *)lock, owner.counter);
 
-	return owner & OWNER_READER && !tasks_name_their_lock() ? 0 : owning_thread(owner);
+	return owner & OWNER_READER && !(readers_leave && tasks_name_their_lock()) ?
+		       0 :
+		       owning_thread(owner);
 }
 
 // The thread that holds the lock, where it says so: a mutex or a read-write semaphore.

@@ -8,7 +8,7 @@ use hangdog_trace::meta::Hook;
 use crate::counters::{Counters, HARDWARE};
 use crate::privileges::counts_as_the_kernel;
 use crate::session;
-use crate::system::{effective_capabilities, machine};
+use crate::system::{effective_capabilities, kernel_version, machine};
 
 /// How a check came out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -63,12 +63,8 @@ const OLDEST: (u32, u32) = (6, 1);
 
 fn kernel() -> Check {
     let (_, release, arch) = machine();
-    let mut numbers = release
-        .split(['.', '-'])
-        .map_while(|word| word.parse::<u32>().ok());
-    let version = (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0));
     let detail = format!("Linux {release} on {arch}");
-    if version < OLDEST {
+    if kernel_version() < OLDEST {
         return check("kernel", Finding::Bad, detail, "boot Linux 6.1 or later");
     }
     check("kernel", Finding::Good, detail, "")

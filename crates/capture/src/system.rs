@@ -47,6 +47,15 @@ extern "C" fn on_alarm(_: libc::c_int) {
     }
 }
 
+/// The running kernel's version: its first two numbers, 0 where they are not to be read.
+pub(crate) fn kernel_version() -> (u32, u32) {
+    let (_, release, _) = machine();
+    let mut numbers = release
+        .split(['.', '-'])
+        .map_while(|word| word.parse::<u32>().ok());
+    (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0))
+}
+
 /// From now on SIGINT, SIGTERM and SIGHUP ask to stop instead of ending the process: the first one
 /// within 5 s, whatever is stuck, the second one at once.
 ///

@@ -251,15 +251,8 @@ pub const ASKS: &[&str] = &[
 /// or done something else for it that stops all threads.
 pub(crate) const ASKS_MACHINE: &[&str] = &["VMThread::wait_until_executed*"];
 
-/// Functions in which a thread waits for others that do parts of its own work: V8's collection of garbage, loops
-/// of OpenMP, and what rayon and TBB divide.
-pub(crate) const JOINS_HELPERS: &[&str] = &[
-    "v8::platform::DefaultJobState::Join*",
-    "gomp_team_barrier_wait*",
-    "gomp_barrier_wait*",
-    "rayon_core::registry::Registry::in_worker*",
-    "tbb::detail::r1::task_dispatcher::execute_and_wait*",
-];
+/// Functions in which a thread waits for others that do parts of its own work, as V8's collection of garbage.
+pub(crate) const JOINS_HELPERS: &[&str] = &["v8::platform::DefaultJobState::Join*"];
 
 /// Functions in which a session of PostgreSQL waits for a checkpoint.
 pub(crate) const AWAITS_CHECKPOINT: &[&str] = &["RequestCheckpoint"];

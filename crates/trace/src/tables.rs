@@ -390,7 +390,7 @@ tables! {
         pages: u32,
     }
 
-    /// Memory that a process had at one moment, of one kind or of one file, where that was asked for (record --memory-every).
+    /// Memory that a process had at one moment, of one kind or of one file, where that was asked for (record --memory-every). Processes that the recorder may not look at are left out.
     MemoryShares of MemoryShare as "memory" {
         /// When it was looked at, ns since the trace's start; the same for all that belongs together.
         ts: u64,

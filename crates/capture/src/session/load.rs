@@ -20,7 +20,7 @@ use crate::perf::MappingEvents;
 use crate::probe::Place;
 use crate::records::{CpuState, Definition, What};
 use crate::ring::{Block, Rings};
-use crate::system::monotonic_ns;
+use crate::system::{kernel_version, monotonic_ns};
 use crate::unwind::{Arrays, Unwinder};
 
 /// Logarithm of the rule cache's entries for each CPU, as `bpf/unwind.h` has it.
@@ -29,6 +29,10 @@ const RULE_CACHE_SHIFT: u32 = 12;
 const MEMO_SHIFT: u32 = 11;
 /// Logarithm of the stacks whose ids each CPU has at hand, as `bpf/stack.h` has it.
 const STACK_CACHE_SHIFT: u32 = 10;
+
+/// Since this version a reader that gives a semaphore back is no longer named as its owner, where the kernel looks
+/// for hung tasks.
+const READERS_LEAVE: (u32, u32) = (6, 17);
 
 impl Session {
     /// The same as a test wants it.
@@ -55,6 +59,7 @@ impl Session {
         rodata.all_transfers = options.transfers;
         rodata.log_calls = options.calls.any();
         rodata.follow_cache = options.faults;
+        rodata.readers_leave = kernel_version() >= READERS_LEAVE;
         for probe in &options.probes {
             if let Place::Marker { device, inode } = probe.place {
                 (rodata.marker_device, rodata.marker_inode) = (device, inode);

@@ -22,6 +22,8 @@ struct View {
     /// Of a trace: when that was, ns since its start, and what else there is.
     traced: Option<Traced>,
     snapshot: Snapshot,
+    /// Whether it was asked what is used (`--hot`).
+    hot: bool,
     /// Processes that may not be looked at.
     unreadable: usize,
 }
@@ -151,6 +153,7 @@ fn of_now(args: &MemoryArgs) -> Result<View> {
     Ok(View {
         traced: None,
         snapshot,
+        hot: hot.is_some(),
         unreadable,
     })
 }
@@ -199,6 +202,7 @@ fn of_trace(path: &Path, args: &MemoryArgs) -> Result<View> {
     Ok(View {
         traced: Some(Traced { at, first, moments }),
         snapshot,
+        hot: false,
         unreadable: 0,
     })
 }

@@ -115,7 +115,8 @@ fn a_server_that_is_stopped_is_named() {
     assert_eq!(json(&["info"], &kept)["meta"]["mode"], "instant");
 }
 
-/// Who waits for a lock of the kernel that a reader holds is told which thread that is, though both wait already.
+/// `why --live` names the thread that holds a lock of the kernel as a reader, although both threads blocked before
+/// it looked.
 #[test]
 fn a_reader_that_holds_a_lock_of_the_kernel_is_named() {
     let Some(machine) = machine() else { return };

@@ -82,8 +82,8 @@ impl Basis<'_> {
 
     /// The file of a wait (row of the files), if its page came from one.
     fn file(&self, wait: &PageWait) -> Option<u32> {
-        let area = *self.areas.file.get(wait.area as usize)?;
-        (area != NONE && wait.source == Source::File).then_some(area)
+        let file = *self.areas.file.get(wait.area as usize)?;
+        (file != NONE && wait.source == Source::File).then_some(file)
     }
 
     fn path(&self, wait: &PageWait) -> Option<&str> {
@@ -176,7 +176,7 @@ fn order(basis: &Basis<'_>, segment: &Segment) -> Option<Advice> {
         kind: "order",
         text: format!(
             "Link {name} so that the functions that run lie side by side, or apart from those that do not: \
-             page-ins read {} of it, and faults and stacks touched {}. hangdog paging --order {name} writes \
+             page-ins read {} of it, and faults and stacks touched {}. hangdog paging TRACE --order {name} writes \
              the order for the linker.",
             format::bytes(read),
             format::bytes(touched),

@@ -30,6 +30,18 @@ pub(super) fn print(sentence: &str, view: &View, most: usize) -> Result<()> {
     if let Some(traced) = &view.traced {
         print_moments(&mut out, paint, &traced.moments)?;
     }
+    if view.hot
+        && view
+            .snapshot
+            .processes
+            .iter()
+            .any(|it| it.bytes.touched.is_none())
+    {
+        writeln!(
+            out,
+            "\nWhat is used is not known of every process: its marks may not be cleared; run as root."
+        )?;
+    }
     if view.unreadable > 0 {
         writeln!(
             out,

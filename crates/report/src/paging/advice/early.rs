@@ -5,7 +5,7 @@
 
 use super::{Basis, sampled};
 use crate::paging::PAGE;
-use crate::paging::waits::Page;
+use crate::paging::waits::{Page, PageWait};
 use hangdog_trace::ids::{NO_STACK, StackId, Utid};
 use std::collections::{HashMap, HashSet};
 
@@ -39,8 +39,6 @@ struct Seen {
     /// When, last, and in which thread.
     last: (u64, Utid),
     waited: u64,
-    /// Rows of the waits beneath it.
-    waits: Vec<usize>,
 }
 
 /// A function by its name and module; numbers stand for them.
@@ -76,6 +74,12 @@ impl<'a> Names<'a> {
     }
 }
 
+/// The waits of the operation that have a stack.
+fn waits<'a>(basis: &Basis<'a>) -> impl Iterator<Item = &'a PageWait> {
+    let waits = basis.waits.iter();
+    waits.filter(|wait| wait.in_window && wait.waits() && wait.stack != NO_STACK)
+}
+
 /// The functions, those that wait longest first.
 pub(super) fn early(basis: &Basis<'_>) -> Vec<Early> {
     let mut names = Names::default();
@@ -84,10 +88,7 @@ pub(super) fn early(basis: &Basis<'_>) -> Vec<Early> {
     // When each thread was seen last.
     let mut ends: HashMap<Utid, u64> = HashMap::new();
     let mut all_waited = 0u64;
-    for (row, wait) in basis.waits.iter().enumerate() {
-        if !wait.in_window || !wait.waits() || wait.stack == NO_STACK {
-            continue;
-        }
+    for wait in waits(basis) {
         all_waited = all_waited.saturating_add(wait.waited);
         stacks.insert(wait.stack);
         let last = ends.entry(wait.thread).or_default();
@@ -96,7 +97,6 @@ pub(super) fn early(basis: &Basis<'_>) -> Vec<Early> {
             let seen = seen.entry(function).or_default();
             seen.last = seen.last.max((wait.end(), wait.thread));
             seen.waited = seen.waited.saturating_add(wait.waited);
-            seen.waits.push(row);
         }
     }
     for (ts, thread, stack) in sampled(basis).filter(|&(_, _, stack)| stack != NO_STACK) {
@@ -142,11 +142,8 @@ pub(super) fn early(basis: &Basis<'_>) -> Vec<Early> {
             continue;
         }
         let elsewhere = Elsewhere::new(basis, &stacks, &through);
-        let fetched: HashSet<Page> = seen
-            .waits
-            .iter()
-            .map(|&row| basis.waits[row].page)
-            .collect();
+        let beneath = waits(basis).filter(|wait| through.contains(&wait.stack));
+        let fetched: HashSet<Page> = beneath.map(|wait| wait.page).collect();
         let own = fetched.iter().filter(|page| !elsewhere.uses(basis, page));
         let (pages, own_pages) = (fetched.len() as u64, own.count() as u64);
         if own_pages as f64 >= pages as f64 * OWN {
