@@ -240,6 +240,10 @@ class Run:
         return root["class"] if root else "none"
 
 
+def near(truth, found):
+    return abs(found - truth) <= max(1, WITHIN * truth)
+
+
 class Checks:
     """What is compared, one after the other."""
 
@@ -250,7 +254,7 @@ class Checks:
         self.rows.append((what, truth, found, truth == found))
 
     def near(self, what, truth, found):
-        self.rows.append((what, truth, found, abs(found - truth) <= max(1, WITHIN * truth)))
+        self.rows.append((what, truth, found, near(truth, found)))
 
     def least(self, what, truth, found):
         self.rows.append((what, f">= {truth}", found, found >= truth))
@@ -294,25 +298,42 @@ def ahead(hangdog, folder, checks):
     checks.equal("class", "Paging", run.verdict(said))
 
 
-def heap_in(hangdog, folder, checks, disk):
+def init_ran_ns():
+    """How long the threads of PID 1 have run. On a machine whose kernel keeps BPF programs from running
+    in its init, nothing is recorded on a CPU meanwhile, the completions of disk requests among it."""
+    ran = 0
+    for path in pathlib.Path("/proc/1/task").glob("*/schedstat"):
+        with contextlib.suppress(OSError):
+            ran += int(path.read_text().split()[0])
+    return ran
+
+
+def heap_run(hangdog, folder):
+    """A run in a group of its own: what the group's figures grew by, and how long PID 1 ran meanwhile."""
     with Group(24 << 20) as group:
-        before = group.figures()
+        before, ran = group.figures(), init_ran_ns()
         run = Run(hangdog, folder, group.command([CASES, "heap", "12288", "2"]))
+        ran = init_ran_ns() - ran
         # The kernel brings its sums together every two seconds.
         time.sleep(3)
         after = group.figures()
+    return run, {name: after[name] - before[name] for name in after if name in before}, ran
+
+
+def heap_in(hangdog, folder, checks, disk):
+    # Its reads go by within half a second: PID 1 need not run for long to hide one in a hundred of them.
+    for attempt in range(4):
+        run, grown, ran = heap_run(hangdog, folder)
+        whole = json.loads(call([hangdog, "paging", run.trace, "--json"]))
+        refaults, read = grown["workingset_refault_anon"], whole["sum"]["read_bytes"] // PAGE
+        if not disk or near(refaults, read) or ran < 2_000_000 or attempt == 3:
+            break
+        print(f"heap: {read} of {refaults} reads; PID 1 ran for {ran / 1e6:.1f} ms; once more", flush=True)
     said, answer = run.said[0], run.paging(run.said[0])
     checks.near("page-ins", said["major"], answer["sum"]["page_ins"])
     checks.equal("all from swap", answer["sum"]["page_ins"], answer["sum"]["swap_ins"])
-    whole = json.loads(call([hangdog, "paging", run.trace, "--json"]))
-    checks.near(
-        "page-ins of the group",
-        after["pgmajfault"] - before["pgmajfault"],
-        whole["sum"]["page_ins"],
-    )
+    checks.near("page-ins of the group", grown["pgmajfault"], whole["sum"]["page_ins"])
     if disk:
-        refaults = after["workingset_refault_anon"] - before["workingset_refault_anon"]
-        read = whole["sum"]["read_bytes"] // PAGE
         checks.near("pages read: refaults", refaults, read)
     else:
         checks.equal("bytes read from a disk", 0, answer["sum"]["read_bytes"])
