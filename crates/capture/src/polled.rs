@@ -175,14 +175,19 @@ pub(crate) fn polled(tid: u32, pid: u32, call: i16) -> Vec<u32> {
     let memory = ProcessMemory(pid);
     let selects = matches!(i64::from(call), libc::SYS_pselect6) || is_old_select(call);
     if selects {
-        // Those that it would read or write, of the first 64.
-        let set = |address: u64| match address {
+        // Those that it would read or write. A set has a bit for each, and the C library's 1024.
+        let words = first.min(1024).div_ceil(64);
+        let set = |address: u64, word: u64| match address {
             0 => 0,
-            address => memory.word(address).unwrap_or(0),
+            address => memory.word(address.wrapping_add(word * 8)).unwrap_or(0),
         };
-        let set = set(second) | set(third);
-        let descriptors = 0..first.min(MOST) as u32;
-        return descriptors.filter(|&at| set >> at & 1 != 0).collect();
+        let descriptors = (0..words).flat_map(|word| {
+            let bits = set(second, word) | set(third, word);
+            (0..64)
+                .filter_map(move |bit| (bits >> bit & 1 != 0).then_some((word * 64 + bit) as u32))
+        });
+        let asked = descriptors.filter(|&at| u64::from(at) < first);
+        return asked.take(MOST as usize).collect();
     }
     if second > MOST {
         return Vec::new();
@@ -224,7 +229,7 @@ pub(crate) fn epolled(tid: u32, pid: u32) -> Vec<u32> {
 mod tests {
     use super::*;
     use crate::waiting::Open;
-    use std::os::fd::AsRawFd;
+    use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 
     const OTHER: u32 = 4_000_001;
     const THIRD: u32 = 4_000_002;
@@ -352,9 +357,18 @@ mod tests {
     #[test]
     fn descriptors_are_read_where_the_thread_keeps_them() {
         let calls = [libc::SYS_ppoll, libc::SYS_pselect6];
-        for call in calls {
+        for (call, least) in calls.into_iter().flat_map(|call| [(call, 3), (call, 200)]) {
             let (reader, writer) = std::io::pipe().unwrap();
-            let descriptor = reader.as_raw_fd();
+            // One that lies in the second word of a set, too.
+            // SAFETY: the descriptor is open, and what is made of it is owned by nobody else.
+            let far = unsafe {
+                OwnedFd::from_raw_fd(libc::fcntl(
+                    reader.as_raw_fd(),
+                    libc::F_DUPFD_CLOEXEC,
+                    least,
+                ))
+            };
+            let descriptor = far.as_raw_fd();
             let wanted = vec![descriptor as u32];
             let (tell, told) = std::sync::mpsc::channel();
             let waiter = std::thread::spawn(move || {
@@ -405,6 +419,7 @@ mod tests {
             let found = { found }.find(|found| !found.is_empty());
             drop(writer);
             waiter.join().unwrap();
+            drop(far);
             assert_eq!(found.as_ref(), Some(&wanted), "{call}");
         }
         assert!(polled(THIRD, THIRD, libc::SYS_ppoll as i16).is_empty());
