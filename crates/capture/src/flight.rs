@@ -23,7 +23,7 @@ use std::time::Duration;
 
 use hangdog_symbols::{Namer, helper};
 use hangdog_trace::meta::{Marking, Mode, RecordingState};
-use hangdog_trace::words::{LossKind, StackEnd};
+use hangdog_trace::words::{LimitKind, LossKind, StackEnd};
 use hangdog_trace::{Owner, TraceWriter};
 
 use crate::error::{Error, Result};
@@ -116,6 +116,7 @@ pub fn fly(options: &Options, socket: &Path, mut listeners: Listeners<'_>) -> Re
     let mut followers = Followers::of(listeners.names);
     while !stop_asked() {
         std::thread::sleep(PERIOD);
+        flight.session.look_at_open_files();
         flight.keep_up(false)?;
         if let Some(client) = listener.accept() {
             flight.serve(client);
@@ -368,6 +369,10 @@ impl Flight {
                 What::Function { pid, .. } => {
                     let functions = self.functions.entry(pid).or_default();
                     functions.push(Definition { ts, what });
+                }
+                // Who has no files left is looked for again and again: each look is an event.
+                What::Limit(ref limit) if limit.kind == LimitKind::Descriptors => {
+                    self.log.push(Definition { ts, what });
                 }
                 What::Open(_) | What::Limit(_) => self.open.push(Definition { ts, what }),
                 What::Socket(ref socket) => {

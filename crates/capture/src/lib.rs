@@ -33,6 +33,7 @@ mod machine;
 mod marker;
 mod marks;
 mod memory;
+mod open_files;
 mod owner;
 mod pace;
 mod perf;

@@ -11,16 +11,16 @@ use std::path::{Path, PathBuf};
 
 use hangdog_trace::words::LimitKind;
 
-/// A limit of a process's control group.
+/// A limit of a process, or of its control group.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Limit {
     pub pid: u32,
     pub kind: LimitKind,
-    /// Bytes, bytes a second, operations a second, or thousandths of a CPU.
+    /// Bytes, bytes a second, operations a second, thousandths of a CPU, or files.
     pub limit: u64,
-    /// Of memory, how many bytes the group has.
+    /// Of memory, how many bytes the group has; of files, how many are open.
     pub used: u64,
-    /// The group, from the root of its hierarchy.
+    /// The group, from the root of its hierarchy; empty of what is the process's own.
     pub group: String,
 }
 
@@ -31,7 +31,7 @@ const LONGEST: u64 = 1 << 22;
 
 /// The limits of all processes that have any.
 pub(crate) fn all() -> Vec<Limit> {
-    let Some(mounts) = read(Path::new("/proc/self/mountinfo")) else {
+    let Some(mounts) = read_text(Path::new("/proc/self/mountinfo")) else {
         return Vec::new();
     };
     let mounts = Mount::all(&mounts);
@@ -43,7 +43,7 @@ pub(crate) fn all() -> Vec<Limit> {
             .to_str()
             .and_then(|name| name.parse().ok());
         let Some(pid) = pid else { continue };
-        let Some(groups) = read(&entry.path().join("cgroup")) else {
+        let Some(groups) = read_text(&entry.path().join("cgroup")) else {
             continue;
         };
         for line in groups.lines() {
@@ -133,7 +133,7 @@ impl Mount {
 
     fn own_limits(&self, group: &Path) -> Vec<Limit> {
         let folder = self.at.join(group);
-        let file = |name: &str| read(&folder.join(name));
+        let file = |name: &str| read_text(&folder.join(name));
         let number = |name: &str| file(name)?.trim().parse::<u64>().ok();
         let limit = |kind, limit, used| Limit {
             pid: 0,
@@ -197,7 +197,7 @@ impl Mount {
 }
 
 /// A small file's text; nothing where it cannot be read.
-fn read(path: &Path) -> Option<String> {
+pub(crate) fn read_text(path: &Path) -> Option<String> {
     let mut text = String::new();
     let file = fs::File::open(path).ok()?;
     file.take(LONGEST).read_to_string(&mut text).ok()?;

@@ -457,6 +457,7 @@ impl<'a> Recording<'a> {
                 }
             };
             self.session.rest_flags(&mut self.pending.events);
+            self.session.look_at_open_files();
             let taken = (self.snapshots.as_mut()).and_then(|it| it.go_on(snapshot_asked()));
             if let Some(taken) = taken {
                 self.world.keep(&taken);
@@ -559,15 +560,17 @@ impl<'a> Recording<'a> {
                 self.world.keep(&taken);
             }
         }
+        let missing = (self.snapshots.as_ref()).map_or(0, Snapshots::missing);
         let end = monotonic_ns();
         self.session.look_at_descriptors();
         self.session.detach();
         self.read(u64::MAX)?;
+        let at = end - self.start;
+        self.losses.look(&self.session, &mut self.world, at);
         self.losses
-            .look(&self.session, &mut self.world, end - self.start);
+            .note(&mut self.world, at, u16::MAX, LossKind::Snapshots, missing);
         let figures = self.marks.figures();
-        self.losses
-            .look_at_marks(figures, &mut self.world, end - self.start);
+        self.losses.look_at_marks(figures, &mut self.world, at);
         self.meta.marks =
             Some(marking(figures, &self.world)).filter(|it| *it != Marking::default());
         let tables = self.world.into_named(&mut Namer::default(), |done, of| {

@@ -25,6 +25,7 @@ use crate::error::{Error, Result};
 use crate::event::{Event, FlagUse, Happening};
 use crate::flag::{Flag, MOST_FLAGS, Watch};
 use crate::marks::{Finder, Found, Ticks};
+use crate::open_files::OpenFiles;
 use crate::perf::MAPPINGS;
 use crate::population::Population;
 use crate::probe::Probe;
@@ -120,6 +121,7 @@ pub(crate) struct Session {
     ticks: Ticks,
     transfers: BoundedHooks,
     handoffs: BoundedHooks,
+    open_files: OpenFiles,
     /// The breakpoints on flags.
     watch: Watch,
     /// Whether stacks are taken.

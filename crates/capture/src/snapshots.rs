@@ -112,6 +112,11 @@ impl Snapshots {
         all
     }
 
+    /// How many were ordered and are not there yet.
+    pub(crate) fn missing(&self) -> u64 {
+        u64::from(self.under_way)
+    }
+
     fn order(&mut self) {
         self.under_way = self.order.send(()).is_ok();
     }
@@ -150,5 +155,11 @@ mod tests {
         };
         assert!(second.ts >= first.ts + (first.took * REST).as_nanos() as u64);
         assert!(snapshots.go_on(false).is_none() && !snapshots.under_way);
+        // One that was ordered is missing until it is there.
+        assert_eq!(snapshots.missing(), 0);
+        snapshots.order();
+        assert_eq!(snapshots.missing(), 1);
+        assert_eq!(snapshots.now(Duration::from_secs(60)).len(), 2);
+        assert_eq!(snapshots.missing(), 0);
     }
 }

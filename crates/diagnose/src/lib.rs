@@ -33,6 +33,7 @@ mod starters;
 mod starvation;
 mod stretch;
 mod suspect;
+mod tasks;
 mod thinned;
 pub mod verdict;
 mod walk;

@@ -4,7 +4,7 @@
 use std::ops::Range;
 
 use hangdog_graph::Evidence;
-use hangdog_trace::ids::Upid;
+use hangdog_trace::ids::{Upid, Utid};
 use hangdog_trace::words::LimitKind;
 
 use crate::blame::BlameKind;
@@ -43,12 +43,37 @@ pub(crate) fn of(
             LimitKind::DiskWrite => Some(format!("limits writes to a disk to {amount} per second")),
             LimitKind::DiskReads => Some(format!("limits reads from a disk to {limit} per second")),
             LimitKind::DiskWrites => Some(format!("limits writes to a disk to {limit} per second")),
-            LimitKind::Cpu | LimitKind::Unknown => None,
+            LimitKind::Cpu | LimitKind::Descriptors | LimitKind::Unknown => None,
         }
     });
     let texts: Vec<String> = texts.collect();
     let group = &limits.group[*rows.first()?];
     (!texts.is_empty()).then(|| format!("its control group {group} {}", texts.join(", and ")))
+}
+
+/// How many files the process of a thread has open, of those that it may, where hardly any is left at some
+/// moment of a window or shortly before or behind it.
+pub(crate) fn open_files(
+    evidence: &Evidence<'_>,
+    thread: Utid,
+    window: &Range<u64>,
+) -> Option<(u64, u64)> {
+    /// It is looked for every 4 s, and as a recording begins and ends.
+    const NEAR_NS: u64 = 5_000_000_000;
+    let limits = evidence.limits;
+    let process = evidence.threads.thread(thread).upid;
+    let since = window.start.saturating_sub(NEAR_NS);
+    let until = window.end.saturating_add(NEAR_NS);
+    let row = (0..limits.len()).find(|&row| {
+        is_of_files(evidence, row)
+            && limits.process[row] == process
+            && (since..=until).contains(&limits.ts[row])
+    })?;
+    Some((limits.used[row], limits.limit[row]))
+}
+
+fn is_of_files(evidence: &Evidence<'_>, row: usize) -> bool {
+    LimitKind::from(evidence.limits.kind[row]) == LimitKind::Descriptors
 }
 
 /// The memory limit of the control group of a process, at whose limit it waited until `at`.
@@ -117,7 +142,7 @@ fn rows(evidence: &Evidence<'_>, process: Upid) -> Vec<usize> {
     let mut at = process;
     for _ in 0..LONGEST {
         let own: Vec<usize> = (0..limits.len())
-            .filter(|&row| limits.process[row] == at)
+            .filter(|&row| limits.process[row] == at && !is_of_files(evidence, row))
             .collect();
         let known = evidence.threads.process(at);
         // It was looked at, and has none.

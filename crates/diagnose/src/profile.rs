@@ -421,6 +421,7 @@ impl<'a> Profile<'a> {
             functions.into_iter().partition(|f| f.total >= LEAST);
         Ran {
             who: who(evidence, thread),
+            threads: 1,
             ns: windows.iter().map(ran).sum(),
             samples: self.count,
             share_error: (self.count > 0).then(|| self.error()),

@@ -26,7 +26,10 @@ use words::{brief, in_function, of_that_time};
 pub(crate) use words::{duration, present};
 
 pub(crate) fn of(facts: &Facts<'_, '_>) -> String {
-    let sentence = who_did_what(facts);
+    let mut sentence = who_did_what(facts);
+    if let Some(files) = files_used_up(facts) {
+        sentence = format!("{}; {files}.", sentence.trim_end_matches('.'));
+    }
     let is_unsaid = |thread: &&Utid| !says(&sentence, &facts.evidence.name(**thread));
     let between: Vec<Utid> = facts.between.iter().filter(is_unsaid).copied().collect();
     match (facts.class, &between[..]) {
@@ -40,6 +43,24 @@ pub(crate) fn of(facts: &Facts<'_, '_>) -> String {
             )
         }
     }
+}
+
+/// That the culprit, which answered nobody, may open no more files: it can accept no connection then.
+fn files_used_up(facts: &Facts<'_, '_>) -> Option<String> {
+    let does_nothing = matches!(
+        facts.class,
+        Class::LongWait | Class::RepeatedYield | Class::Unknown
+    );
+    let files = limit::open_files(facts.evidence, facts.culprit, &facts.problem.window);
+    let (open, limit) = files.filter(|_| does_nothing)?;
+    let program = program_of(facts);
+    let files = match open < limit {
+        true => format!("{open} of at most {limit} files open"),
+        false => format!("as many files open as it may, {limit}"),
+    };
+    Some(format!(
+        "{program} has {files} (RLIMIT_NOFILE): it may be unable to accept a connection"
+    ))
 }
 
 /// Whether a sentence has a name in it, and not only as a part of a word.

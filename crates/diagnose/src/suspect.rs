@@ -12,6 +12,7 @@ use crate::origin::is_place;
 use crate::profile::{Profile, mostly_yielding, samples_of};
 use crate::slice;
 use crate::starvation::{self, Starvation};
+use crate::tasks;
 use crate::verdict::{Class, Ran, SliceStep};
 
 /// A thread that the most time was attributed to, and what it did in it.
@@ -35,6 +36,8 @@ pub(crate) struct Suspect {
     /// Other threads of its process that did the same at other times, whose time is part of this one's:
     /// those that have a lock one after the other.
     pub alike: Vec<Utid>,
+    /// When these did.
+    windows_alike: Vec<(Utid, Vec<Range<u64>>)>,
 }
 
 /// Many short-lived processes that one thread started one after the other.
@@ -99,13 +102,16 @@ impl Suspect {
             }
             match suspects
                 .iter_mut()
-                .find(|other| other.did_as(evidence, &next))
+                .find(|other| other.did_as(evidence, &next) || other.took_turns(evidence, &next))
             {
                 Some(other) if is_shared => other.join(next),
                 _ => suspects.push(next),
             }
             suspects
         });
+        for suspect in &mut suspects {
+            suspect.see_all(evidence);
+        }
         if suspects.iter().any(|suspect| !suspect.alike.is_empty()) {
             suspects.sort_by_key(|suspect| std::cmp::Reverse(suspect.time));
         }
@@ -131,10 +137,52 @@ impl Suspect {
             && function == other.function.as_ref().map(|it| &it.name)
     }
 
+    /// Whether both are threads of one scheduler: a task that ran went from one to the other.
+    fn took_turns(&self, evidence: &Evidence<'_>, other: &Suspect) -> bool {
+        let process = |suspect: &Suspect| evidence.threads.thread(suspect.thread).upid;
+        (self.kind, self.class) == (BlameKind::Run, Class::LongRunning)
+            && (other.kind, other.class) == (self.kind, self.class)
+            && process(self) == process(other)
+            && self.has_scheduler(evidence)
+    }
+
+    /// Whether a scheduler runs the tasks of its process.
+    fn has_scheduler(&self, evidence: &Evidence<'_>) -> bool {
+        match (self.windows.first(), self.windows.last()) {
+            (Some(first), Some(last)) => {
+                tasks::has_scheduler(evidence, self.thread, &(first.start..last.end))
+            }
+            _ => false,
+        }
+    }
+
     fn join(&mut self, other: Suspect) {
         self.alike.push(other.thread);
+        self.windows_alike.push((other.thread, other.windows));
         self.time += other.time;
         self.time_of_class += other.time_of_class;
+    }
+
+    /// Tells what ran by all that joined it, where not each of them was in the same function.
+    fn see_all(&mut self, evidence: &Evidence<'_>) {
+        if self.kind != BlameKind::Run || self.windows_alike.is_empty() {
+            return;
+        }
+        let mut samples = samples_of(evidence, self.thread, &self.windows);
+        for (thread, windows) in &self.windows_alike {
+            samples.extend(samples_of(evidence, *thread, windows));
+        }
+        let profile = Profile::new(evidence, &samples);
+        self.function = profile.function();
+        if let Some(ran) = &mut self.ran {
+            let all = profile.report(evidence, self.thread, &self.windows);
+            *ran = Ran {
+                threads: 1 + self.windows_alike.len(),
+                ns: self.time_of_class,
+                begun: ran.begun.clone(),
+                ..all
+            };
+        }
     }
 
     /// Whether a thread's time is this one's.
@@ -201,6 +249,7 @@ impl Suspect {
             slice: Vec::new(),
             started: started(evidence, blame, &pieces),
             alike: Vec::new(),
+            windows_alike: Vec::new(),
         };
         if suspect.started.is_some() {
             // Where that is in the program tells more than what each of them did.
@@ -250,6 +299,13 @@ impl Suspect {
                 suspect.starvation = None;
                 suspect.windows = on_cpu(&pieces);
                 suspect.time_of_class = ran;
+            } else if suspect.is_in_own_way(evidence) && suspect.has_scheduler(evidence) {
+                // Its program went on with another of its tasks.
+                suspect.alike.push(thread);
+                suspect.thread = suspect.culprit();
+                suspect.class = Class::LongRunning;
+                suspect.kind = BlameKind::Run;
+                suspect.starvation = None;
             }
         }
         match suspect.ran_in(&pieces) {
@@ -326,7 +382,15 @@ impl Suspect {
         match (&self.starvation, self.kind) {
             (Some(Starvation::Hog { thread, .. }), _) => Some((*thread, self.windows.clone())),
             // What it did, if only with the little that it got.
-            (_, BlameKind::Run | BlameKind::Runnable) => Some((self.thread, on_cpu(pieces))),
+            (_, BlameKind::Run | BlameKind::Runnable) => {
+                let ran = on_cpu(pieces);
+                let ran = if ran.is_empty() {
+                    self.windows.clone()
+                } else {
+                    ran
+                };
+                Some((self.thread, ran))
+            }
             _ => None,
         }
     }

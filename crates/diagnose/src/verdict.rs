@@ -292,7 +292,9 @@ pub struct Ran {
     /// The thread.
     #[serde(flatten)]
     pub who: Who,
-    /// How long it ran in the time that is looked at, ns.
+    /// How many threads did this in turns: it, and others of its process.
+    pub threads: usize,
+    /// How long they ran in the time that is looked at, ns.
     pub ns: u64,
     /// How many samples show it in that time.
     pub samples: u64,

@@ -35,6 +35,7 @@ use crate::problem::Problem;
 use crate::relay::{self, Relay};
 use crate::starters;
 use crate::stretch::{Stretch, Waiting, each_stretch};
+use crate::tasks;
 use crate::thinned;
 use sample::Thin;
 
@@ -371,7 +372,13 @@ impl<'a, 'e> Walk<'a, 'e> {
     }
 
     /// Lays the time in which a thread was blocked to who kept it waiting.
-    fn explain(&mut self, step: usize, thread: Utid, waiting: Waiting, blocked: Vec<Range<u64>>) {
+    fn explain(
+        &mut self,
+        step: usize,
+        thread: Utid,
+        waiting: Waiting,
+        mut blocked: Vec<Range<u64>>,
+    ) {
         self.step = step;
         let (from, to) = (waiting.from, waiting.to);
         let Belief { edge, probability } = self.believe(&waiting);
@@ -406,6 +413,23 @@ impl<'a, 'e> Walk<'a, 'e> {
             BlameKind::Unknown if is_knot => BlameKind::Message,
             kind => kind,
         };
+        // While a scheduler's thread has no task, its program is at what the others do.
+        if kind == BlameKind::Timer && tasks::is_without(self.evidence, &waiting.wait) {
+            let (busy, rest) = tasks::elsewhere(self.evidence, thread, blocked);
+            for tasks::Busy { thread, kind, part } in busy {
+                self.piece(Piece {
+                    step,
+                    thread,
+                    parts: vec![part].into(),
+                    count: 0,
+                    kind,
+                    wait: None,
+                    probability,
+                    left: None,
+                });
+            }
+            blocked = rest;
+        }
         let thread = match kind {
             // One that waits to be asked waits on behalf of who asks.
             BlameKind::Network

@@ -543,3 +543,25 @@ fn what_stopped_a_thread_is_told() {
         assert!(sentence.ends_with(&says), "{sentence}");
     }
 }
+
+/// A program that opens a file to change it waits until overlayfs has copied all of it: neither the call nor the
+/// program's function tells that, but the kernel's stack does.
+#[test]
+fn a_copy_of_overlayfs_is_told() {
+    let sentence = |kernel: &str| {
+        let recording = record(&format!(
+            "process app 100
+            thread main app 100 name=app
+            0 cpu0 switch idle -> main
+            1ms cpu0 switch main -> idle uninterruptible openat object=file:42 stack=open;load_state kstack=io_schedule;folio_wait_bit_common;{kernel};vfs_open
+            end 3s"
+        ));
+        explain(&recording, "main", 1_000..3_000_000).sentence
+    };
+    let copied = sentence("ovl_copy_up_file");
+    assert!(
+        copied.contains("overlayfs copies the whole file up"),
+        "{copied}"
+    );
+    assert!(!sentence("ext4_file_open").contains("overlayfs"));
+}

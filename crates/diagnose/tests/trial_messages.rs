@@ -385,3 +385,29 @@ fn a_pipeline_that_goes_on_is_no_circle() {
     let verdict = explain(&recording, "head", 1_000..351_000);
     assert_ne!(verdict.root.class, Class::Circular, "{}", verdict.sentence);
 }
+
+/// Who looks up a user's name over a connection that it had before waits for the answer, though nothing shows that it
+/// asked; who polls such a connection anywhere else need not.
+#[test]
+fn a_look_up_of_a_name_awaits_its_answer() {
+    let felt = |function: &str| {
+        let recording = record(&format!(
+            "process ls 100
+            thread main ls 100 name=ls
+            process server 200
+            thread server server 200
+            0 socket ls object=unix:1 peer=unix:2 peer-process=server
+            0 cpu0 switch idle -> server
+            0 cpu1 switch idle -> main
+            1ms cpu1 switch main -> idle sleeping poll object=unix:1 stack=poll;{function};print_owner
+            1ms cpu0 switch server -> idle sleeping poll object=inet:9 stack=poll;connect_elsewhere
+            end 3s"
+        ));
+        let found = problem::find(&recording.evidence(), problem::Scope::default());
+        let main = recording.t("main");
+        let of_main = found.iter().find(|problem| problem.thread == main);
+        of_main.map_or(0.0, |problem| problem.felt)
+    };
+    assert!(felt("getpwuid") > 0.9, "{}", felt("getpwuid"));
+    assert!(felt("wait_for_events") < 0.5, "{}", felt("wait_for_events"));
+}

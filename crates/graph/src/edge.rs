@@ -251,12 +251,11 @@ pub fn ended_by(evidence: &Evidence<'_>, wait: &Wait, wake: Option<usize>) -> Ed
     match wait.kind {
         // What looks like a device may be a program that serves the file system.
         WaitKind::Disk if wake.is_none_or(|row| !evidence.is_served_by_waker(row)) => {
-            return Edge::new(
-                Kind::Disk,
-                Strong,
-                Source::Disk,
-                "its kernel stack shows a wait for a block device",
-            );
+            let mut reason = "its kernel stack shows a wait for a block device".to_owned();
+            if let Some(purpose) = wait.disk_purpose(evidence) {
+                reason += &format!(": {purpose}");
+            }
+            return Edge::new(Kind::Disk, Strong, Source::Disk, reason);
         }
         WaitKind::Paging if wake.is_none_or(|row| !evidence.is_served_by_waker(row)) => {
             let reason = "it was in a page fault that had to wait, not in a system call";

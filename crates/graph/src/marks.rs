@@ -106,6 +106,8 @@ pub enum Mark {
     AwaitsOneChild = 1 << 44,
     /// A thread waits for those that do parts of its own work.
     JoinsHelpers = 1 << 45,
+    /// A thread that runs any of its language's tasks has none.
+    Scheduler = 1 << 46,
 }
 
 /// Marks that one of the innermost few frames shows, by a part of its function's name.
@@ -122,7 +124,7 @@ const INNERMOST: [(Mark, &[&str]); 7] = [
 const FEW: usize = 6;
 
 /// Marks that any frame shows, by its function's name, or by the start of it.
-const ANYWHERE: [(Mark, &[&str]); 39] = [
+const ANYWHERE: [(Mark, &[&str]); 40] = [
     (Mark::Idle, names::IDLE),
     (Mark::DiskWait, names::DISK_WAIT),
     (Mark::DiskWake, names::DISK_WAKE),
@@ -162,6 +164,7 @@ const ANYWHERE: [(Mark, &[&str]); 39] = [
     (Mark::AsksMachine, names::ASKS_MACHINE),
     (Mark::AwaitsCheckpoint, names::AWAITS_CHECKPOINT),
     (Mark::JoinsHelpers, names::JOINS_HELPERS),
+    (Mark::Scheduler, names::SCHEDULER),
 ];
 
 /// The marks of all stacks, by their rows.

@@ -139,6 +139,16 @@ pub const IDLE: &[&str] = &[
     "std::sys::backtrace::__rust_begin_short_backtrace::<jobserver::imp::spawn_helper*",
 ];
 
+/// Those of them in which a thread waits that runs any of its language's tasks.
+pub(crate) const SCHEDULER: &[&str] = &[
+    "runtime.findRunnable",
+    "runtime.findrunnable",
+    "runtime.stopm",
+    "runtime.stoplockedm",
+    "runtime.sysmon",
+    "erts_schedule",
+];
+
 /// Functions that take tasks from a queue, by parts of their names: who waits right within them has none.
 pub const TAKES_TASKS: &[&str] = &["node::(anonymous namespace)::PlatformWorkerThread("];
 
@@ -170,6 +180,18 @@ pub const DISK_WAIT: &[&str] = &[
     "__wait_on_buffer",
     "xlog_wait_on_iclog",
     "btrfs_wait_ordered_range",
+];
+
+/// What a wait for a disk is for, by functions of the kernel that show it: where the call itself does not tell.
+pub(crate) const DISK_PURPOSES: &[(&str, &str)] = &[
+    (
+        "ovl_copy_up_file",
+        "overlayfs copies the whole file up, as it is opened to be changed",
+    ),
+    (
+        "balance_dirty_pages",
+        "too much of what was written is not on the disk yet",
+    ),
 ];
 
 /// Programs that draw what others show, by the start of their names.
@@ -239,6 +261,34 @@ pub const ASKS: &[&str] = &[
     "gearman_client_run_tasks",
     "getaddrinfo",
     "__GI_getaddrinfo",
+    // The C library's other look-ups, which ask the servers of its name services.
+    "gethostbyname*",
+    "gethostbyaddr*",
+    "__gethostbyname*",
+    "__gethostbyaddr*",
+    "getnameinfo",
+    "__GI_getnameinfo",
+    "getpwnam",
+    "getpwnam_r",
+    "__getpwnam_r",
+    "getpwuid",
+    "getpwuid_r",
+    "__getpwuid_r",
+    "getpwent",
+    "getgrnam",
+    "getgrnam_r",
+    "__getgrnam_r",
+    "getgrgid",
+    "getgrgid_r",
+    "__getgrgid_r",
+    "getgrent",
+    "getgrouplist",
+    "initgroups",
+    "getspnam",
+    "getspnam_r",
+    "pam_authenticate",
+    "pam_acct_mgmt",
+    "pam_open_session",
     "__res_context_send",
     "__GI___res_context_send",
     "ma_pvio_read",

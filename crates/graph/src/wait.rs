@@ -9,6 +9,7 @@ use hangdog_trace::words::Left;
 use crate::evidence::Evidence;
 use crate::flags::FlagWait;
 use crate::marks::Mark;
+use crate::names;
 use crate::stop::{self, Stop};
 
 /// The kinds of waits.
@@ -317,6 +318,18 @@ impl Wait {
         evidence.shows(self.user_stack(evidence), Mark::Idle) && !self.writes(evidence)
     }
 
+    /// What a wait for a disk is for, where the call does not tell.
+    pub fn disk_purpose(&self, evidence: &Evidence<'_>) -> Option<&'static str> {
+        let mut frames = evidence.stacks.stack(self.kernel_stack(evidence));
+        frames.find_map(|frame| {
+            let function = frame.function?;
+            let known = names::DISK_PURPOSES
+                .iter()
+                .find(|(name, _)| *name == function);
+            known.map(|&(_, purpose)| purpose)
+        })
+    }
+
     /// Whether it is for any of what was put into an epoll before.
     pub fn by_epoll(&self, evidence: &Evidence<'_>) -> bool {
         let name = |row: usize| evidence.calls.name(evidence.switches.call[row]);
@@ -402,6 +415,12 @@ fn kind(evidence: &Evidence<'_>, row: usize, holder: Option<Utid>) -> WaitKind {
         Call::None if on_disk || uninterruptible && kernel == 0 => WaitKind::Paging,
         Call::Futex => match FutexOp::of(switches.arg[row]) {
             FutexOp::LockPi | FutexOp::LockPi2 => WaitKind::Lock,
+            // A semaphore of several processes is none of one's scheduler.
+            _ if switches.arg[row] & FUTEX_PRIVATE == 0
+                && evidence.shows(user, Mark::Semaphore) =>
+            {
+                WaitKind::Condition
+            }
             // Whatever the scheduler keeps in its futex, it is not the program's lock.
             _ if evidence.shows(user, Mark::Idle) => WaitKind::Idle,
             _ if evidence.shows(user, Mark::Sleeps) => WaitKind::Sleep,

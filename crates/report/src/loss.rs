@@ -144,6 +144,7 @@ fn shown(kind: &str) -> &str {
         "transfers" => "socket or pipe I/O records",
         "handoffs" => "async work records",
         "recursion" => "probe runs",
+        "snapshots" => "snapshots of memory",
         kind => kind,
     }
 }

@@ -121,13 +121,116 @@ pub(crate) fn script(command: &str) -> Option<&str> {
     None
 }
 
+/// Programs of which the first argument tells what they do.
+const WITH_SUBCOMMANDS: &[&str] = &[
+    "apt",
+    "apt-get",
+    "aptitude",
+    "brew",
+    "btrfs",
+    "buildah",
+    "cargo",
+    "ceph",
+    "consul",
+    "cryptsetup",
+    "dnf",
+    "docker",
+    "dotnet",
+    "flatpak",
+    "gh",
+    "git",
+    "go",
+    "helm",
+    "hg",
+    "incus",
+    "ip",
+    "kubectl",
+    "lxc",
+    "minikube",
+    "nix",
+    "nmcli",
+    "openssl",
+    "podman",
+    "rclone",
+    "restic",
+    "rustup",
+    "skopeo",
+    "snap",
+    "svn",
+    "systemctl",
+    "terraform",
+    "vault",
+    "virsh",
+    "yum",
+    "zfs",
+    "zpool",
+    "zypper",
+];
+
+/// Options of these before the subcommand whose value is the next word.
+const VALUED: &[&str] = &[
+    "-C",
+    "-c",
+    "-H",
+    "-R",
+    "-l",
+    "-n",
+    "-o",
+    "--cgroup-manager",
+    "--config",
+    "--context",
+    "--git-dir",
+    "--host",
+    "--kubeconfig",
+    "--log-level",
+    "--namespace",
+    "--option",
+    "--root",
+    "--runroot",
+    "--runtime",
+    "--storage-driver",
+    "--tmpdir",
+    "--work-tree",
+];
+
+/// What such a program was asked to do; `None` of any other.
+pub(crate) fn subcommand(command: &str) -> Option<&str> {
+    let mut words = command.split(' ');
+    let program = file(words.next()?);
+    let first = loop {
+        match words.next()? {
+            option if VALUED.contains(&option) => drop(words.next()),
+            option if option.starts_with(['-', '+']) => {}
+            first => break first,
+        }
+    };
+    let is_word = first.starts_with(|c: char| c.is_ascii_lowercase())
+        && first
+            .chars()
+            .all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-');
+    (WITH_SUBCOMMANDS.contains(&program) && is_word).then_some(first)
+}
+
 fn file(word: &str) -> &str {
     word.rsplit('/').next().unwrap_or_default()
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{runs, script};
+    use super::{runs, script, subcommand};
+
+    /// The first argument counts that is no option and no option's value, and only of programs that have several
+    /// uses.
+    #[test]
+    fn subcommands_are_found() {
+        assert_eq!(subcommand("/usr/bin/podman commit c img"), Some("commit"));
+        assert_eq!(subcommand("apt-get -y install x"), Some("install"));
+        assert_eq!(subcommand("git -C docs --no-pager log"), Some("log"));
+        assert_eq!(subcommand("cargo +nightly build"), Some("build"));
+        assert_eq!(subcommand("git /srv/repo"), None);
+        assert_eq!(subcommand("ls status"), None);
+        assert_eq!(subcommand("git"), None);
+    }
 
     /// A script is known by its file, whoever interprets it.
     #[test]

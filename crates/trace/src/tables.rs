@@ -558,7 +558,7 @@ tables! {
         last: u8,
     }
 
-    /// A limit that the control group of a process, or one around it, had when somebody looked: when the recording began, and when it ended. The nearest of each kind; of CPU time the least.
+    /// A limit that the control group of a process, or one around it, had when somebody looked: when the recording began, and when it ended. The nearest of each kind; of CPU time the least. And the processes that had nearly as many files open as they may, looked for every few seconds.
     Limits of Limit as "limits" {
         /// When, ns since the trace's start; ascending.
         ts: u64,
@@ -566,11 +566,11 @@ tables! {
         process: u32,
         /// What is limited: words::LimitKind.
         kind: u8,
-        /// How much of it is allowed: bytes, bytes or operations a second, or thousandths of a CPU, as the kind says.
+        /// How much of it is allowed: bytes, bytes or operations a second, thousandths of a CPU, or open files, as the kind says.
         limit: u64,
-        /// Of memory, how much the group had, bytes; otherwise 0.
+        /// Of memory, how much the group had, bytes; of files, how many the process had open; otherwise 0.
         used: u64,
-        /// The control group, from the root of its hierarchy.
+        /// The control group, from the root of its hierarchy; empty of files.
         group: String,
     }
 

@@ -151,6 +151,12 @@ impl Process {
         (!is_told).then_some(script)
     }
 
+    /// What it was asked to do, of a program with several uses: `commit` of `podman commit c image`.
+    fn subcommand(&self) -> Option<&str> {
+        let program = self.command.split(' ').next()?.rsplit('/').next()?;
+        command_line::subcommand(&self.command).filter(|_| program == self.name)
+    }
+
     /// What the process calls itself, where it has written that over its command line, cut to its first words:
     /// `postgres: background writer`, `nginx: worker process`.
     fn title(&self) -> Option<&str> {
@@ -176,7 +182,10 @@ impl Process {
         match (self.script(), self.title()) {
             (Some(script), _) => format!("{} {script}", self.name),
             (None, Some(title)) => title.to_owned(),
-            (None, None) => self.name.clone(),
+            (None, None) => match self.subcommand() {
+                Some(subcommand) => format!("{} {subcommand}", self.name),
+                None => self.name.clone(),
+            },
         }
     }
 }
@@ -427,6 +436,9 @@ mod tests {
             process.label()
         };
         assert_eq!(label("postgres", "postgres: logger "), "postgres: logger");
+        assert_eq!(label("podman", "/bin/podman commit c i"), "podman commit");
+        // A copy of it that became another program.
+        assert_eq!(label("conmon", "podman commit c i"), "conmon");
         let launcher = "postgres: logical replication launcher ";
         assert_eq!(label("postgres", launcher), "postgres: logical replication");
         assert_eq!(

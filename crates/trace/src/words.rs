@@ -238,7 +238,7 @@ word! {
 }
 
 word! {
-    /// What a control group limits.
+    /// What is limited, of a control group or of a process.
     LimitKind {
         /// Memory, in bytes.
         Memory = 1 "memory",
@@ -252,6 +252,8 @@ word! {
         DiskWrites = 5 "disk writes",
         /// CPU time, in thousandths of a CPU.
         Cpu = 6 "cpu",
+        /// How many files a process may have open; only where nearly all of them are.
+        Descriptors = 7 "descriptors",
     }
 }
 
@@ -339,6 +341,9 @@ word! {
         Marks = 6 "marks",
         /// Marks that a program had overwritten when the flight recorder took its snapshot.
         OverwrittenMarks = 7 "overwritten marks",
+        /// Snapshots of memory that were not taken by the end: the kernel did not tell in time what a
+        /// process has, or what of a file is in the page cache.
+        Snapshots = 8 "snapshots",
     }
 }
 

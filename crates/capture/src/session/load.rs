@@ -16,6 +16,7 @@ use crate::counters::{Counters, KINDS};
 use crate::error::{Error, Result};
 use crate::flag::Watch;
 use crate::marks::{Finder, Ticks};
+use crate::open_files::OpenFiles;
 use crate::perf::MappingEvents;
 use crate::probe::Place;
 use crate::records::{CpuState, Definition, What};
@@ -137,6 +138,7 @@ impl Session {
             ticks: Ticks::new(),
             transfers: BoundedHooks::transfers(options.transfers),
             handoffs: BoundedHooks::handoffs(),
+            open_files: OpenFiles::new(),
             watch: Watch::default(),
             stacks: options.stacks,
             unwinder,

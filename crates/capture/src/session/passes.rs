@@ -19,6 +19,7 @@ use super::skeleton::types::python_layout;
 use crate::chain::{Numbers, Runtime};
 use crate::error::{Error, Result};
 use crate::event::Event;
+use crate::limits::Limit;
 use crate::records::{Definition, What};
 use crate::system::monotonic_ns;
 use crate::unwind::Unwinder;
@@ -94,14 +95,26 @@ impl Session {
         self.look_at_limits();
     }
 
-    /// What control groups allow their processes now.
-    fn look_at_limits(&self) {
+    /// What control groups allow their processes now, and who has no file left that it may open.
+    fn look_at_limits(&mut self) {
+        let mut all = limits::all();
+        all.extend(self.open_files.look());
+        self.define_limits(all);
+    }
+
+    /// Who has no file left that it may open, if it is time to look again.
+    pub(crate) fn look_at_open_files(&mut self) {
+        let all = self.open_files.look_if_due();
+        self.define_limits(all);
+    }
+
+    fn define_limits(&self, all: Vec<Limit>) {
         let ts = monotonic_ns();
         let definition = |limit| Definition {
             ts,
             what: What::Limit(limit),
         };
-        self.define(limits::all().into_iter().map(definition).collect());
+        self.define(all.into_iter().map(definition).collect());
     }
 
     fn define(&self, definitions: Vec<Definition>) {

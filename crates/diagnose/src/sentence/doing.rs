@@ -133,7 +133,13 @@ pub(crate) fn reason(facts: &Facts<'_, '_>) -> String {
             }
             None => format!("waited for a message from outside the trace{within}"),
         },
-        BlameKind::Disk => format!("waited for the disk{within}{}", elsewhere(facts)),
+        BlameKind::Disk => {
+            let purpose = facts
+                .wait
+                .and_then(|wait| wait.disk_purpose(facts.evidence));
+            let purpose = purpose.map_or_else(String::new, |purpose| format!(" ({purpose})"));
+            format!("waited for the disk{within}{purpose}{}", elsewhere(facts))
+        }
         BlameKind::Network => match remote(facts) {
             Some(remote) => format!("waited for {remote} over the network{within}"),
             None => format!("waited for the network{within}"),

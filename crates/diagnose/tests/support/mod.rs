@@ -17,7 +17,8 @@ use std::ops::Range;
 
 pub const MS: u64 = 1_000_000;
 
-/// A recording of a text, in which the functions that come from libraries are in their modules.
+/// A recording of a text, in which the functions that come from libraries are in their modules, and those whose
+/// source is called "script" are in one.
 pub fn record(text: &str) -> Recording {
     const LIBC: &[&str] = &[
         "pthread_",
@@ -49,6 +50,19 @@ pub fn record(text: &str) -> Recording {
             process: NONE,
         });
     }
+    const SCRIPT: u32 = 11;
+    for row in 0..tables.symbols.function.len() {
+        if tables.symbols.source[row] == "script" {
+            tables.frames.module[tables.symbols.frame[row] as usize] = SCRIPT;
+        }
+    }
+    tables.modules.push(Module {
+        module: SCRIPT,
+        kind: ModuleKind::Script.into(),
+        path: "Python".into(),
+        build_id: String::new(),
+        process: NONE,
+    });
     Recording::new(trace)
 }
 

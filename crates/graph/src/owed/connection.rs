@@ -121,17 +121,23 @@ pub(super) fn peer(evidence: &Evidence<'_>, wait: &Wait, object: Object) -> Opti
             .then(|| owes(thread, Strength::Strong, reason));
     }
     let name = evidence.name(thread);
-    let unread = end
-        .into_iter()
-        .chain(sockets.listeners(object))
-        .filter_map(|end| sockets.holders(end).last())
-        .map(|holder| holder.unread)
+    let unread_at = |end: Object| sockets.holders(end).last().map(|holder| holder.unread);
+    let of_end = end.and_then(unread_at);
+    let queued = sockets
+        .listeners(object)
+        .filter_map(unread_at)
         .max()
         .unwrap_or(0);
+    let unread = of_end.unwrap_or(0).max(queued);
     if unread == 0 && is_done_with_all(evidence, thread, wait.end) {
         return None;
     }
     Some(match (sockets.role(object), unread) {
+        (Some(Role::Client), 1..) if of_end.is_none() => {
+            let reason =
+                format!("it connected to {name} by {object}, which has not accepted that yet");
+            owes(thread, Strength::Strong, reason)
+        }
         (Some(Role::Client), 1..) => {
             let reason = format!("it asked {name} over {object}, which has not read all of it");
             owes(thread, Strength::Strong, reason)

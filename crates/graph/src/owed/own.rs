@@ -2,10 +2,12 @@
 //! allocator, and the one that initialises a static variable (C++) or a class (Java).
 
 use hangdog_trace::ids::{StackId, Utid};
+use hangdog_trace::words::ModuleKind;
 
 use super::who::{is_there, wait_at};
 use crate::edge::{Edge, EdgeKind, Source, Strength};
 use crate::evidence::Evidence;
+use crate::marks::Mark;
 use crate::names;
 use crate::wait::{Wait, WaitKind};
 
@@ -22,6 +24,9 @@ pub(crate) fn told_by_stacks(evidence: &Evidence<'_>, wait: &Wait) -> Option<Edg
     if is_within_allocator(&functions) {
         let reason = "a signal interrupted it within the allocator, whose lock it waits for again";
         return Some(holder(wait.thread, reason.to_owned()));
+    }
+    if let Some(edge) = within_section(evidence, wait) {
+        return Some(edge);
     }
     let process = evidence.threads.process_of(wait.thread);
     if awaits_class(&functions) {
@@ -65,6 +70,46 @@ fn holder(thread: Utid, reason: String) -> Edge {
         Source::Thread(thread),
         reason,
     )
+}
+
+/// Who has a semaphore that several processes share, where they are copies of one script, as the workers of
+/// Python's multiprocessing: of the others the only one that is in the same function of the script and does not
+/// wait for a semaphore there.
+fn within_section(evidence: &Evidence<'_>, wait: &Wait) -> Option<Edge> {
+    let is_shared = |wait: &Wait| {
+        !wait.is_within_process(evidence)
+            && evidence.shows(wait.user_stack(evidence), Mark::Semaphore)
+    };
+    if !is_shared(wait) {
+        return None;
+    }
+    let moment = wait.start + wait.duration() / 2;
+    let mut frames = evidence.stacks.stack(wait.user_stack(evidence));
+    let section = frames
+        .find(|frame| frame.kind == ModuleKind::Script)?
+        .function?;
+    let own = evidence.threads.process_of(wait.thread);
+    let copies = (evidence.threads.processes())
+        .filter(|it| it.upid != own.upid && !own.command.is_empty() && it.command == own.command);
+    let threads = copies.flat_map(|it| it.threads.iter().copied());
+    let mut within = threads.filter(|&other| {
+        wait_at(evidence, other, moment).is_some_and(|there| {
+            let mut frames = evidence.stacks.stack(there.user_stack(evidence));
+            !is_shared(&there) && frames.any(|frame| frame.function == Some(section))
+        })
+    });
+    let only = within.next().filter(|_| within.next().is_none())?;
+    let reason = format!(
+        "it waits for a semaphore of several processes in {section}, and {} alone is in there without waiting \
+         for one",
+        evidence.name(only)
+    );
+    Some(Edge::new(
+        EdgeKind::Holder,
+        Strength::Weak,
+        Source::Thread(only),
+        reason,
+    ))
 }
 
 /// The functions of a stack, innermost first; "" for one without a name.

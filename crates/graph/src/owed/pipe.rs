@@ -73,10 +73,12 @@ pub(super) fn other_end(evidence: &Evidence<'_>, wait: &Wait, pipe: Object) -> O
             Strength::Strong,
         ),
         (count, _) => (
-            format!(
-                "{name} has the other end of {pipe}, as {} others do",
-                count - 1
-            ),
+            match count - 1 {
+                1 => format!("{name} and another process have the other end of {pipe}"),
+                others => {
+                    format!("{name} and {others} other processes have the other end of {pipe}")
+                }
+            },
             Strength::Weak,
         ),
     };

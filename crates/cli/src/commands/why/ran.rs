@@ -19,7 +19,14 @@ const RELEVANT: f64 = 0.01;
 /// Writes it, under a heading of its own.
 pub fn print(out: &mut impl Write, paint: &Paint, ran: &Ran) -> io::Result<()> {
     writeln!(out, "\n{}", paint.text(Colour::Heading, "What ran"))?;
-    let name = super::print::name(&ran.who);
+    let others = match ran.threads.saturating_sub(1) {
+        0 => String::new(),
+        others => {
+            let others = format::things(others as u64, "other thread", "other threads");
+            format!(" and {others} of its process")
+        }
+    };
+    let name = super::print::name(&ran.who) + &others;
     let time = format::duration(ran.ns);
     match (&ran.common, ran.samples) {
         (_, 0) => writeln!(

@@ -1,0 +1,84 @@
+//! Threads of a language's scheduler, as Go's: each runs any of the program's tasks, and none stands for one.
+//!
+//! A task goes from thread to thread. So while one of them has nothing to do, what the program does is what the
+//! others do; and what several of them do is one thing, done in turns.
+
+use hangdog_graph::{Evidence, Mark, Wait};
+use hangdog_timeline::State;
+use hangdog_trace::ids::Utid;
+use std::ops::Range;
+
+use crate::blame::BlameKind;
+
+/// Whether a thread that has no task waits for one, or for the next time to look after those that have.
+pub(crate) fn is_without(evidence: &Evidence<'_>, wait: &Wait) -> bool {
+    evidence.shows(wait.user_stack(evidence), Mark::Scheduler)
+}
+
+/// Whether a scheduler runs the tasks of a thread's process, as far as the waits of its threads show within
+/// `window`.
+pub(crate) fn has_scheduler(evidence: &Evidence<'_>, thread: Utid, window: &Range<u64>) -> bool {
+    /// So many waits show what a thread rests in, and so many threads what a process does.
+    const FEW: usize = 16;
+    let process = evidence.threads.process_of(thread);
+    process.threads.iter().take(FEW).any(|&thread| {
+        let parts = evidence.timeline.between(thread, window.start, window.end);
+        let waits = parts.filter(|part| part.state == State::Blocked);
+        (waits.take(FEW)).any(|part| is_without(evidence, &Wait::new(evidence, thread, &part)))
+    })
+}
+
+/// A time in which another thread had a task.
+pub(crate) struct Busy {
+    pub thread: Utid,
+    pub kind: BlameKind,
+    pub part: Range<u64>,
+}
+
+/// What the other threads of the process did within `parts`, in which `thread` had no task, those that ran
+/// before those that wanted to; and the times in which none of them did.
+pub(crate) fn elsewhere(
+    evidence: &Evidence<'_>,
+    thread: Utid,
+    parts: Vec<Range<u64>>,
+) -> (Vec<Busy>, Vec<Range<u64>>) {
+    let process = evidence.threads.process_of(thread);
+    let mut busy = Vec::new();
+    let mut rest = parts;
+    for wanted in [BlameKind::Run, BlameKind::Runnable] {
+        for &other in process.threads.iter().filter(|&&other| other != thread) {
+            let mut left = Vec::new();
+            for part in rest {
+                let mut from = part.start;
+                for interval in evidence.timeline.between(other, part.start, part.end) {
+                    let kind = match interval.state {
+                        State::Running | State::Interrupted => BlameKind::Run,
+                        State::Runnable | State::Preempted => BlameKind::Runnable,
+                        State::Blocked => continue,
+                    };
+                    if kind != wanted {
+                        continue;
+                    }
+                    let taken = interval.start.max(from)..interval.end.min(part.end);
+                    if taken.is_empty() {
+                        continue;
+                    }
+                    if from < taken.start {
+                        left.push(from..taken.start);
+                    }
+                    from = taken.end;
+                    busy.push(Busy {
+                        thread: other,
+                        kind,
+                        part: taken,
+                    });
+                }
+                if from < part.end {
+                    left.push(from..part.end);
+                }
+            }
+            rest = left;
+        }
+    }
+    (busy, rest)
+}

@@ -1,0 +1,158 @@
+//! What somebody who did not know the diagnosis made freeze, and what it first took for the cause: each
+//! as a trace small enough to read, with the cause that it was made with. Here: the threads of a language's
+//! scheduler, what a program has used up, and what several processes share.
+
+mod support;
+
+use hangdog_diagnose::Class;
+use support::*;
+
+/// The holder of a lock that two processes share is a thread of a scheduler: it naps while two others compute
+/// in turns, in several functions. The program computes, and no thread of it by itself; while none of them
+/// runs, one wants to.
+#[test]
+fn a_scheduler_computes_by_all_of_its_threads() {
+    let mut text = "process asker 50
+        thread asker asker 50
+        process tool 100
+        thread holder tool 100
+        thread one tool 101
+        thread two tool 102
+        0 cpu0 switch idle -> asker
+        0 cpu1 switch idle -> holder
+        1ms cpu1 switch holder -> one sleeping nanosleep arg=800ms stack=nanosleep;runtime.usleep;runtime.sysmon
+        2ms cpu0 switch asker -> idle sleeping futex op=lock-pi object=futex:0x20 holder=holder stack=pthread_mutex_lock;lock_store\n"
+        .to_owned();
+    for turn in 0..4_u64 {
+        let (from, to) = (1 + turn * 200, 91 + turn * 200);
+        let function = ["hash", "hash", "hash", "copy"][turn as usize];
+        text += &samples(
+            1,
+            "one",
+            from + 1..to,
+            &format!("{function};work;runtime.goexit"),
+        );
+        text += &format!(
+            "{to}ms cpu1 switch one -> idle sleeping futex arg=128 object=futex:0x10 stack=runtime.futex;runtime.stopm;runtime.findRunnable
+            {to}.1ms cpu0 wake idle -> two in=timer
+            {to}.2ms cpu1 switch idle -> two\n"
+        );
+        let end = from + 190;
+        text += &samples(
+            1,
+            "two",
+            to + 1..end,
+            &format!("{function};work;runtime.goexit"),
+        );
+        text += &format!(
+            "{end}ms cpu1 switch two -> idle sleeping futex arg=128 object=futex:0x11 stack=runtime.futex;runtime.stopm;runtime.findRunnable
+            {end}.1ms cpu0 wake idle -> one in=timer
+            {}ms cpu1 switch idle -> one\n",
+            from + 200
+        );
+    }
+    text += "801.5ms cpu0 wake idle -> holder in=timer
+        802ms cpu1 switch one -> holder preempted
+        803ms cpu1 wake holder -> asker futex op=unlock-pi object=futex:0x20
+        803.1ms cpu0 switch idle -> asker
+        end 804ms";
+    let recording = record(&text);
+    let verdict = explain(&recording, "asker", 2_000..802_000);
+    let root = &verdict.root;
+    assert_eq!(root.class, Class::LongRunning, "{}", verdict.sentence);
+    assert_eq!(
+        (root.who.pid, root.others),
+        (100, 1),
+        "{}",
+        verdict.sentence
+    );
+    // The samples of both are told together: each was in the one function and in the other.
+    assert_eq!(
+        root.function.as_deref(),
+        Some("hash"),
+        "{}",
+        verdict.sentence
+    );
+    let ran = verdict.ran.as_ref().expect("it ran");
+    assert_eq!(ran.threads, 2);
+    let ms = |kind| of_kind(&verdict, kind) / 1_000;
+    assert!((740..=760).contains(&ms("run")), "{}", ms("run"));
+    assert!((35..=45).contains(&ms("runnable")), "{}", ms("runnable"));
+    assert_eq!(
+        verdict.blame.iter().map(|row| row.ns).sum::<u64>(),
+        800_000_000
+    );
+}
+
+const ASKED: &str = "
+    process client 100
+    thread client client 100
+    process server 200
+    thread server server 200
+    0 socket client object=inet:1 local=127.0.0.1:5000 remote=127.0.0.1:80
+    0 socket server object=inet:3 local=127.0.0.1:80
+    0 open server object=inet:3 kind=listener unread=1
+    0 cpu0 switch idle -> client
+    0 cpu1 switch idle -> server
+    1ms cpu1 switch server -> idle sleeping epoll_wait object=epoll:5 stack=epoll_wait;serve
+    2ms transfer client sent 9 object=inet:1
+    3ms cpu0 switch client -> idle sleeping poll object=inet:1 stack=poll;curl_multi_poll";
+
+/// A server that may open no more files does not accept: the answer says so, and the way says that the connection
+/// is not accepted. One that has files left, or whose files another limit is about, is not said to.
+#[test]
+fn a_server_without_files_left_is_told() {
+    let verdict = |limit: &str| {
+        let recording = record(&format!("{ASKED}\n4ms {limit}\nend 6s"));
+        explain(&recording, "client", 3_000..6_000_000)
+    };
+    let told = verdict("limit server descriptors 32 used=32");
+    assert_eq!(told.root.who.pid, 200, "{}", told.sentence);
+    let files = "server has as many files open as it may, 32 (RLIMIT_NOFILE)";
+    assert!(told.sentence.contains(files), "{}", told.sentence);
+    let edge = told.path[0].edge.as_ref().expect("it leads on");
+    let reason = &edge.reason;
+    assert!(reason.contains("has not accepted that yet"), "{reason}");
+    for other in [
+        "limit client descriptors 32 used=32",
+        "limit server memory 32 used=32",
+    ] {
+        let told = verdict(other);
+        assert!(!told.sentence.contains("files"), "{}", told.sentence);
+    }
+}
+
+/// Two workers of a queue of Python's multiprocessing: one has the queue's lock, which all processes share, and has
+/// no room in the pipe that only the parent reads, which waits for the other worker to end. The one that waits for the
+/// lock is not idle, and the circle is told.
+#[test]
+fn the_lock_of_a_queue_that_processes_share_is_held_by_a_copy() {
+    const TAKES: &str =
+        "stack=__new_sem_wait_slow64;SemLock_acquire;Queue._feed@script;Thread.run@script";
+    let recording = record(&format!(
+        "process report 100
+        thread report report 100
+        process north 200
+        process south 300
+        0 cpu0 switch idle -> report
+        0 exec report /usr/bin/python3 report.py
+        1ms fork report -> north north 200
+        1ms fork report -> south south 300
+        2ms fork north -> northfeed north 201
+        2ms fork south -> southfeed south 301
+        2ms open report object=pipe:7 access=read
+        2ms open south object=pipe:7 access=write
+        2ms open north object=pipe:7 access=write
+        3ms cpu1 switch idle -> southfeed
+        4ms cpu1 switch southfeed -> northfeed sleeping write object=pipe:7 stack=write;Connection._send@script;Queue._feed@script;Thread.run@script
+        5ms cpu1 switch northfeed -> north sleeping futex arg=265 object=futex:0x30 {TAKES}
+        6ms cpu1 switch north -> south sleeping futex arg=128 object=futex:0x40 stack=sem_wait;Thread.join@script
+        7ms cpu1 switch south -> idle sleeping futex arg=128 object=futex:0x40 stack=sem_wait;Thread.join@script
+        8ms cpu0 switch report -> idle sleeping wait4 arg=200 stack=wait4;Popen.wait@script
+        end 3s"
+    ));
+    let verdict = explain(&recording, "report", 8_000..3_000_000);
+    assert_eq!(verdict.root.class, Class::Circular, "{}", verdict.sentence);
+    let steps: Vec<u32> = verdict.path.iter().map(|step| step.who.tid).collect();
+    assert_eq!(steps, [100, 200, 201, 301], "{}", verdict.sentence);
+}
