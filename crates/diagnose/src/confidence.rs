@@ -92,6 +92,12 @@ pub(crate) fn of_end(suspect: &Suspect, pieces: &[&Piece], is_own: bool) -> f64 
             WaitKind::Sleep => 0.5,
             _ => 0.3,
         },
+        // A time limit is no cause: somebody should have come before.
+        (BlameKind::Timer, Some((waiting, edge)))
+            if waiting.wait.kind == WaitKind::Condition && edge.source == Source::Nobody =>
+        {
+            0.5
+        }
         (BlameKind::Timer, _) => 0.85,
         (BlameKind::Disk | BlameKind::Paging, _) => 0.8,
         // Who should have sent is not on this machine.

@@ -5,7 +5,7 @@ use hangdog_trace::ids::StackId;
 use hangdog_trace::stacks::ResolvedFrame;
 use hangdog_trace::words::StackEnd;
 
-use crate::origin::nearest;
+use crate::origin::{Origin, nearest};
 
 /// A function with where it is.
 #[derive(Clone, Debug, PartialEq)]
@@ -96,7 +96,8 @@ pub(crate) fn with_holders<'a>(
 /// The function that speaks for a stack.
 pub(crate) fn own(evidence: &Evidence<'_>, stack: StackId) -> Option<Function> {
     let frames = with_holders(evidence, stack);
-    let (frame, inlined_into) = &frames[nearest(frames.iter().map(|(frame, _)| frame))?];
+    let only: Vec<_> = frames.iter().map(|&(frame, _)| frame).collect();
+    let (frame, inlined_into) = &frames[speaks_for_wait(&only)?];
     let place = match frame.source {
         "" => frame.module.unwrap_or("?"),
         source => source,
@@ -116,7 +117,22 @@ pub(crate) fn own(evidence: &Evidence<'_>, stack: StackId) -> Option<Function> {
 /// Which frame of a stack speaks for it, counted from the innermost; none where none has a name.
 pub(crate) fn own_frame(evidence: &Evidence<'_>, stack: StackId) -> Option<usize> {
     let frames: Vec<_> = evidence.stacks.stack(stack).collect();
-    nearest(frames.iter())
+    speaks_for_wait(&frames)
+}
+
+/// Which frame speaks for a stack, that of a wait. A function of a language's library that waits for whatever its
+/// caller wants says less than the library that called it.
+fn speaks_for_wait(frames: &[ResolvedFrame<'_>]) -> Option<usize> {
+    let nearest_of = nearest(frames.iter())?;
+    let best = Origin::of(&frames[nearest_of]);
+    let says_why = |frame: &ResolvedFrame<'_>| {
+        let function = frame.function.unwrap_or_default();
+        Origin::of(frame) == best && !hangdog_graph::waits_for_anything(function)
+    };
+    match best {
+        Some(Origin::Package) => frames.iter().position(says_why).or(Some(nearest_of)),
+        _ => Some(nearest_of),
+    }
 }
 
 /// The frames of a stack in words, innermost first.

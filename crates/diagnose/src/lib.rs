@@ -29,6 +29,7 @@ mod sentence;
 pub mod shape;
 mod signature;
 mod slice;
+mod spin;
 mod starters;
 mod starvation;
 mod stretch;

@@ -29,6 +29,8 @@ pub(crate) enum Origin {
     /// A library in the language of a script. It is called before the native ones, so it says more
     /// of what the script wanted.
     Package,
+    /// A library of Java that others wrote; it may be the program itself, where that is a server.
+    ThirdParty,
     /// The program itself, compiled code of its scripts among it.
     Program,
 }
@@ -76,6 +78,7 @@ fn of_script(function: &str, source: &str) -> Origin {
         _ if is_of_library(source) || is_of_java(source) || source.starts_with("node:") => {
             Origin::Package
         }
+        _ if is_of_java_library(source) => Origin::ThirdParty,
         _ => Origin::Program,
     }
 }
@@ -103,6 +106,7 @@ fn of_jit(function: &str, source: &str) -> Origin {
         _ if OF_MACHINE.iter().any(|kind| function.starts_with(kind)) => Origin::Machine,
         _ if source.starts_with("node:") || is_of_library(source) => Origin::Package,
         Some(package) if PACKAGES.contains(&package) => Origin::Package,
+        _ if is_of_java_library(method.strip_prefix('L').unwrap_or(method)) => Origin::ThirdParty,
         _ => Origin::Program,
     }
 }
@@ -359,6 +363,62 @@ fn is_of_java(source: &str) -> bool {
     PACKAGES.iter().any(|package| source.starts_with(package))
 }
 
+/// Libraries of Java, Kotlin and Scala that programs are made of, by the start of their packages.
+const JAVA_LIBRARIES: &[&str] = &[
+    "akka.",
+    "ch.qos.logback.",
+    "com.fasterxml.",
+    "com.github.benmanes.",
+    "com.google.",
+    "com.mongodb.",
+    "com.mysql.",
+    "com.rabbitmq.",
+    "com.zaxxer.",
+    "groovy.",
+    "io.grpc.",
+    "io.lettuce.",
+    "io.ktor.",
+    "io.micrometer.",
+    "io.netty.",
+    "io.reactivex.",
+    "io.undertow.",
+    "io.vertx.",
+    "jakarta.",
+    "kotlin.",
+    "kotlinx.",
+    "okhttp3.",
+    "okio.",
+    "org.apache.",
+    "org.eclipse.jetty.",
+    "org.glassfish.",
+    "org.h2.",
+    "org.hibernate.",
+    "org.jboss.",
+    "org.junit.",
+    "org.mariadb.",
+    "org.postgresql.",
+    "org.quartz.",
+    "org.slf4j.",
+    "org.springframework.",
+    "org.testng.",
+    "pekko.",
+    "reactor.",
+    "redis.clients.",
+    "scala.",
+];
+
+/// Whether a method, or the path of its source, is one of these libraries': both begin with the package.
+fn is_of_java_library(place: &str) -> bool {
+    let is_start = |start: &&&str| {
+        let mut letters = place.bytes();
+        start.bytes().all(|wanted| match (wanted, letters.next()) {
+            (b'.', Some(b'.' | b'/')) => true,
+            (wanted, found) => found == Some(wanted),
+        })
+    };
+    JAVA_LIBRARIES.iter().any(|start| is_start(&start))
+}
+
 /// Whether a module is a compiled program, neither a library nor what runs programs.
 pub(crate) fn is_program(module: &str) -> bool {
     let is_library = module.contains(".so") || module.starts_with('[') || module.starts_with("ld-");
@@ -530,10 +590,19 @@ mod tests {
         let own = jit("double Pricing.priceBasket(java.util.List, int)", "");
         let own_by_agent = jit("Lshop/Pricing;::priceBasket", "");
         let interpreter = jit("Interpreter", "");
+        let borrow = jit(
+            "java.lang.Object com.zaxxer.hikari.util.ConcurrentBag.borrow(long)",
+            "",
+        );
+        let netty = jit("Lio/netty/channel/nio/NioEventLoop;::run", "");
         let jvm = of("libjvm.so", "JavaThread::run()");
         for (stack, expected) in [
             (vec![WAIT, park, get, own, interpreter, jvm], own),
             (vec![by_agent, own_by_agent, interpreter, jvm], own_by_agent),
+            (vec![WAIT, park, borrow, own, interpreter, jvm], own),
+            (vec![WAIT, park, borrow, interpreter, jvm], borrow),
+            (vec![by_agent, netty, own_by_agent], own_by_agent),
+            (vec![by_agent, netty, jvm], netty),
             (vec![WAIT, park, get, interpreter, jvm], park),
             (vec![WAIT, interpreter, jvm], interpreter),
             (vec![WAIT, jvm], jvm),

@@ -55,6 +55,13 @@ pub(crate) fn owed(evidence: &Evidence<'_>, wait: &Wait, often: bool) -> f64 {
             }
         }
         WaitKind::Condition if wait.holder.is_some() => HOPED,
+        // Its program is done, but for the threads that it left behind: some programs are nothing but those.
+        WaitKind::Condition if evidence.shows(wait.user_stack(evidence), Mark::AwaitsThreads) => {
+            match is_all_it_does(evidence, wait) {
+                true => HOPED,
+                false => ASKED,
+            }
+        }
         WaitKind::Condition
             if is_main
                 && wait.end >= evidence.timeline.end()

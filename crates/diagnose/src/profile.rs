@@ -144,8 +144,11 @@ impl<'a> Profile<'a> {
     /// Whether a function only hands out work.
     fn only_calls(&self, identity: Identity<'a>) -> bool {
         let tally = &self.tallies[&identity];
-        let hands_out = matches!(tally.origin, Some(Origin::Entry | Origin::Script))
-            || hangdog_graph::hands_out_work(identity.0);
+        // Of a place without a name it is not known what it does; of what it called it may be.
+        let hands_out = matches!(
+            tally.origin,
+            Some(Origin::Entry | Origin::Script | Origin::Nameless)
+        ) || hangdog_graph::hands_out_work(identity.0);
         hands_out && self.count >= TELLING && (tally.own as f64) < OWN_WORK * self.count as f64
     }
 

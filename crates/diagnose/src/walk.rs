@@ -33,6 +33,7 @@ use crate::judge::Setting;
 use crate::owed::is_home;
 use crate::problem::Problem;
 use crate::relay::{self, Relay};
+use crate::spin;
 use crate::starters;
 use crate::stretch::{Stretch, Waiting, each_stretch};
 use crate::tasks;
@@ -170,6 +171,7 @@ impl<'a, 'e> Walk<'a, 'e> {
         let timeline = self.evidence.timeline;
         self.way.push(thread);
         let rest = self.explain_flags(step, thread, parts, first.start..last.end);
+        let rest = self.explain_asking(step, thread, rest);
         let (Some(first), Some(last)) = (rest.first(), rest.last()) else {
             self.way.pop();
             return;
@@ -251,6 +253,44 @@ impl<'a, 'e> Walk<'a, 'e> {
             self.follow(flag.writer, &inside, (step, waiting, belief));
         }
         rest
+    }
+
+    /// Lays the time in which a thread ran and asked whether a child had ended to that child. Returns the other parts.
+    fn explain_asking(
+        &mut self,
+        step: usize,
+        thread: Utid,
+        parts: Vec<Range<u64>>,
+    ) -> Vec<Range<u64>> {
+        /// Where the time is in pieces they are nearly all of it.
+        const NEARLY_ALL: f64 = 0.9;
+        let (Some(first), Some(last)) = (parts.first(), parts.last()) else {
+            return parts;
+        };
+        let window = &(first.start..last.end);
+        let all: u64 = parts.iter().map(|part| part.end - part.start).sum();
+        if (all as f64) < NEARLY_ALL * (window.end - window.start) as f64 {
+            return parts;
+        }
+        let child = spin::child_asked_after(self.evidence, thread, window);
+        let Some(child) = child.filter(|child| !self.way.contains(child)) else {
+            return parts;
+        };
+        let waiting = Waiting {
+            from: window.start,
+            to: window.end,
+            wait: Wait::of_asking(thread, window),
+            wake: None,
+            parts: 1,
+            cried_wolf: 0,
+            timed_out: 0,
+        };
+        let belief = Belief {
+            edge: Edge::of_asking(self.evidence, child),
+            probability: 1.0,
+        };
+        self.follow(child, &parts, (step, waiting, belief));
+        Vec::new()
     }
 
     /// The step that a wait leads to. Waits that are too short to be told apart share one, if they
@@ -643,9 +683,11 @@ fn own_kind(evidence: &Evidence<'_>, edge: &Edge, wait: &Wait) -> BlameKind {
         // Nobody is known who could have signalled it; but it is if nobody is left who could.
         (Source::Nobody, WaitKind::Condition) => {
             let process = evidence.threads.thread(wait.thread).upid;
-            match wait.end >= evidence.timeline.end() && is_deadlocked(evidence, process) {
-                true => BlameKind::Lock,
-                false => BlameKind::Unknown,
+            match wait.end >= evidence.timeline.end() {
+                true if is_deadlocked(evidence, process) => BlameKind::Lock,
+                // It waits for whatever comes first, and neither had come.
+                true if wait.has_time_limit(evidence) => BlameKind::Timer,
+                _ => BlameKind::Unknown,
             }
         }
         (_, kind) => kind_of(kind),

@@ -156,3 +156,111 @@ fn the_lock_of_a_queue_that_processes_share_is_held_by_a_copy() {
     let steps: Vec<u32> = verdict.path.iter().map(|step| step.who.tid).collect();
     assert_eq!(steps, [100, 200, 201, 301], "{}", verdict.sentence);
 }
+
+/// A supervisor that has told a program to stop asks without a pause whether that has ended: it runs all the time, and
+/// waits all the same, for the shell of which the child computes. Where no call asks for children it computes.
+#[test]
+fn who_asks_for_a_child_again_and_again_waits_for_it() {
+    let verdict = |asks: &str| {
+        let mut text = "process ctl 50
+            thread ctl ctl 50
+            process super 100
+            thread super super 100
+            process shell 200
+            process xz 300
+            0 socket ctl object=unix:1 peer=unix:2 peer-process=super
+            0 cpu0 switch idle -> ctl
+            0 cpu1 switch idle -> super
+            1ms fork super -> shell shell 200
+            1ms fork shell -> xz xz 300
+            2ms transfer ctl sent 9 object=unix:1
+            2ms cpu0 switch ctl -> shell sleeping recvfrom object=unix:1 stack=recv;stop
+            3ms cpu0 switch shell -> xz sleeping wait4 arg=300 stack=wait4;wait_for\n"
+            .to_owned();
+        // The samples of both, in the order of time: each tenth of the supervisor's lies in the call.
+        for ms in (4..1996).step_by(4) {
+            let within = if ms % 40 == 0 { asks } else { "tick" };
+            text += &format!(
+                "{ms}ms cpu1 sample super stack={within};runforever\n{ms}ms cpu0 sample xz stack=encode;main\n"
+            );
+        }
+        let recording = record(&format!("{text}end 2s"));
+        explain(&recording, "ctl", 2_000..2_000_000)
+    };
+    let asked = verdict("wait4");
+    assert_eq!(asked.root.who.tid, 300, "{}", asked.sentence);
+    assert_eq!(asked.root.class, Class::LongRunning, "{}", asked.sentence);
+    let way: Vec<u32> = asked.path.iter().map(|step| step.who.tid).collect();
+    assert_eq!(way, [50, 100, 200, 300]);
+    let computed = verdict("poll");
+    assert_eq!(computed.root.who.tid, 100, "{}", computed.sentence);
+}
+
+/// A test run is done, but for a thread that it left behind, which waits with a time limit: the program waits for that
+/// thread, and nothing says that nobody could wake it.
+#[test]
+fn a_thread_that_was_left_behind_keeps_a_program_from_ending() {
+    let recording = record(
+        "process tests 100
+        thread main tests 100 name=tests
+        thread timer tests 101
+        0 cpu0 switch idle -> main
+        0 cpu1 switch idle -> timer
+        1ms cpu1 switch timer -> idle sleeping futex arg=137 object=futex:0x10 stack=__new_sem_wait_slow64;PyThread_acquire_lock_timed;Condition.wait@script;main_loop@script
+        500ms cpu0 switch main -> idle sleeping futex arg=393 object=futex:0x20 stack=__new_sem_wait_slow64;PyThread_acquire_lock_timed;_shutdown@script
+        end 3s",
+    );
+    let verdict = explain(&recording, "main", 500_000..3_000_000);
+    assert_eq!(
+        (verdict.root.who.tid, verdict.root.class),
+        (101, Class::LongWait),
+        "{}",
+        verdict.sentence
+    );
+    assert!(
+        verdict.sentence.contains(", with a time limit"),
+        "{}",
+        verdict.sentence
+    );
+    assert!(
+        !verdict.sentence.contains("none is left"),
+        "{}",
+        verdict.sentence
+    );
+    let found = hangdog_diagnose::problem::find(
+        &recording.evidence(),
+        hangdog_diagnose::problem::Scope::default(),
+    );
+    assert!(
+        found
+            .iter()
+            .any(|it| it.thread == recording.t("main") && it.felt > 0.5)
+    );
+}
+
+/// A thread of a program with a window was asked by another process, and waits for a condition until the main thread
+/// comes to it, which computes. A thread that waits so for work does not.
+#[test]
+fn a_request_waits_for_the_main_thread() {
+    let root = |function: &str| {
+        let work = samples(0, "main", 3..1_990, "layout;main");
+        let recording = record(&format!(
+            "process second 50
+            thread second second 50
+            process office 100
+            thread main office 100 name=office
+            thread pipe office 101
+            0 socket second object=unix:1 peer=unix:2 peer-process=office
+            0 socket office object=unix:2 peer=unix:1 peer-process=second
+            0 cpu0 switch idle -> main
+            0 cpu1 switch idle -> pipe
+            0.5ms transfer pipe received 9 object=unix:2
+            1ms cpu1 switch pipe -> second sleeping futex arg=393 object=futex:0x10 stack=pthread_cond_wait;{function};handle
+            2ms cpu1 switch second -> idle sleeping read object=unix:1 stack=read;await_reply
+            {work}
+            end 2s"
+        ));
+        explain(&recording, "second", 2_000..2_000_000).root.who.tid
+    };
+    assert_eq!(root("process_in_main"), 100);
+}

@@ -205,6 +205,15 @@ impl Edge {
         Edge::new(Kind::Flag, Strong, source, reason)
     }
 
+    /// Of a thread that asks again and again whether `child` has ended.
+    pub fn of_asking(evidence: &Evidence<'_>, child: Utid) -> Edge {
+        let reason = format!(
+            "it asks again and again, without waiting, whether its child {} has ended",
+            evidence.name(child)
+        );
+        Edge::new(Kind::Awaited, Strong, Source::Thread(child), reason)
+    }
+
     /// The end of a sleep.
     pub fn of_sleep(reason: impl Into<String>) -> Edge {
         Edge::new(Kind::Timer, Strong, Source::Timer, reason)

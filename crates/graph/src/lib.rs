@@ -49,7 +49,7 @@ pub use edge::{Edge, EdgeKind, Source, Strength};
 pub use evidence::{Evidence, Tables};
 pub use flags::FlagWait;
 pub use graph::{Arrow, Graph, Origin, Sources};
-pub use marks::{Mark, hands_out_work};
+pub use marks::{Mark, hands_out_work, waits_for_anything};
 pub use message::Messages;
 pub use vertex::{Begin, VertexId, Vertices};
 pub use wait::{Gate, Wait, WaitKind};

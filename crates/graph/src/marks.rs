@@ -108,6 +108,8 @@ pub enum Mark {
     JoinsHelpers = 1 << 45,
     /// A thread that runs any of its language's tasks has none.
     Scheduler = 1 << 46,
+    /// A program that ends waits for its threads to end.
+    AwaitsThreads = 1 << 47,
 }
 
 /// Marks that one of the innermost few frames shows, by a part of its function's name.
@@ -124,7 +126,7 @@ const INNERMOST: [(Mark, &[&str]); 7] = [
 const FEW: usize = 6;
 
 /// Marks that any frame shows, by its function's name, or by the start of it.
-const ANYWHERE: [(Mark, &[&str]); 40] = [
+const ANYWHERE: [(Mark, &[&str]); 41] = [
     (Mark::Idle, names::IDLE),
     (Mark::DiskWait, names::DISK_WAIT),
     (Mark::DiskWake, names::DISK_WAKE),
@@ -165,6 +167,7 @@ const ANYWHERE: [(Mark, &[&str]); 40] = [
     (Mark::AwaitsCheckpoint, names::AWAITS_CHECKPOINT),
     (Mark::JoinsHelpers, names::JOINS_HELPERS),
     (Mark::Scheduler, names::SCHEDULER),
+    (Mark::AwaitsThreads, names::AWAITS_THREADS),
 ];
 
 /// The marks of all stacks, by their rows.
@@ -228,6 +231,11 @@ pub fn hands_out_work(function: &str) -> bool {
     let lists = [names::EVENT_LOOP, names::HANDLES, names::LOOPS];
     let mut all = lists.into_iter().flatten();
     all.any(|name| is_named(function, name))
+}
+
+/// Whether a function is one of a language's library in which threads wait, whatever the program wants with that.
+pub fn waits_for_anything(function: &str) -> bool {
+    names::WAITS.iter().any(|name| is_named(function, name))
 }
 
 /// Whether a function has a name; one that ends with a star is the start of several.

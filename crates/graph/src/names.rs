@@ -333,8 +333,15 @@ pub(crate) const LANGUAGE_LOCK: &[&str] = &[
 ];
 
 /// Functions of Python's library in which a lock is not what is waited for.
-pub(crate) const LANGUAGE_CONDITION: &[&str] =
-    &["Condition.wait", "Thread._wait_for_tstate_lock", "_worker"];
+pub(crate) const LANGUAGE_CONDITION: &[&str] = &[
+    "Condition.wait",
+    "Thread._wait_for_tstate_lock",
+    "_worker",
+    "_shutdown",
+];
+
+/// Functions in which a program waits for any of its threads to end, as it ends itself.
+pub(crate) const AWAITS_THREADS: &[&str] = &["_shutdown"];
 
 /// Functions by which a thread sleeps in another way than by the system call.
 pub(crate) const SLEEPS: &[&str] = &[
@@ -776,7 +783,7 @@ pub const JAVA_MACHINE: &[&str] = &[
 ];
 
 /// Threads of Erlang's virtual machine that run no Erlang.
-pub(crate) const ERLANG_MACHINE: &[&str] = &["sys_sig_dispatc", "sys_msg_dispatc"];
+pub(crate) const ERLANG_MACHINE: &[&str] = &["sys_sig_dispatc", "sys_msg_dispatc", "1_aux"];
 
 /// Further threads of a Java virtual machine that wait for work without end.
 pub(crate) const JAVA_UPKEEP: &[&str] = &[

@@ -5,6 +5,7 @@ use hangdog_trace::calls::{Call, FutexOp, sleep_of_poll};
 use hangdog_trace::ids::{NONE, StackId, Utid};
 use hangdog_trace::object::{Object, ObjectKind};
 use hangdog_trace::words::Left;
+use std::ops::Range;
 
 use crate::evidence::Evidence;
 use crate::flags::FlagWait;
@@ -109,6 +110,18 @@ impl Wait {
         }
     }
 
+    /// The wait that it is to ask again and again whether a child has ended.
+    pub fn of_asking(thread: Utid, time: &Range<u64>) -> Wait {
+        Wait {
+            thread,
+            start: time.start,
+            end: time.end,
+            kind: WaitKind::Child,
+            row: None,
+            holder: None,
+        }
+    }
+
     /// The meaning of a blocked interval.
     pub fn new(evidence: &Evidence<'_>, thread: Utid, interval: &Interval) -> Wait {
         let row = match interval.cause {
@@ -193,6 +206,9 @@ impl Wait {
             return format!("polled {name}");
         }
         let Some(row) = self.row else {
+            if self.kind == WaitKind::Child {
+                return "asked again and again whether a child process had ended".to_owned();
+            }
             return "was off the CPU; the trace does not show why".to_owned();
         };
         let call = evidence.calls.name(evidence.switches.call[row]);
@@ -316,6 +332,24 @@ impl Wait {
     /// has no room for what it writes has.
     pub fn is_idle(&self, evidence: &Evidence<'_>) -> bool {
         evidence.shows(self.user_stack(evidence), Mark::Idle) && !self.writes(evidence)
+    }
+
+    /// Whether it ends by itself after some time, as far as its functions tell. The C library waits for a semaphore
+    /// on the clock of the day, but for a limited time on the one that is asked for: Python's is the monotonic one.
+    pub fn has_time_limit(&self, evidence: &Evidence<'_>) -> bool {
+        const WAIT_BITSET: u64 = 9;
+        const BY_DAY: u64 = 256;
+        const OPERATION: u64 = 127;
+        let stack = self.user_stack(evidence);
+        let is_timed_semaphore = || {
+            self.row.is_some_and(|row| {
+                let operation = evidence.switches.arg[row];
+                evidence.call(evidence.switches.call[row]) == Call::Futex
+                    && operation & (OPERATION | BY_DAY) == WAIT_BITSET
+            })
+        };
+        evidence.shows(stack, Mark::Timed)
+            || evidence.shows(stack, Mark::Semaphore) && is_timed_semaphore()
     }
 
     /// What a wait for a disk is for, where the call does not tell.

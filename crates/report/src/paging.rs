@@ -275,6 +275,7 @@ pub fn paging(case: &Case, operation: &Operation) -> Result<Paging> {
     let ios: Ios = trace.read()?;
     let stalls: Stalls = trace.read()?;
     let rows: PageCache = trace.read()?;
+    cache::check(&rows)?;
     let same = same_files(&files);
     for file in &mut areas.file {
         *file = same.get(*file as usize).copied().unwrap_or(NONE);

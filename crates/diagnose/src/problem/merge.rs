@@ -9,7 +9,7 @@
 use hangdog_graph::belief::beliefs;
 use hangdog_graph::edge::ended_by;
 use hangdog_graph::owed::{ancestors, asked_again, is_deadlocked, is_descendant, started_together};
-use hangdog_graph::{Edge, EdgeKind, Evidence, Source, Wait, WaitKind};
+use hangdog_graph::{Edge, EdgeKind, Evidence, Mark, Source, Wait, WaitKind};
 use hangdog_timeline::{Interval, State};
 use hangdog_trace::ids::{NONE, Upid, Utid};
 use hangdog_trace::object::ObjectKind;
@@ -110,6 +110,7 @@ pub(super) fn merge(
         {
             if old.only_started(&new) && new.says_more_than(old)
                 || new.is_loop_of_reader(evidence, old)
+                || new.is_program_of_helper(evidence, old) && old.only_may_wait_for(&new)
             {
                 old.replace(new);
             }
@@ -141,6 +142,9 @@ pub(super) fn merge(
                 if new.says_more_than(old) {
                     old.replace(new);
                 }
+            }
+            Some(old) if new.is_program_of_helper(evidence, old) && old.is_guess() => {
+                old.replace(new);
             }
             // One that may be idle stands for none to which something was owed.
             Some(old) if old.problem.may_be_idle() && !new.problem.may_be_idle() => {
@@ -271,6 +275,17 @@ impl Chained {
             && evidence.stands_for_program(self.problem.thread)
             && self.link_to(other).is_some_and(is_within)
             && is_as_long(&self.problem.window, &other.problem.window)
+    }
+
+    /// Whether it is a program itself that is held up, and the other a thread that it has for its work.
+    fn is_program_of_helper(&self, evidence: &Evidence<'_>, other: &Chained) -> bool {
+        let (thread, helper) = (self.problem.thread, other.problem.thread);
+        let process = |thread: Utid| evidence.threads.thread(thread).upid;
+        self.is_felt
+            && evidence.stands_for_program(thread)
+            && process(thread) == process(helper)
+            && !evidence.stands_for_program(helper)
+            && self.takes_much_of(&other.problem)
     }
 
     /// Whether it is the blocked event loop of a program, and the other the wait of a thread of that program
@@ -518,18 +533,21 @@ fn is_own_work(evidence: &Evidence<'_>, problem: &Problem, links: &[Link]) -> bo
     {
         return false;
     }
+    // It should have ended.
+    let waiting = main_wait(evidence, problem.thread, problem.window.clone());
+    let awaits_threads =
+        |waiting: &Waiting| evidence.shows(waiting.wait.user_stack(evidence), Mark::AwaitsThreads);
+    if waiting.as_ref().is_some_and(awaits_threads) {
+        return false;
+    }
     let Some(last) = links.last() else {
         // One child came after the other.
-        let waiting = main_wait(evidence, problem.thread, problem.window.clone());
         return waiting.is_some_and(|waiting| waiting.wait.kind == WaitKind::Child);
     };
     let last_wait = main_wait(evidence, last.thread, last.window.clone());
     let sleeps = last_wait.is_some_and(|waiting| waiting.wait.kind == WaitKind::Sleep);
     // A program that has no room to write is to be read, and not by one that sleeps.
-    let overflows = || {
-        main_wait(evidence, problem.thread, problem.window.clone())
-            .is_some_and(|waiting| waiting.wait.writes(evidence))
-    };
+    let overflows = || waiting.is_some_and(|waiting| waiting.wait.writes(evidence));
     problem.kind == ProblemKind::Wait
         && !links.iter().any(|link| link.is_asked)
         && is_family(evidence, last.thread, problem.thread)

@@ -151,6 +151,9 @@ pub(crate) fn reason(facts: &Facts<'_, '_>) -> String {
             }
             Some(WaitKind::Sleep) => format!("slept{within}"),
             Some(WaitKind::Timer) => format!("waited for a timer{within}"),
+            Some(WaitKind::Condition) if goes_on(facts) => {
+                format!("waited for a condition{within}, with a time limit")
+            }
             Some(_) => format!("waited{within} until a timeout"),
             None => format!("slept, or waited for a timeout{within}"),
         },
@@ -270,6 +273,12 @@ fn reads_device(facts: &Facts<'_, '_>, wait: &Wait) -> bool {
 /// Whether a wait is for several things, of which the trace names none.
 fn polls_several(facts: &Facts<'_, '_>, wait: &Wait) -> bool {
     wait.kind == WaitKind::Poll && wait.object(facts.evidence).is_none()
+}
+
+/// Whether the culprit's wait had not ended as the recording did.
+fn goes_on(facts: &Facts<'_, '_>) -> bool {
+    let end = facts.evidence.timeline.end();
+    facts.wait.is_some_and(|wait| wait.end >= end)
 }
 
 /// Whether the culprit sleeps before it tries again what failed.

@@ -8,7 +8,8 @@ use hangdog_trace::sockets::Role;
 use super::connection::{is_open, may_be_open, only_one_at_condition};
 use super::place::shares_place;
 use super::who::{
-    deepest_of_deadlocked, is_amid, is_home, is_machine, is_there, peer_of, thread_of, wait_at,
+    deepest_of_deadlocked, is_amid, is_home, is_machine, is_there, most_at_work, peer_of,
+    thread_of, wait_at,
 };
 use super::{owes, starved_worker};
 use crate::edge::{Edge, EdgeKind, Source, Strength};
@@ -61,10 +62,13 @@ pub(crate) fn amid_something(evidence: &Evidence<'_>, wait: &Wait) -> Option<Edg
         && (evidence.stands_for_program(wait.thread)
             || evidence.shows(wait.user_stack(evidence), Mark::Handles));
     if !awaits_other {
-        return None;
+        return program_at_work(evidence, wait);
     }
     if let Some(other) = other_thread(evidence, wait, true) {
         return Some(amid_thread(evidence, other));
+    }
+    if let Some(other) = outlives(evidence, wait) {
+        return Some(other);
     }
     let takes_work = |thread: Utid| {
         wait_at(evidence, thread, wait.end).is_some_and(|there| {
@@ -102,6 +106,53 @@ pub(crate) fn amid_something(evidence: &Evidence<'_>, wait: &Wait) -> Option<Edg
         evidence.name(other)
     );
     Some(amid_edge(other, reason))
+}
+
+/// Of a program that ends, the thread that has not ended: of several the one most deep in work.
+fn outlives(evidence: &Evidence<'_>, wait: &Wait) -> Option<Edge> {
+    if !evidence.shows(wait.user_stack(evidence), Mark::AwaitsThreads) {
+        return None;
+    }
+    let depth = |&thread: &Utid| {
+        let there = wait_at(evidence, thread, wait.end);
+        there.map_or(usize::MAX, |there| {
+            evidence.stacks.frame_ids(there.user_stack(evidence)).len()
+        })
+    };
+    let threads = &evidence.threads.process_of(wait.thread).threads;
+    let others = threads.iter().copied().filter(|&other| {
+        other != wait.thread && is_there(evidence, other, wait.end) && !is_machine(evidence, other)
+    });
+    let other = others.max_by_key(|other| (depth(other), std::cmp::Reverse(*other)))?;
+    let reason = format!(
+        "its program waits for all of its threads to end, and {} has not",
+        evidence.name(other)
+    );
+    Some(amid_edge(other, reason))
+}
+
+/// The main thread of a program, if that works for most of the time in which another thread of it waits for a
+/// condition, and not for work: that one was asked for what the program is to do when it comes to it.
+fn program_at_work(evidence: &Evidence<'_>, wait: &Wait) -> Option<Edge> {
+    let stack = wait.user_stack(evidence);
+    let may_wait_for_it = wait.kind == WaitKind::Condition
+        && wait.holder.is_none()
+        && wait.is_within_process(evidence)
+        && !evidence.stands_for_program(wait.thread)
+        && !evidence.shows(stack, Mark::TakesWork);
+    if !may_wait_for_it {
+        return None;
+    }
+    let process = evidence.threads.thread(wait.thread).upid;
+    let busy = most_at_work(evidence, process, wait.start..wait.end)?;
+    let is_main = busy != wait.thread && evidence.stands_for_program(busy);
+    is_main.then(|| {
+        let reason = format!(
+            "{} works all the time, and is the program's main thread",
+            evidence.name(busy)
+        );
+        amid_edge(busy, reason)
+    })
 }
 
 /// Of the processes that have the same parent, and may share with a process the memory that it waits at, the

@@ -27,10 +27,11 @@ pub(super) fn thread_of(
     if let Some(stopped) = stopped_thread(evidence, process, until) {
         return Some(stopped);
     }
-    let alive = || {
+    let all = || {
         let threads = &evidence.threads.process(process).threads;
         (threads.iter().copied()).filter(|&thread| is_there(evidence, thread, until))
     };
+    let alive = || all().filter(|&thread| !is_machine(evidence, thread));
     let reads = |&thread: &Utid| {
         let there = wait_at(evidence, thread, until);
         !object.is_none() && there.is_some_and(|there| there.object(evidence) == object)
@@ -95,7 +96,7 @@ pub(super) fn thread_of(
         there.is_some_and(|there| there.by_epoll(evidence))
             && alive().any(|other| is_busy(&other) && !sleeps(&other))
     };
-    alive()
+    all()
         .find(|thread| reads(thread) && !has_passed_on(thread))
         .or_else(|| alive().find(is_kept))
         .or_else(|| alive().find(|thread| is_main(thread) && is_busy(thread) && !is_parked(thread)))
@@ -110,6 +111,7 @@ pub(super) fn thread_of(
         .or_else(|| alive().find(is_main))
         .or_else(|| alive().find(is_busy))
         .or_else(|| alive().next())
+        .or_else(|| all().next())
 }
 
 /// The thread of a process that was at work for most of the time within `during`, and still is at its end: of a
@@ -240,11 +242,16 @@ pub fn is_deadlocked(evidence: &Evidence<'_>, process: Upid) -> bool {
         .filter(|&thread| is_there(evidence, thread, end) && !is_upkeep(evidence, thread))
         .peekable();
     let is_own = |thread: Utid| evidence.threads.thread(thread).upid == process;
+    // One that is amid a task may give that up after a while, but until then it has it.
+    let gives_up = |there: &Wait| {
+        let shows = |mark| evidence.shows(there.user_stack(evidence), mark);
+        shows(Mark::Timed) || there.has_time_limit(evidence) && !shows(Mark::Handles)
+    };
     let waits = |thread: Utid| {
         wait_at(evidence, thread, end).is_some_and(|there| {
             matches!(there.kind, WaitKind::Lock | WaitKind::Condition)
                 && (there.is_within_process(evidence) || there.holder.is_some_and(is_own))
-                && !evidence.shows(there.user_stack(evidence), Mark::Timed)
+                && !gives_up(&there)
         })
     };
     alive.peek().is_some() && alive.all(waits)

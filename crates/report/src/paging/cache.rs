@@ -4,7 +4,9 @@
 //! A fault maps the pages around it too, if they are there; those count as used, since nothing tells
 //! whether they are touched. So what is called unused certainly is.
 
+use crate::format;
 use crate::select::Window;
+use anyhow::{Result, ensure};
 use hangdog_trace::ids::Utid;
 use hangdog_trace::tables::PageCache;
 use hangdog_trace::words::CacheAction;
@@ -31,6 +33,31 @@ pub(super) struct Followed {
 
 /// No row has more pages in a file of a trace that is as it was recorded.
 pub(super) const MOST_PAGES: u64 = 1 << 18;
+
+/// So many pages that come and go are followed, each by itself: 128 GB of them in a gigabyte.
+const MOST_FOLLOWED: u64 = 1 << 25;
+
+/// Whether the pages of a trace can be followed.
+///
+/// # Errors
+/// If they are so many that they would take too much memory.
+pub(super) fn check(rows: &PageCache) -> Result<()> {
+    let moves = (0..rows.ts.len()).filter(|&row| {
+        let action = CacheAction::from(rows.action[row]);
+        matches!(action, CacheAction::Added | CacheAction::Removed)
+    });
+    let pages = moves.fold(0_u64, |sum, row| {
+        sum.saturating_add(u64::from(rows.pages[row]).min(MOST_PAGES))
+    });
+    ensure!(
+        pages <= MOST_FOLLOWED,
+        "{} pages of files came into memory and went: no more than {} are followed; record a shorter time, or \
+         without --faults",
+        format::count(pages),
+        format::count(MOST_FOLLOWED)
+    );
+    Ok(())
+}
 
 /// What is known of a file's pages.
 #[derive(Default)]
@@ -113,6 +140,25 @@ mod tests {
         follow(&tables.page_cache, &same, Window { from, to }, &|thread| {
             thread == 1
         })
+    }
+
+    /// A damaged trace may say that far more pages came than there are.
+    #[test]
+    fn more_pages_than_can_be_followed_are_refused() {
+        let row = "1ms cache main added /lib 0 262144\n";
+        let rows = |count: usize| {
+            let text = format!(
+                "process app 100\nthread main app 100\n{}",
+                row.repeat(count)
+            );
+            text::parse(&text)
+                .expect("a trace in text form")
+                .tables
+                .page_cache
+        };
+        assert!(check(&rows(128)).is_ok());
+        let why = check(&rows(129)).expect_err("too many").to_string();
+        assert!(why.starts_with("33,816,576 pages of files"), "{why}");
     }
 
     /// Of 32 pages that were read ahead, 16 are mapped and one of the others is read: 15 are unused.
