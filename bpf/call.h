@@ -82,6 +82,36 @@ static __always_inline s32 polled_descriptor(struct task_struct *task, const boo
 	return entry.fd;
 }
 
+// Where the only bit of a word lies, by what a de Bruijn sequence multiplied with the word has in
+// its six highest bits: a loop would be followed by the verifier once for each bit.
+#define DE_BRUIJN 0x022fdd63cc95386dULL
+
+static const u8 bit_places[64] = {
+	0,  1,	2,  53, 3,  7,	54, 27, 4,  38, 41, 8,	34, 55, 48, 28, 62, 5,	39, 46, 44, 42,
+	22, 9,	24, 35, 59, 56, 49, 18, 29, 11, 63, 52, 6,  26, 37, 40, 33, 47, 61, 45, 43, 21,
+	23, 58, 17, 10, 51, 25, 36, 32, 60, 20, 57, 16, 50, 31, 19, 15, 30, 14, 13, 12,
+};
+
+// The one descriptor that a select of at most 64 watches, for reading or writing; -1 where it
+// watches several or none.
+static __always_inline s32 selected_descriptor(struct task_struct *task, const bool another,
+					       u64 count, u64 read_set, u64 write_set)
+{
+	u64 set = 0, other = 0;
+
+	if (!count || count > 64)
+		return -1;
+	if (read_set)
+		read_memory(task, another, &set, sizeof(set), read_set);
+	if (write_set)
+		read_memory(task, another, &other, sizeof(other), write_set);
+	// What lies beyond the count is nobody's.
+	set = (set | other) & ~0ULL >> (64 - count);
+	if (!set || set & (set - 1))
+		return -1;
+	return bit_places[set * DE_BRUIJN >> 58 & 63];
+}
+
 // The system call that `task` entered the kernel for.
 static __always_inline s16 call_number(struct task_struct *task, struct pt_regs *regs)
 {
@@ -149,6 +179,7 @@ static __always_inline void read_call_of(struct task_struct *task, struct pt_reg
 		call->arg = (u64)(s64)(s32)REGS_ARG3(regs);
 		break;
 	case CALL_PSELECT6:
+		descriptor = selected_descriptor(task, another, first, second, REGS_ARG2(regs));
 		// Without any descriptor it is a sleep, as Perl's is.
 		call->arg = !second && !REGS_ARG2(regs) && !REGS_ARG3(regs) ?
 				    requested_sleep(task, another, REGS_ARG4(regs)) :

@@ -59,7 +59,7 @@ fn files_used_up(facts: &Facts<'_, '_>) -> Option<String> {
         false => format!("as many files open as it may, {limit}"),
     };
     Some(format!(
-        "{program} has {files} (RLIMIT_NOFILE): it may be unable to accept a connection"
+        "{program} has {files} (RLIMIT_NOFILE): it may be unable to accept a connection or to open a file"
     ))
 }
 

@@ -42,11 +42,17 @@ pub(crate) fn elsewhere(
     thread: Utid,
     parts: Vec<Range<u64>>,
 ) -> (Vec<Busy>, Vec<Range<u64>>) {
-    let process = evidence.threads.process_of(thread);
+    /// A scheduler has some threads for each CPU; a damaged trace may have any number.
+    const MOST: usize = 1024;
+    let threads = &evidence.threads.process_of(thread).threads;
+    let others: Vec<Utid> = (threads.iter().copied())
+        .filter(|&other| other != thread)
+        .take(MOST)
+        .collect();
     let mut busy = Vec::new();
     let mut rest = parts;
     for wanted in [BlameKind::Run, BlameKind::Runnable] {
-        for &other in process.threads.iter().filter(|&&other| other != thread) {
+        for &other in &others {
             let mut left = Vec::new();
             for part in rest {
                 let mut from = part.start;

@@ -255,6 +255,26 @@ fn an_unlock_wakes_the_waiter() {
     assert!((30_000_000..80_000_000).contains(&waited), "{waited}");
 }
 
+/// A select for one descriptor names what that is, however high it is in the first word of its set; one for
+/// several names none.
+#[test]
+fn a_select_names_the_one_that_it_waits_for() {
+    let Some(machine) = machine() else { return };
+    let selects = machine.program("selects");
+    let live = machine.recorded(&[], &[selects.to_str().expect("plain text")]);
+    let fact = &live.facts[0];
+    let main = live.utid(&fact["tid"]);
+    let pipe = Object::new(ObjectKind::Pipe, number(&fact["pipe"])).0;
+    let calls = Calls::new(&live.trace.meta().arch);
+    let switches: Switches = live.table();
+    let waits: Vec<u64> = (0..switches.len())
+        .filter(|&i| switches.prev[i] == main && calls.name(switches.call[i]) == "pselect6")
+        .filter(|&i| Left::from(switches.left[i]) == Left::Sleeping)
+        .map(|i| switches.object[i])
+        .collect();
+    assert_eq!(waits, [pipe, 0]);
+}
+
 /// Bytes through a unix socket: both ends are named by their inodes, each the other's peer, and
 /// the sender's call on its end wakes the receiver, who waits on the other.
 #[test]
