@@ -110,7 +110,6 @@ pub(super) fn merge(
         {
             if old.only_started(&new) && new.says_more_than(old)
                 || new.is_loop_of_reader(evidence, old)
-                || new.is_program_of_helper(evidence, old) && old.only_may_wait_for(&new)
             {
                 old.replace(new);
             }
@@ -142,9 +141,6 @@ pub(super) fn merge(
                 if new.says_more_than(old) {
                     old.replace(new);
                 }
-            }
-            Some(old) if new.is_program_of_helper(evidence, old) && old.is_guess() => {
-                old.replace(new);
             }
             // One that may be idle stands for none to which something was owed.
             Some(old) if old.problem.may_be_idle() && !new.problem.may_be_idle() => {
@@ -275,17 +271,6 @@ impl Chained {
             && evidence.stands_for_program(self.problem.thread)
             && self.link_to(other).is_some_and(is_within)
             && is_as_long(&self.problem.window, &other.problem.window)
-    }
-
-    /// Whether it is a program itself that is held up, and the other a thread that it has for its work.
-    fn is_program_of_helper(&self, evidence: &Evidence<'_>, other: &Chained) -> bool {
-        let (thread, helper) = (self.problem.thread, other.problem.thread);
-        let process = |thread: Utid| evidence.threads.thread(thread).upid;
-        self.is_felt
-            && evidence.stands_for_program(thread)
-            && process(thread) == process(helper)
-            && !evidence.stands_for_program(helper)
-            && self.takes_much_of(&other.problem)
     }
 
     /// Whether it is the blocked event loop of a program, and the other the wait of a thread of that program
