@@ -21,15 +21,15 @@ const FEW: u64 = 8;
 /// Looks at the processes now and then.
 pub(crate) struct OpenFiles {
     due: Instant,
-    /// How many each may have.
-    allowed: HashMap<u32, u64>,
+    /// How many each had at the last look, and may have.
+    before: HashMap<u32, (u64, u64)>,
 }
 
 impl OpenFiles {
     pub(crate) fn new() -> OpenFiles {
         OpenFiles {
             due: Instant::now() + EVERY,
-            allowed: HashMap::new(),
+            before: HashMap::new(),
         }
     }
 
@@ -45,18 +45,17 @@ impl OpenFiles {
 
     /// Those that have no more left.
     pub(crate) fn look(&mut self) -> Vec<Limit> {
-        let mut before = std::mem::take(&mut self.allowed);
+        let before = std::mem::take(&mut self.before);
         let mut all = Vec::new();
         for (pid, open) in processes() {
-            let Some(known) = before.remove(&pid).or_else(|| allowed(pid)) else {
+            // One that has as many open as before, and had some left, is taken to be the same with the same limit.
+            let known = before
+                .get(&pid)
+                .filter(|&&(had, limit)| had == open && !is_full(open, limit));
+            let Some(limit) = known.map(|&(_, limit)| limit).or_else(|| allowed(pid)) else {
                 continue;
             };
-            // It may have been changed.
-            let limit = match is_full(open, known) {
-                true => allowed(pid).unwrap_or(known),
-                false => known,
-            };
-            self.allowed.insert(pid, limit);
+            self.before.insert(pid, (open, limit));
             if is_full(open, limit) {
                 all.push(Limit {
                     pid,
@@ -73,7 +72,8 @@ impl OpenFiles {
 
 /// Whether hardly any is left: one that is closed now and then is taken at once.
 fn is_full(open: u64, limit: u64) -> bool {
-    open.saturating_add(limit / 64) >= limit
+    const HARDLY_ANY: u64 = 4;
+    open.saturating_add(HARDLY_ANY.min(limit / 64)) >= limit
 }
 
 /// The processes that have more than a few files open, with how many.

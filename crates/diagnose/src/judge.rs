@@ -1,7 +1,6 @@
 //! From blame to verdict: the report on who is to blame most, and by which way that was found.
 
 use hangdog_graph::{Edge, EdgeKind, Evidence, Source, Wait, WaitKind};
-use hangdog_timeline::State;
 use hangdog_trace::Yardstick;
 use hangdog_trace::ids::{Upid, Utid};
 use std::collections::{HashMap, HashSet};
@@ -20,6 +19,7 @@ use crate::sentence::{self, Facts};
 use crate::starvation::{Limit, Starvation};
 use crate::stretch::Waiting;
 use crate::suspect::{POLLS, Suspect};
+use crate::tasks;
 use crate::verdict::{
     BlameRow, Class, EdgeReport, Hint, PathStep, ProblemReport, Root, ThreadBlame, Verdict, Who,
 };
@@ -203,27 +203,18 @@ impl Judge<'_, '_> {
     /// to thread: those ran, or wanted to, for longer than the problem lasted.
     fn is_in_parallel(&self, suspect: &Suspect) -> bool {
         const AT_ONCE: f64 = 1.3;
-        const SCHEDULER: &str = "runtime.";
-        /// So many waits of a thread show what it rests in.
-        const FEW: usize = 16;
         let (window, evidence) = (&self.problem.window, self.evidence);
         let parts = |thread: Utid| evidence.timeline.between(thread, window.start, window.end);
         let busy = |thread: Utid| -> u64 {
             let busy = parts(thread).filter(|it| it.state.is_on_cpu() || it.state.wants_cpu());
             busy.map(|part| part.duration()).sum()
         };
-        let rests_in_scheduler = |thread: Utid| {
-            let waits = parts(thread).filter(|part| part.state == State::Blocked);
-            waits.take(FEW).any(|part| {
-                let stack = Wait::new(evidence, thread, &part).user_stack(evidence);
-                let mut functions = evidence.stacks.stack(stack).filter_map(|it| it.function);
-                functions.any(|function| function.starts_with(SCHEDULER))
-            })
-        };
-        if !suspect.alike.iter().any(|&other| rests_in_scheduler(other)) {
+        let mut others = suspect.alike.iter().map(|it| it.thread);
+        if !others.any(|other| tasks::runs_any(evidence, other, window)) {
             return !suspect.alike.is_empty();
         }
-        let all = std::iter::once(suspect.thread).chain(suspect.alike.iter().copied());
+        let others = suspect.alike.iter().map(|it| it.thread);
+        let all = std::iter::once(suspect.thread).chain(others);
         let all = all.map(busy).fold(0, u64::saturating_add);
         all as f64 >= AT_ONCE * self.problem.duration() as f64
     }

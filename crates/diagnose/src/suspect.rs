@@ -35,9 +35,14 @@ pub(crate) struct Suspect {
     pub started: Option<Started>,
     /// Other threads of its process that did the same at other times, whose time is part of this one's:
     /// those that have a lock one after the other.
-    pub alike: Vec<Utid>,
-    /// When these did.
-    windows_alike: Vec<(Utid, Vec<Range<u64>>)>,
+    pub alike: Vec<Alike>,
+}
+
+/// Another thread of a suspect's process that did the same.
+pub(crate) struct Alike {
+    pub thread: Utid,
+    /// Its pieces, as a suspect's; none of one that only wanted to run.
+    windows: Vec<Range<u64>>,
 }
 
 /// Many short-lived processes that one thread started one after the other.
@@ -157,27 +162,29 @@ impl Suspect {
     }
 
     fn join(&mut self, other: Suspect) {
-        self.alike.push(other.thread);
-        self.windows_alike.push((other.thread, other.windows));
+        self.alike.push(Alike {
+            thread: other.thread,
+            windows: other.windows,
+        });
         self.time += other.time;
         self.time_of_class += other.time_of_class;
     }
 
-    /// Tells what ran by all that joined it, where not each of them was in the same function.
+    /// Tells what ran by the samples of all that joined it: not each of them need have been in the same function.
     fn see_all(&mut self, evidence: &Evidence<'_>) {
-        if self.kind != BlameKind::Run || self.windows_alike.is_empty() {
+        if self.kind != BlameKind::Run || self.alike.is_empty() {
             return;
         }
         let mut samples = samples_of(evidence, self.thread, &self.windows);
-        for (thread, windows) in &self.windows_alike {
-            samples.extend(samples_of(evidence, *thread, windows));
+        for other in &self.alike {
+            samples.extend(samples_of(evidence, other.thread, &other.windows));
         }
         let profile = Profile::new(evidence, &samples);
         self.function = profile.function();
         if let Some(ran) = &mut self.ran {
             let all = profile.report(evidence, self.thread, &self.windows);
             *ran = Ran {
-                threads: 1 + self.windows_alike.len(),
+                threads: 1 + self.alike.len(),
                 ns: self.time_of_class,
                 begun: ran.begun.clone(),
                 ..all
@@ -187,7 +194,7 @@ impl Suspect {
 
     /// Whether a thread's time is this one's.
     pub(crate) fn has(&self, thread: Utid) -> bool {
-        thread == self.thread || self.alike.contains(&thread)
+        thread == self.thread || self.alike.iter().any(|it| it.thread == thread)
     }
 
     /// The first of them.
@@ -249,7 +256,6 @@ impl Suspect {
             slice: Vec::new(),
             started: started(evidence, blame, &pieces),
             alike: Vec::new(),
-            windows_alike: Vec::new(),
         };
         if suspect.started.is_some() {
             // Where that is in the program tells more than what each of them did.
@@ -301,7 +307,10 @@ impl Suspect {
                 suspect.time_of_class = ran;
             } else if suspect.is_in_own_way(evidence) && suspect.has_scheduler(evidence) {
                 // Its program went on with another of its tasks.
-                suspect.alike.push(thread);
+                suspect.alike.push(Alike {
+                    thread,
+                    windows: Vec::new(),
+                });
                 suspect.thread = suspect.culprit();
                 suspect.class = Class::LongRunning;
                 suspect.kind = BlameKind::Run;

@@ -15,17 +15,23 @@ pub(crate) fn is_without(evidence: &Evidence<'_>, wait: &Wait) -> bool {
     evidence.shows(wait.user_stack(evidence), Mark::Scheduler)
 }
 
+/// So many waits show what a thread rests in, and so many threads what a process does.
+const FEW: usize = 16;
+
+/// Whether a thread runs any task, as far as its waits within `window` show.
+pub(crate) fn runs_any(evidence: &Evidence<'_>, thread: Utid, window: &Range<u64>) -> bool {
+    let parts = evidence.timeline.between(thread, window.start, window.end);
+    let waits = parts.filter(|part| part.state == State::Blocked);
+    (waits.take(FEW)).any(|part| is_without(evidence, &Wait::new(evidence, thread, &part)))
+}
+
 /// Whether a scheduler runs the tasks of a thread's process, as far as the waits of its threads show within
 /// `window`.
 pub(crate) fn has_scheduler(evidence: &Evidence<'_>, thread: Utid, window: &Range<u64>) -> bool {
-    /// So many waits show what a thread rests in, and so many threads what a process does.
-    const FEW: usize = 16;
-    let process = evidence.threads.process_of(thread);
-    process.threads.iter().take(FEW).any(|&thread| {
-        let parts = evidence.timeline.between(thread, window.start, window.end);
-        let waits = parts.filter(|part| part.state == State::Blocked);
-        (waits.take(FEW)).any(|part| is_without(evidence, &Wait::new(evidence, thread, &part)))
-    })
+    let threads = evidence.threads.process_of(thread).threads.iter();
+    threads
+        .take(FEW)
+        .any(|&thread| runs_any(evidence, thread, window))
 }
 
 /// A time in which another thread had a task.

@@ -292,7 +292,7 @@ pub struct Ran {
     /// The thread.
     #[serde(flatten)]
     pub who: Who,
-    /// How many threads did this in turns: it, and others of its process.
+    /// How many threads did this, one after the other or at a time: it, and others of its process.
     pub threads: usize,
     /// How long they ran in the time that is looked at, ns.
     pub ns: u64,

@@ -124,7 +124,7 @@ fn a_server_without_files_left_is_told() {
 
 /// Two workers of a queue of Python's multiprocessing: one has the queue's lock, which all processes share, and has
 /// no room in the pipe that only the parent reads, which waits for the other worker to end. The one that waits for the
-/// lock is not idle, and the circle is told.
+/// lock is not idle, and the wait cycle is told.
 #[test]
 fn the_lock_of_a_queue_that_processes_share_is_held_by_a_copy() {
     const TAKES: &str =
@@ -263,4 +263,37 @@ fn a_request_waits_for_the_main_thread() {
         explain(&recording, "second", 2_000..2_000_000).root.who.tid
     };
     assert_eq!(root("process_in_main"), 100);
+    assert_eq!(root("Queue.get"), 101);
+}
+
+/// Of a scheduler with more tasks at work than there are CPUs the thread that has a lock wants one, and its own program's
+/// other threads have them: the program computes, and is not kept from the CPUs.
+#[test]
+fn a_scheduler_that_wants_more_cpus_computes() {
+    let work = samples(0, "hasher", 3..990, "hash;work");
+    let recording = record(&format!(
+        "process asker 50
+        thread asker asker 50
+        process tool 100
+        thread holder tool 100
+        thread hasher tool 101
+        thread idler tool 102
+        0 cpu0 switch idle -> holder
+        0 cpu1 switch idle -> asker
+        0.5ms cpu1 switch asker -> idler sleeping futex op=lock-pi object=futex:0x20 holder=holder stack=pthread_mutex_lock;lock_store
+        1ms cpu1 switch idler -> idle sleeping futex arg=128 object=futex:0x11 stack=runtime.futex;runtime.stopm;runtime.findRunnable
+        1ms cpu0 switch holder -> hasher preempted
+        {work}
+        end 1s"
+    ));
+    let verdict = explain(&recording, "asker", 1_000..1_000_000);
+    let root = &verdict.root;
+    assert_eq!(root.class, Class::LongRunning, "{}", verdict.sentence);
+    assert_eq!(root.who.tid, 101, "{}", verdict.sentence);
+    assert_eq!(
+        root.function.as_deref(),
+        Some("hash"),
+        "{}",
+        verdict.sentence
+    );
 }

@@ -337,7 +337,7 @@ pub(crate) const LANGUAGE_CONDITION: &[&str] = &[
     "_shutdown",
 ];
 
-/// Functions in which a program waits for any of its threads to end, as it ends itself.
+/// Functions in which a program waits for its threads to end, as it ends itself: that of Python's `threading`.
 pub(crate) const AWAITS_THREADS: &[&str] = &["_shutdown"];
 
 /// Functions by which a thread sleeps in another way than by the system call.

@@ -173,7 +173,6 @@ const VALUED: &[&str] = &[
     "-c",
     "-H",
     "-R",
-    "-l",
     "-n",
     "-o",
     "--cgroup-manager",
