@@ -32,7 +32,7 @@ words() {
     pattern=$(IFS='|' && echo "${phrases[*]}")
     ! grep -rnE "$pattern" --exclude-dir={build,node_modules,target,dist} \
         --include=*.{rs,h,c,cc,cpp,py,sh,md,ts,tsx,mjs,txt,toml} --include=Makefile "${places[@]}" |
-        grep -vE '^docs/DIAGNOSIS.md:[0-9]+:  ' # what earlier versions printed
+        grep -vE '^docs/DIAGNOSIS-LOG.md:[0-9]+:  ' # what earlier versions printed
 }
 
 mapfile -t shell < <(find scripts .ci bench -type f -exec grep -lE '^#!.*\b(ba)?sh\b' {} + | sort)

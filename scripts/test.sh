@@ -17,11 +17,13 @@ mkdir -p "$logs"
 
 failed=()
 not_run=()
+times=("set-up $SECONDS s")
 stage() {
-    local name=$1
+    local name=$1 begin=$SECONDS
     shift
     printf '\n=== %s\n' "$name"
     "$@" 2>&1 | tee "$logs/$name.log" || failed+=("$name")
+    times+=("$name $((SECONDS - begin)) s")
 }
 # Many tests wait for a kernel and for other programs, so a loaded machine can make one fail. Those that
 # failed run once more, one at a time, and the load is printed. What does not compile, and a test
@@ -87,4 +89,8 @@ if ((${#failed[@]})); then
     echo "FAILED: ${failed[*]}"
     exit 1
 fi
+(
+    IFS=,
+    echo "time: ${times[*]}"
+)
 echo "passed: everything that was run, in $((SECONDS / 60)) min $((SECONDS % 60)) s"

@@ -827,6 +827,43 @@ fn an_event_loop_waits_out_the_child_that_it_has_just_started() {
     assert!(started >= 0.1 && was_there < 0.1, "{started} {was_there}");
 }
 
+/// A timer of a program's own interrupts its event loop for moments while its only child works: both parts of the wait
+/// are for the child. Where the program worked for a part of that time, it did something else beside.
+#[test]
+fn an_event_loop_waits_on_for_its_child_after_a_timer() {
+    let owed = |worked_ms: u64| {
+        let text = format!(
+            "process npm 100
+            thread main npm 100 name=npm
+            process node 200
+            0 cpu0 switch idle -> main
+            1000ms fork main -> child node 200
+            1000ms cpu1 switch idle -> child
+            1001ms cpu0 switch main -> idle sleeping epoll_wait object=epoll:5 stack=epoll_wait;uv_run
+            2000ms cpu0 wake idle -> main in=timer
+            2000.1ms cpu0 switch idle -> main
+            {}ms cpu0 switch main -> idle sleeping epoll_wait object=epoll:5 stack=epoll_wait;uv_run
+            4100ms cpu1 wake child -> main exit_group
+            4100.1ms exit child 0
+            4100.2ms cpu1 switch child -> idle dead
+            4100.3ms cpu0 switch idle -> main
+            end 4500ms",
+            2000 + worked_ms
+        );
+        let recording = record(&text);
+        let found = problem::find(&recording.evidence(), problem::Scope::default());
+        let main = recording.t("main");
+        let of = |start_ns: u64| {
+            (found.iter())
+                .find(|problem| problem.thread == main && problem.window.start == start_ns)
+                .map_or(0.0, |problem| problem.owed)
+        };
+        of(1_001_000_000)
+    };
+    let (for_moments, long) = (owed(5), owed(1_000));
+    assert!(for_moments >= 0.1 && long < 0.1, "{for_moments} {long}");
+}
+
 /// A program's first thread hands work to a stage, that to another, and waits for the result by a pipe each
 /// time. Once the first stage computes for long: that is the program's problem, not that of the stage, which
 /// takes turns too.

@@ -15,7 +15,7 @@ use crate::evidence::Evidence;
 use crate::file_locks::{self, File};
 use crate::marks::Mark;
 use crate::wait::{Wait, WaitKind};
-use hangdog_timeline::State;
+use hangdog_timeline::{Interval, State};
 use std::iter;
 use std::ops::Range;
 
@@ -98,6 +98,19 @@ pub fn child_looked_after(evidence: &Evidence<'_>, wait: &Wait, until: u64) -> O
 
 /// Whether a thread did hardly anything but sleep in a part of its life, of not too many intervals.
 fn only_napped(evidence: &Evidence<'_>, thread: Utid, part: Range<u64>) -> bool {
+    hardly_but(evidence, thread, part, |interval| {
+        interval.state == State::Blocked
+            && Wait::new(evidence, thread, interval).kind == WaitKind::Sleep
+    })
+}
+
+/// Whether a part of a thread's life, of not too many intervals, consists of hardly any but such ones.
+fn hardly_but(
+    evidence: &Evidence<'_>,
+    thread: Utid,
+    part: Range<u64>,
+    is_such: impl Fn(&Interval) -> bool,
+) -> bool {
     const MOST_INTERVALS: usize = 4000;
     const HARDLY: f64 = 0.1;
     let intervals = evidence.timeline.intervals(thread);
@@ -106,9 +119,7 @@ fn only_napped(evidence: &Evidence<'_>, thread: Utid, part: Range<u64>) -> bool 
         if at == MOST_INTERVALS {
             return false;
         }
-        let sleeps = interval.state == State::Blocked
-            && Wait::new(evidence, thread, &interval).kind == WaitKind::Sleep;
-        if !sleeps {
+        if !is_such(&interval) {
             other += interval.end.min(part.end) - interval.start.max(part.start);
         }
     }
@@ -233,7 +244,8 @@ fn only_child(evidence: &Evidence<'_>, thread: Utid, moment: u64) -> Option<Utid
 }
 
 /// Whether an event loop waits while the only child of its process runs, which it started right before, and
-/// until that ends.
+/// until that ends; or it has hardly done anything but wait from the start of a child to that one's end, whatever
+/// woke it for moments.
 pub fn waits_out_child(evidence: &Evidence<'_>, wait: &Wait) -> bool {
     const SOON_NS: u64 = 100_000_000;
     if !matches!(wait.kind, WaitKind::Poll | WaitKind::Idle)
@@ -249,7 +261,15 @@ pub fn waits_out_child(evidence: &Evidence<'_>, wait: &Wait) -> bool {
     let is_new = life.start > 0 && life.start.abs_diff(wait.start) <= SOON_NS;
     let ends_with_it =
         life.end >= evidence.timeline.end() || life.end.abs_diff(wait.end) <= SOON_NS;
-    is_new && ends_with_it
+    // One that goes on may be there for whatever is asked of it.
+    let only_waits = || {
+        life.start > 0
+            && life.end < evidence.timeline.end()
+            && hardly_but(evidence, wait.thread, life, |interval| {
+                interval.state == State::Blocked
+            })
+    };
+    is_new && ends_with_it || only_waits()
 }
 
 /// The child that a thread waits for in a library's function that looks whether it has ended, and
