@@ -22,6 +22,7 @@ use hangdog_trace::sockets::{Holder, Role};
 use hangdog_trace::words::Left;
 
 use crate::stretch::wake_of;
+use crate::tasks;
 
 /// How likely it is that a wait is for what somebody owes, 0 to 1; `often` says that the thread
 /// often waits there.
@@ -103,7 +104,7 @@ pub(crate) fn owed(evidence: &Evidence<'_>, wait: &Wait, often: bool) -> f64 {
         }
         WaitKind::Message if wait.is_idle(evidence) => IDLE,
         // A language's scheduler with nothing to run waits for what was asked for too.
-        WaitKind::Poll if wait.is_idle(evidence) => asked(evidence, wait),
+        WaitKind::Poll if wait.is_idle(evidence) && !object.is_pipe() => asked(evidence, wait),
         // By pipes, or by looking again and again.
         WaitKind::Message | WaitKind::Poll
             if evidence.shows(wait.user_stack(evidence), Mark::AwaitsChild) =>
@@ -267,6 +268,8 @@ fn by_pipe(evidence: &Evidence<'_>, wait: &Wait) -> f64 {
         }
         // It started the program whose output it awaits, and does nothing else meanwhile.
         () if wait.kind == WaitKind::Message && reads_child(evidence, wait) => ALL_IT_DOES,
+        // The same of one of its tasks, while none can run.
+        () if tasks::is_without(evidence, wait) && reads_child(evidence, wait) => HOPED,
         () if reads && is_quiet(evidence, wait) => IDLE,
         () => STREAM,
     }

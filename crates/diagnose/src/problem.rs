@@ -27,7 +27,7 @@ mod starter;
 use hangdog_graph::belief::{gave_up, is_missed};
 use hangdog_graph::evidence::HELPER;
 use hangdog_graph::fore::is_nearly_all;
-use hangdog_graph::owed::{ancestors, is_descendant, is_upkeep};
+use hangdog_graph::owed::{ancestors, descendants, is_descendant, is_upkeep};
 use hangdog_graph::{Evidence, Mark, Wait, WaitKind};
 use hangdog_trace::ids::{Upid, Utid};
 use hangdog_trace::meta::{Meta, Mode};
@@ -38,7 +38,8 @@ use std::ops::Range;
 
 use crate::owed;
 use crate::starvation;
-use crate::stretch::{Stretch, each_stretch};
+use crate::stretch::{Stretch, Waiting, each_stretch};
+use crate::tasks;
 use crate::whole;
 use family::Family;
 use finder::Finder;
@@ -242,7 +243,7 @@ pub fn find(evidence: &Evidence<'_>, scope: Scope) -> Vec<Problem> {
     found
 }
 
-/// The problems of the threads that somebody named, worst first.
+/// The problems of the threads that somebody named, and of what their programs started, worst first.
 pub fn find_of(
     evidence: &Evidence<'_>,
     scope: Scope,
@@ -295,9 +296,37 @@ fn find_among(
     // What a program computes may be the wait of the one that is named.
     if let Some(is_named) = &is_named {
         let own = |problem| starter::of_starter(evidence, problem, is_named);
+        let named = (evidence.threads.iter()).filter(|thread| is_named(thread.utid));
+        let family = descendants(evidence, named.map(|thread| thread.upid));
         problems = (problems.into_par_iter().map(own))
-            .filter(|problem| is_named(problem.thread))
+            .filter_map(|mut problem| {
+                let process = evidence.threads.thread(problem.thread).upid;
+                if !is_named(problem.thread) {
+                    problem.score *= STARTED;
+                    let is_felt = problem.owed >= LEAST_FELT;
+                    (is_felt && family.contains(&process)).then_some(problem)
+                } else {
+                    Some(problem)
+                }
+            })
             .collect();
+        // A thread of its pool that has no task says nothing of a program of which other threads do.
+        let rests = |problem: &Problem| {
+            let wait = merge::main_wait(evidence, problem.thread, problem.window.clone());
+            wait.is_some_and(|Waiting { wait, .. }| {
+                wait.is_idle(evidence)
+                    && match tasks::is_without(evidence, &wait) {
+                        // What its tasks wait for, one of them waits for.
+                        true => !wait.by_epoll(evidence),
+                        false => !evidence.stands_for_program(problem.thread),
+                    }
+            })
+        };
+        let resting: Vec<bool> = problems.par_iter().map(rests).collect();
+        if resting.contains(&false) {
+            let mut resting = resting.into_iter();
+            problems.retain(|_| !resting.next().unwrap_or(false));
+        }
     }
     problems.retain(|problem| {
         let process = evidence.threads.thread(problem.thread).upid;
@@ -330,6 +359,10 @@ fn find_among(
 
 /// A snapshot is asked for within moments of what it is for: what ended so long before counts half.
 const RECENT_NS: f64 = 10e9;
+
+/// What is left of a problem of a program that one that is named has started: the one that is named comes first, if
+/// something of its own is nearly as bad.
+const STARTED: f64 = 0.3;
 
 /// Of the programs that started the recorder little is felt: they wait for the recording to end.
 const MAKER: f64 = 0.1;

@@ -14,6 +14,7 @@ use crate::limit;
 use crate::owed::wait_before;
 use crate::problem::LEAST_FELT;
 use crate::starvation::{self, Limit, Starvation};
+use crate::tasks;
 use crate::verdict::Class;
 
 mod doing;
@@ -36,11 +37,12 @@ pub(crate) fn of(facts: &Facts<'_, '_>) -> String {
         // The members of a circle are named.
         (Class::Circular, _) | (_, []) => sentence,
         (_, between) => {
-            let sentence = sentence.trim_end_matches('.');
-            format!(
-                "{sentence}; the chain of waits leads through {}.",
-                list(facts, between)
-            )
+            const ENDS: &str = "the chain of waits ends at ";
+            let through = format!("the chain of waits leads through {}", list(facts, between));
+            match sentence.contains(ENDS) {
+                true => sentence.replacen(ENDS, &format!("{through} and ends at "), 1),
+                false => format!("{}; {through}.", sentence.trim_end_matches('.')),
+            }
         }
     }
 }
@@ -365,6 +367,17 @@ fn who_did_what(facts: &Facts<'_, '_>) -> String {
                 within(facts)
             )
         }
+        (Class::Unknown | Class::LongWait, ..) if has_stuck_goroutines(facts) => {
+            let program = program_of(facts);
+            match facts.now {
+                Some(_) => format!(
+                    "{head}: no goroutine of {program} can run; each waits for another, a timer or a message."
+                ),
+                None => format!(
+                    "{head}: no goroutine of {program} could run; each waited for another, a timer or a message."
+                ),
+            }
+        }
         (Class::Unknown | Class::LongWait, ..)
             if facts.kind == BlameKind::Gone && is_deadlocked(facts) =>
         {
@@ -623,6 +636,18 @@ fn may_be_idle_now(facts: &Facts<'_, '_>) -> bool {
     let polls = |wait: &Wait| matches!(wait.kind, WaitKind::Poll | WaitKind::Idle);
     let wait = facts.wait.filter(|wait| facts.is_open && polls(wait));
     wait.is_some_and(|wait| crate::owed::owed(facts.evidence, &wait, false) < LEAST_FELT)
+}
+
+/// Whether Go's scheduler runs the culprit's program, and had no goroutine that could run.
+fn has_stuck_goroutines(facts: &Facts<'_, '_>) -> bool {
+    let Some(wait) = facts.wait else {
+        return false;
+    };
+    let process = facts.evidence.threads.thread(facts.culprit).upid;
+    let middle = wait.start + wait.duration() / 2;
+    let mut frames = facts.evidence.stacks.stack(wait.user_stack(facts.evidence));
+    frames.any(|frame| frame.function.is_some_and(|it| it.starts_with("runtime.")))
+        && tasks::none_can_run(facts.evidence, process, middle)
 }
 
 /// Whether the problem lasts to the end, and no thread of the culprit's process is left then that could

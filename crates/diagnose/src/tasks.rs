@@ -5,7 +5,7 @@
 
 use hangdog_graph::{Evidence, Mark, Wait};
 use hangdog_timeline::State;
-use hangdog_trace::ids::Utid;
+use hangdog_trace::ids::{Upid, Utid};
 use std::ops::Range;
 
 use crate::blame::BlameKind;
@@ -13,6 +13,32 @@ use crate::blame::BlameKind;
 /// Whether a thread that has no task waits for one, or for the next time to look after those that have.
 pub(crate) fn is_without(evidence: &Evidence<'_>, wait: &Wait) -> bool {
     evidence.shows(wait.user_stack(evidence), Mark::Scheduler)
+}
+
+/// Whether none of the tasks of a process can run at a moment: each of its threads rests in the scheduler, or waits
+/// where its runtime waits for events, and the process asks nobody who could bring one.
+pub(crate) fn none_can_run(evidence: &Evidence<'_>, process: Upid, at: u64) -> bool {
+    let rest = |thread: Utid| {
+        let intervals = evidence.timeline.intervals(thread);
+        let interval = intervals.index_at(at).and_then(|it| intervals.get(it));
+        let blocked = interval.filter(|interval| interval.state == State::Blocked);
+        blocked.map(|interval| Wait::new(evidence, thread, &interval))
+    };
+    let threads = &evidence.threads.process(process).threads;
+    let mut alive = (threads.iter().copied())
+        .filter(|&thread| evidence.timeline.life(thread).contains(&at))
+        .peekable();
+    let mut has_scheduler = false;
+    let all_rest = alive.peek().is_some()
+        && alive.all(|thread| {
+            rest(thread).is_some_and(|wait| {
+                has_scheduler |= is_without(evidence, &wait);
+                wait.is_idle(evidence)
+            })
+        });
+    let mut asked = evidence.sockets.asks(process);
+    let asks_others = asked.any(|object| evidence.sockets.peer_process(object) != Some(process));
+    all_rest && has_scheduler && !asks_others
 }
 
 /// So many waits show what a thread rests in, and so many threads what a process does.

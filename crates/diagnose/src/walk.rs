@@ -18,7 +18,7 @@ mod believe;
 mod sample;
 
 use hangdog_graph::belief::Belief;
-use hangdog_graph::owed::{is_deadlocked, starves_own_pool};
+use hangdog_graph::owed::{awaits_time_limit, is_deadlocked, starves_own_pool};
 use hangdog_graph::{Edge, EdgeKind, Evidence, Source, Strength, Wait, WaitKind};
 use hangdog_timeline::{Cause, Interval, State};
 use hangdog_trace::ids::{NONE, Utid};
@@ -690,6 +690,7 @@ fn own_kind(evidence: &Evidence<'_>, edge: &Edge, wait: &Wait) -> BlameKind {
                 _ => BlameKind::Unknown,
             }
         }
+        (Source::Nobody, WaitKind::Poll) if awaits_time_limit(evidence, wait) => BlameKind::Timer,
         (_, kind) => kind_of(kind),
     }
 }

@@ -241,3 +241,32 @@ fn a_zygote_does_not_wait_for_what_it_started() {
     );
     assert_eq!(problems(&recording, None), []);
 }
+
+/// One thread of a program passes on to a helper what another program sends, while its first thread reads what the helper
+/// prints: the helper waits for what the other program sends, not for the thread that waits for it.
+#[test]
+fn of_a_program_that_feeds_its_helper_the_thread_that_does_counts() {
+    let recording = record(
+        "process clone 100
+        thread clone clone 100
+        thread demux clone 101
+        process index 200
+        thread index index 200
+        process pack 300
+        thread pack pack 300
+        0 open clone object=pipe:1 access=read
+        0 open index object=pipe:1 access=write
+        0 open clone object=pipe:2 access=write
+        0 open index object=pipe:2 access=read
+        0 open clone object=pipe:3 access=read
+        0 open pack object=pipe:3 access=write
+        0 cpu0 switch idle -> pack
+        0.1ms cpu1 switch idle -> index
+        0.2ms cpu1 switch index -> demux sleeping read object=pipe:2 stack=read;parse
+        0.3ms cpu1 switch demux -> clone sleeping read object=pipe:3 stack=read;demux
+        0.4ms cpu1 switch clone -> idle sleeping read object=pipe:1 stack=read;get_pack
+        end 6s",
+    );
+    let verdict = explain(&recording, "clone", 400..6_000_000);
+    assert_eq!(verdict.root.who.tid, 300, "{}", verdict.sentence);
+}

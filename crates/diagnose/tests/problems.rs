@@ -864,6 +864,50 @@ fn an_event_loop_waits_on_for_its_child_after_a_timer() {
     assert!(for_moments >= 0.1 && long < 0.1, "{for_moments} {long}");
 }
 
+/// Somebody asks about a test runner whose own threads only wait: one of its two workers runs all the time, and is what
+/// is told. The runner's idle pool is not, though it waits longest.
+#[test]
+fn a_program_that_is_named_stands_for_what_it_started() {
+    let mut text = String::from(
+        "process runner 100
+        thread main runner 100 name=runner
+        thread pool runner 101
+        process busy 200
+        process idle 300
+        0 cpu0 switch idle -> main
+        0 cpu1 switch idle -> pool
+        1ms cpu1 switch pool -> idle sleeping futex arg=128 object=futex:0x10 stack=uv_cond_wait;java.util.concurrent.ForkJoinPool.awaitWork
+        2ms fork main -> worker busy 200
+        3ms fork main -> other idle 300
+        4ms cpu1 switch idle -> worker
+        5ms cpu2 switch idle -> other
+        6ms cpu2 switch other -> idle sleeping epoll_wait object=epoll:6 stack=epoll_wait;uv_run
+        7ms cpu0 switch main -> idle sleeping epoll_wait object=epoll:5 stack=epoll_wait;uv_run
+",
+    );
+    for second in 1..9 {
+        text += &format!(
+            "        {second}s cpu0 wake idle -> main in=timer
+        {second}000.1ms cpu0 switch idle -> main
+        {second}000.3ms cpu0 switch main -> idle sleeping epoll_wait object=epoll:5 stack=epoll_wait;uv_run
+"
+        );
+    }
+    text += "        end 9s";
+    let recording = record(&text);
+    let runner = ["main", "pool"].map(|name| recording.t(name));
+    let found = problem::find_of(&recording.evidence(), problem::Scope::default(), |thread| {
+        runner.contains(&thread)
+    });
+    let verdict = explain_ns(&recording, found[0].thread, found[0].window.clone());
+    assert_eq!(verdict.root.who.tid, 200, "{}", verdict.sentence);
+    let pool = recording.t("pool");
+    let of_pool = |problem: &problem::Problem| {
+        problem.thread == pool && problem.kind == problem::ProblemKind::Wait
+    };
+    assert!(!found.iter().any(of_pool), "{found:?}");
+}
+
 /// A program's first thread hands work to a stage, that to another, and waits for the result by a pipe each
 /// time. Once the first stage computes for long: that is the program's problem, not that of the stage, which
 /// takes turns too.

@@ -411,3 +411,75 @@ fn a_look_up_of_a_name_awaits_its_answer() {
     assert!(felt("getpwuid") > 0.9, "{}", felt("getpwuid"));
     assert!(felt("wait_for_events") < 0.5, "{}", felt("wait_for_events"));
 }
+
+/// A server with one place for a job looks every second whether its client has hung up, and whether the compiler that
+/// it started for it has ended: what another client waits for is the compiler, not the first client, which waits for
+/// its answer.
+#[test]
+fn a_server_that_watches_its_client_waits_for_its_child() {
+    let mut text = String::from(
+        "process first 100
+        thread first first 100
+        process second 150
+        thread second second 150
+        process server 200
+        thread server server 200
+        process compiler 300
+        0 socket first object=inet:1 peer=inet:2 local=127.0.0.1:5000 remote=127.0.0.1:3633
+        0 socket server object=inet:2 peer=inet:1 local=127.0.0.1:3633 remote=127.0.0.1:5000
+        0 socket server object=inet:3 local=127.0.0.1:3633
+        1ms transfer first sent 100 object=inet:1 peer=inet:2
+        1.1ms cpu0 switch idle -> first
+        1.2ms cpu1 switch idle -> server
+        1.5ms cpu0 switch first -> idle sleeping pselect6 object=inet:1 stack=select;wait_for_reply
+        2ms transfer server received 100 object=inet:2 peer=inet:1
+        3ms fork server -> compiler compiler 300
+        4ms cpu2 switch idle -> compiler
+        5ms cpu1 switch server -> idle sleeping pselect6 object=inet:2 stack=select;watch_client
+",
+    );
+    for second in 1..8 {
+        text += &format!(
+            "        {0}005ms cpu1 wake idle -> server in=timer
+        {0}005.1ms cpu1 switch idle -> server
+        {0}005.2ms cpu1 switch server -> idle sleeping pselect6 object=inet:2 stack=select;watch_client
+",
+            second
+        );
+    }
+    text += "        end 8500ms";
+    let verdict = explain(&record(&text), "first", 1_500..8_500_000);
+    assert_eq!(verdict.root.who.tid, 300, "{}", verdict.sentence);
+    assert_eq!(verdict.root.class, Class::LongRunning);
+}
+
+/// A server lets a client wait on purpose, in a poll of the client's connection with a time limit: both wait for each
+/// other, but the one has a limit, and is to go on when that is over.
+#[test]
+fn a_poll_that_is_to_last_for_a_while_waits_for_its_time_limit() {
+    let sentence = |limit: &str| {
+        let text = format!(
+            "process client 100
+            thread client client 100
+            process server 200
+            thread server server 200
+            0 socket client object=inet:1 peer=inet:2 local=127.0.0.1:5000 remote=127.0.0.1:25
+            0 socket server object=inet:2 peer=inet:1 local=127.0.0.1:25 remote=127.0.0.1:5000
+            0 socket server object=inet:3 local=127.0.0.1:25
+            1ms transfer client sent 100 object=inet:1 peer=inet:2
+            1.1ms cpu0 switch idle -> client
+            1.2ms cpu1 switch idle -> server
+            1.5ms cpu0 switch client -> idle sleeping recvfrom object=inet:1 stack=recv;reply
+            2ms transfer server received 100 object=inet:2 peer=inet:1
+            5ms cpu1 switch server -> idle sleeping poll object=inet:2 {limit} stack=poll;delay
+            end 6s"
+        );
+        explain(&record(&text), "client", 1_500..6_000_000).sentence
+    };
+    let (limited, for_good) = (sentence("arg=9000"), sentence(""));
+    assert!(
+        limited.ends_with("server, which waited in delay until a timeout of 9.00 s."),
+        "{limited}"
+    );
+    assert!(!for_good.contains("timeout"), "{for_good}");
+}

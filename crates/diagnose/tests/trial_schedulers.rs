@@ -297,3 +297,37 @@ fn a_scheduler_that_wants_more_cpus_computes() {
         verdict.sentence
     );
 }
+
+/// A test run waits for its program, all of whose goroutines wait for each other: no thread of it has one to run. Where
+/// it asks somebody for something, that may bring one.
+#[test]
+fn no_goroutine_can_run() {
+    let sentence = |socket: &str| {
+        let text = format!(
+            "process go 100
+            thread go go 100
+            process shop 200
+            thread second shop 201
+            thread third shop 202
+            {socket}
+            0 cpu0 switch idle -> go
+            1ms fork go -> shop shop 200
+            2ms cpu1 switch idle -> shop
+            3ms cpu0 switch go -> idle sleeping wait4 arg=200 stack=wait4;test
+            4ms cpu1 switch shop -> second sleeping epoll_pwait object=epoll:5 arg=600000 stack=runtime.netpoll;runtime.findRunnable;runtime.schedule
+            5ms cpu1 switch second -> third sleeping futex arg=128 object=futex:0x10 stack=runtime.futex;runtime.notesleep;runtime.stopm;runtime.findRunnable
+            6ms cpu1 switch third -> idle sleeping futex arg=128 object=futex:0x20 stack=runtime.futex;runtime.notetsleep;runtime.sysmon
+            end 8s"
+        );
+        explain(&record(&text), "go", 3_000..8_000_000).sentence
+    };
+    let stuck = sentence("");
+    let asks = sentence("0 socket shop object=inet:1 local=10.0.0.2:50000 remote=10.0.0.1:80");
+    assert!(
+        stuck.ends_with(
+            "no goroutine of shop could run; each waited for another, a timer or a message."
+        ),
+        "{stuck}"
+    );
+    assert!(!asks.contains("goroutine"), "{asks}");
+}

@@ -163,6 +163,17 @@ impl Wait {
         (asked > 0).then_some(asked)
     }
 
+    /// For how long a poll waits at most, ns, where its call tells and it does not wait without a limit.
+    pub fn poll_limit_ns(&self, evidence: &Evidence<'_>) -> Option<u64> {
+        const WITH_LIMIT: [&str; 3] = ["poll", "epoll_wait", "epoll_pwait"];
+        let row = self.row.filter(|_| self.kind == WaitKind::Poll)?;
+        let name = evidence.calls.name(evidence.switches.call[row]);
+        // A limit that is less than 0 is none.
+        let limit_ms = i32::try_from(evidence.switches.arg[row]).ok()?;
+        (WITH_LIMIT.contains(&&*name) && limit_ms > 0)
+            .then(|| u64::from(limit_ms.unsigned_abs()) * 1_000_000)
+    }
+
     /// What of System V's it waits for, with its article, where its call tells.
     pub fn system_v(&self, evidence: &Evidence<'_>) -> Option<&'static str> {
         let row = self.row?;

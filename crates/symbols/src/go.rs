@@ -39,6 +39,35 @@ pub(crate) fn name_rest(file: &File, addresses: &[Option<u64>], names: &mut [Nam
     }
 }
 
+/// Where the code begins, which since Go 1.26 the table's header does not say: the runtime has it in its
+/// description of the module, which has a section of its own. Where the file can be loaded anywhere, a relocation
+/// has the value.
+fn module_text<'a>(image: &ElfFile64<'a, Endianness, &'a ReadCache<&'a File>>) -> Option<u64> {
+    /// Where the description has it: behind one pointer, six slices and three addresses.
+    const AT: u64 = 22 * 8;
+    let section = image.section_by_name(".go.module")?;
+    let stored = section.data_range(section.address() + AT, 8).ok()??;
+    let stored = u64::from_le_bytes(stored.try_into().ok()?);
+    let relocated = || {
+        let mut all = image.dynamic_relocations()?;
+        let (_, own) = all.find(|&(at, _)| at == section.address() + AT)?;
+        u64::try_from(own.addend()).ok()
+    };
+    let text = if stored != 0 { stored } else { relocated()? };
+    let code = image.section_by_name(".text")?;
+    let is_code = (text.checked_sub(code.address())).is_some_and(|from| from < code.size());
+    is_code.then_some(text)
+}
+
+/// The same where Go's own linker wrote the file alone: there the section of code begins with it.
+fn text_of_go<'a>(image: &ElfFile64<'a, Endianness, &'a ReadCache<&'a File>>) -> Option<u64> {
+    let endian = image.endian();
+    let headers = image.elf_program_headers();
+    let is_interpreted = (headers.iter()).any(|header| header.p_type(endian) == elf::PT_INTERP);
+    let text = image.section_by_name(".text")?;
+    (!is_interpreted).then(|| text.address())
+}
+
 struct Table {
     bytes: Vec<u8>,
     /// Bytes of a number in the list of functions: an address, or an offset from `text`.
@@ -60,19 +89,7 @@ impl Table {
             .iter()
             .find_map(|name| image.section_by_name(name))?;
         let (start, size) = section.file_range()?;
-        let is_linked_by_go = || {
-            let endian = image.endian();
-            let headers = image.elf_program_headers();
-            !headers
-                .iter()
-                .any(|header| header.p_type(endian) == elf::PT_INTERP)
-        };
-        // Since Go 1.26 the header does not say where the code begins. Where Go's own linker wrote the
-        // file, that is where the section begins.
-        let text = || {
-            let text = image.section_by_name(".text")?;
-            is_linked_by_go().then(|| text.address())
-        };
+        let text = || module_text(&image).or_else(|| text_of_go(&image));
         if size > MOST {
             return None;
         }
@@ -258,6 +275,88 @@ mod tests {
         let name = told.name(TEXT + 0x20).expect("a name");
         assert_eq!(name.function, "main.(*Shop).Sell");
         assert!(Table::parse(table(GO_1_20, 0), || None).is_none());
+    }
+
+    /// A file that needs the system's loader, with a table of Go 1.26 and a description of the module that says
+    /// `text`: the headers of its sections, which lie behind what they hold.
+    fn file_with_module(text: u64) -> Vec<u8> {
+        const NAMES: &[u8] = b"\0.text\0.gopclntab\0.go.module\0.shstrtab\0";
+        const MODULE: u64 = 0x60_0000;
+        let table = table(GO_1_20, 0);
+        let mut module = vec![0; 22 * 8];
+        module.extend(text.to_le_bytes());
+        let name = |name: &[u8]| (0..NAMES.len()).find(|&at| NAMES[at..].starts_with(name));
+        let interpreter = 64_u64;
+        let first = interpreter + 56;
+        // Of each: name, type, address, where it lies, size.
+        let parts = [
+            (&b""[..], 0, 0, 0, 0),
+            (b".text", 8, TEXT, first, END),
+            (b".gopclntab", 1, 0x50_0000, first, table.len() as u64),
+            (
+                b".go.module",
+                1,
+                MODULE,
+                first + table.len() as u64,
+                module.len() as u64,
+            ),
+            (
+                b".shstrtab",
+                3,
+                0,
+                first + (table.len() + module.len()) as u64,
+                NAMES.len() as u64,
+            ),
+        ];
+        let sections = first + (table.len() + module.len() + NAMES.len()) as u64;
+        let mut file = b"\x7fELF\x02\x01\x01\0\0\0\0\0\0\0\0\0".to_vec();
+        file.extend([2_u16, 62].iter().flat_map(|it| it.to_le_bytes()));
+        file.extend(1_u32.to_le_bytes());
+        file.extend(
+            [TEXT, interpreter, sections]
+                .iter()
+                .flat_map(|it| it.to_le_bytes()),
+        );
+        file.extend(0_u32.to_le_bytes());
+        file.extend(
+            [64_u16, 56, 1, 64, 5, 4]
+                .iter()
+                .flat_map(|it| it.to_le_bytes()),
+        );
+        file.extend([elf::PT_INTERP.0, 4].iter().flat_map(|it| it.to_le_bytes()));
+        file.extend([0_u8; 48]);
+        file.extend(table);
+        file.extend(module);
+        file.extend(NAMES);
+        for (of, kind, address, at, size) in parts {
+            let named = name(of).expect("a name") as u32;
+            file.extend([named, kind].iter().flat_map(|it: &u32| it.to_le_bytes()));
+            file.extend(
+                [2, address, at, size]
+                    .iter()
+                    .flat_map(|it: &u64| it.to_le_bytes()),
+            );
+            file.extend([0_u32; 2].iter().flat_map(|it| it.to_le_bytes()));
+            file.extend([1_u64, 0].iter().flat_map(|it| it.to_le_bytes()));
+        }
+        file
+    }
+
+    /// Where C is linked in, the module's description says where the code begins; what is no place in it is not
+    /// believed.
+    #[test]
+    fn the_module_says_where_the_code_begins() {
+        use std::io::Write;
+        let named = |text: u64| {
+            let mut file = tempfile::tempfile().expect("a file");
+            file.write_all(&file_with_module(text)).expect("written");
+            let table = Table::of(&file)?;
+            Some(table.name(text + 0x20)?.function)
+        };
+        assert_eq!(named(TEXT).as_deref(), Some("main.(*Shop).Sell"));
+        assert_eq!(named(TEXT + 0x10).as_deref(), Some("main.(*Shop).Sell"));
+        assert_eq!(named(TEXT - 0x1000), None);
+        assert_eq!(named(u64::MAX), None);
     }
 
     /// A table that is cut anywhere, or of which any byte is another, leads to no panic.

@@ -61,6 +61,15 @@ fn oversleeps(facts: &Facts<'_, '_>) -> Option<(u64, u64)> {
     (slept >= asked.saturating_mul(TIMES) && longest.0 >= LEAST_NS).then_some(longest)
 }
 
+/// How long the only poll of a wait was to last at most, where its call tells.
+fn limit_of_poll(facts: &Facts<'_, '_>) -> String {
+    let limit = facts.wait.and_then(|wait| {
+        let limit = wait.poll_limit_ns(facts.evidence)?;
+        (limit >= wait.duration() / 10 * 9).then_some(limit)
+    });
+    limit.map_or_else(String::new, |limit| format!(" of {}", duration(limit)))
+}
+
 pub(crate) fn reason(facts: &Facts<'_, '_>) -> String {
     let within = within(facts);
     if let Some(started) = facts.started {
@@ -154,7 +163,7 @@ pub(crate) fn reason(facts: &Facts<'_, '_>) -> String {
             Some(WaitKind::Condition) if goes_on(facts) => {
                 format!("waited for a condition{within}, with a time limit")
             }
-            Some(_) => format!("waited{within} until a timeout"),
+            Some(_) => format!("waited{within} until a timeout{}", limit_of_poll(facts)),
             None => format!("slept, or waited for a timeout{within}"),
         },
         BlameKind::Stopped

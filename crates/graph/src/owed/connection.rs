@@ -6,10 +6,10 @@ use hangdog_trace::calls::Call;
 use hangdog_trace::ids::{NONE, Upid, Utid};
 use hangdog_trace::object::{Object, ObjectKind};
 use hangdog_trace::sockets::{Holder, Role};
-use hangdog_trace::words::LastTransfer;
+use hangdog_trace::words::{Context, LastTransfer};
 use std::ops::Range;
 
-use super::amid::{amid_child, other_thread};
+use super::amid::{amid_child, child_at_work, other_thread};
 use super::owes;
 use super::who::{
     is_home, is_there, main_life, most_at_work, peer_of, process_of, stopped_thread, thread_of,
@@ -128,9 +128,13 @@ pub(super) fn peer(evidence: &Evidence<'_>, wait: &Wait, object: Object) -> Opti
         .filter_map(unread_at)
         .max()
         .unwrap_or(0);
-    let unread = of_end.unwrap_or(0).max(queued);
+    // What nobody has accepted yet lies at the listener, and that of another connection may.
+    let unread = of_end.unwrap_or(queued);
     if unread == 0 && is_done_with_all(evidence, thread, wait.end) {
         return None;
+    }
+    if is_awaited_by(evidence, wait, object, thread) && has_time_limit(evidence, wait) {
+        return child_at_work(evidence, wait);
     }
     Some(match (sockets.role(object), unread) {
         (Some(Role::Client), 1..) if of_end.is_none() => {
@@ -151,6 +155,54 @@ pub(super) fn peer(evidence: &Evidence<'_>, wait: &Wait, object: Object) -> Opti
             owes(thread, Strength::Weak, reason)
         }
     })
+}
+
+/// Whether a server waits for what a client's thread sends by a connection, while that waits for the server's answer.
+fn is_awaited_by(evidence: &Evidence<'_>, wait: &Wait, object: Object, client: Utid) -> bool {
+    let middle = wait.start + wait.duration() / 2;
+    let end = evidence.sockets.peer(object);
+    end.is_some()
+        && evidence.sockets.role(object) == Some(Role::Server)
+        && wait_at(evidence, client, middle).is_some_and(|there| {
+            matches!(there.kind, WaitKind::Message | WaitKind::Poll)
+                && Some(there.object(evidence)) == end
+                && !there.writes(evidence)
+        })
+}
+
+/// Whether a wait for what comes by a connection, or its first part, ends after some time: it did, or its call says so.
+fn has_time_limit(evidence: &Evidence<'_>, wait: &Wait) -> bool {
+    let intervals = evidence.timeline.intervals(wait.thread);
+    let next = intervals.index_at(wait.start).map(|at| at + 1);
+    let wake = next
+        .and_then(|next| intervals.get(next))
+        .and_then(|next| next.wake());
+    let by_timer = wake.is_some_and(|row| Context::from(evidence.wakes.context[row]).is_timer());
+    by_timer || wait.poll_limit_ns(evidence).is_some()
+}
+
+/// Whether a poll goes on until its time is over, as far as is known: who could end it before waits for its process, or
+/// nobody else could.
+pub fn awaits_time_limit(evidence: &Evidence<'_>, wait: &Wait) -> bool {
+    if wait.kind != WaitKind::Poll || wait.poll_limit_ns(evidence).is_none() {
+        return false;
+    }
+    let object = wait.object(evidence);
+    let own = evidence.threads.thread(wait.thread).upid;
+    let client = || {
+        let end = evidence.sockets.peer(object)?;
+        let process = evidence.sockets.peer_process(object)?;
+        thread_of(evidence, process, end, wait.end)
+    };
+    // By what only it has both ends of its own threads wake it.
+    let wakes_itself = || {
+        let threads = evidence.threads.process(own).threads.iter();
+        let mut alive = threads.filter(|&&thread| is_there(evidence, thread, wait.end));
+        evidence.sockets.peer_process(object) == Some(own)
+            && alive.next().is_some()
+            && alive.next().is_none()
+    };
+    wakes_itself() || client().is_some_and(|client| is_awaited_by(evidence, wait, object, client))
 }
 
 /// Whether a server of one thread waits for its next client: it reads no connection, and has answered those that it

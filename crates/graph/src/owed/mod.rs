@@ -49,7 +49,7 @@ pub(crate) use came::handed_answer;
 pub use clients::may_wait_for_jobs;
 use clients::other_client;
 use connection::{asked_process, only_client, peer, server_at_work};
-pub use connection::{is_lost, is_open, may_be_open, open_request};
+pub use connection::{awaits_time_limit, is_lost, is_open, may_be_open, open_request};
 pub(crate) use connection::{is_undelivered, serves_known, still_at_work};
 pub(crate) use killed::{all_killed, exited_mate, killed};
 pub(crate) use own::told_by_stacks;
@@ -62,8 +62,8 @@ use pipe::{is_lifeline, other_end};
 pub use stopped::has_unread;
 pub(crate) use who::stopped_thread;
 pub use who::{
-    ancestors, awaits_completions, has_mates, is_deadlocked, is_descendant, is_upkeep, peer_of,
-    started_together,
+    ancestors, awaits_completions, descendants, has_mates, is_deadlocked, is_descendant, is_upkeep,
+    peer_of, started_together,
 };
 use who::{is_amid, is_home, is_machine, is_there, thread_of, wait_at};
 

@@ -56,6 +56,15 @@ pub(super) fn other_end(evidence: &Evidence<'_>, wait: &Wait, pipe: Object) -> O
         }
     };
     let thread = thread_of(evidence, chosen, pipe, wait.end)?;
+    // One of its threads may wait for the waiter's process, while another gets what is to come.
+    let awaits_waiter = |thread: Utid| only_awaits(evidence, thread, own, wait.end);
+    let thread = match awaits_waiter(thread) {
+        true => (evidence.threads.process(chosen).threads.iter().copied())
+            .filter(|&other| other != thread && is_there(evidence, other, wait.end))
+            .find(|&other| is_amid(evidence, other, wait.end) && !awaits_waiter(other))
+            .unwrap_or(thread),
+        false => thread,
+    };
     let name = evidence.name(thread);
     // Where it only waits for those that it had write there, it comes down to them.
     let stands_for_all = wait_at(evidence, thread, wait.end).is_some_and(|there| {
@@ -83,6 +92,21 @@ pub(super) fn other_end(evidence: &Evidence<'_>, wait: &Wait, pipe: Object) -> O
         ),
     };
     Some(owes(thread, strength, reason))
+}
+
+/// Whether a thread waits at a moment for a pipe of which none but `other` has the other end.
+fn only_awaits(evidence: &Evidence<'_>, thread: Utid, other: Upid, at: u64) -> bool {
+    let Some(there) = wait_at(evidence, thread, at) else {
+        return false;
+    };
+    let pipe = there.object(evidence);
+    let writes = there.writes(evidence);
+    let own = evidence.threads.thread(thread).upid;
+    let mut ends = (evidence.sockets.holders(pipe).iter())
+        .filter(|end| if writes { end.reads } else { end.writes })
+        .filter(|end| end.process != own && !evidence.is_recorders(end.process))
+        .peekable();
+    pipe.is_pipe() && ends.peek().is_some() && ends.all(|end| end.process == other)
 }
 
 /// Whether the pipe that a thread reads holds tokens for jobs, as that of make's and cargo's job server: its

@@ -4,6 +4,7 @@ use hangdog_timeline::{Interval, State};
 use hangdog_trace::ids::{NONE, Upid, Utid};
 use hangdog_trace::object::Object;
 use hangdog_trace::sockets::Role;
+use std::collections::HashSet;
 use std::ops::Range;
 
 use super::clients::reads_orders;
@@ -17,7 +18,8 @@ use crate::wait::{Wait, WaitKind};
 /// The thread of a process that should answer: one that is stopped; else one that waits for what
 /// lies at `object`; else one of a database that is kept from a lock; else one that is busy with
 /// something, which may be this; else one that itself asked somebody, or a program that its process has started;
-/// else one that sleeps, unless it does so for very long or again and again; else the first.
+/// else one that sleeps, unless it does so for very long or again and again; else the one that waits for what a
+/// scheduler's tasks wait for; else the first.
 pub(super) fn thread_of(
     evidence: &Evidence<'_>,
     process: Upid,
@@ -90,6 +92,17 @@ pub(super) fn thread_of(
                 && evidence.shows(there.user_stack(evidence), Mark::DatabaseLock)
         })
     };
+    // It waits for what the tasks of a language's scheduler wait for, where any thread runs those; one that was
+    // made since does so in turn with others.
+    let without_task = |thread: Utid| {
+        let there = wait_at(evidence, thread, until);
+        there.filter(|there| evidence.shows(there.user_stack(evidence), Mark::Scheduler))
+    };
+    let polls_for_tasks = |&thread: &Utid| {
+        evidence.timeline.life(thread).start == 0
+            && without_task(thread).is_some_and(|there| there.by_epoll(evidence))
+            && alive().any(|main| is_main(&main) && without_task(main).is_some())
+    };
     // What came there was taken, if its thread waits for more: by one that works.
     let has_passed_on = |reader: &Utid| {
         let there = wait_at(evidence, *reader, until);
@@ -108,6 +121,7 @@ pub(super) fn thread_of(
             alive().find(|&thread| is_busy(&thread) && !ticks(thread))
         })
         .or_else(deepest)
+        .or_else(|| alive().find(polls_for_tasks))
         .or_else(|| alive().find(is_main))
         .or_else(|| alive().find(is_busy))
         .or_else(|| alive().next())
@@ -335,6 +349,18 @@ pub(super) fn first_thread(evidence: &Evidence<'_>, process: Upid) -> Option<Uti
 pub(super) fn main_life(evidence: &Evidence<'_>, process: Upid) -> Option<Range<u64>> {
     let first = first_thread(evidence, process)?;
     Some(evidence.timeline.life(first))
+}
+
+/// Some processes, and all that they started, directly or by others.
+pub fn descendants(evidence: &Evidence<'_>, heads: impl Iterator<Item = Upid>) -> HashSet<Upid> {
+    let mut family: HashSet<Upid> = heads.collect();
+    // Children come after their parents in the order of ids.
+    for process in evidence.threads.processes() {
+        if process.parent != NONE && family.contains(&process.parent) {
+            family.insert(process.upid);
+        }
+    }
+    family
 }
 
 /// Who started a process, and who started that, and so on: not without end, as the parents may form

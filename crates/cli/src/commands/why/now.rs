@@ -11,12 +11,12 @@ use hangdog_capture::{CallsOf, Options};
 use hangdog_diagnose::problem::Scope;
 use hangdog_diagnose::{Answers, Problem, Setting, Verdict, diagnose, problem, signature};
 use hangdog_graph::Evidence;
+use hangdog_graph::owed::descendants;
 use hangdog_report::Case;
 use hangdog_report::answers::{Found, VerdictAnswer};
 use hangdog_report::rank;
 use hangdog_report::select::NothingFound;
-use hangdog_trace::ids::{NONE, Upid, Utid};
-use std::collections::HashSet;
+use hangdog_trace::ids::Utid;
 use std::io;
 use std::path::Path;
 
@@ -108,7 +108,12 @@ pub fn of_hung(trace: &Path) -> Result<()> {
         .collect();
     let command = first(&evidence, &command);
     let family = command
-        .map(|thread| descendants(&evidence, thread))
+        .map(|thread| {
+            descendants(
+                &evidence,
+                [evidence.threads.thread(thread).upid].into_iter(),
+            )
+        })
         .unwrap_or_default();
     let is_own = |thread| family.contains(&evidence.threads.thread(thread).upid);
     let mut own = problem::find_of(&evidence, scope, is_own);
@@ -118,13 +123,19 @@ pub fn of_hung(trace: &Path) -> Result<()> {
 }
 
 /// How much a wait counts for how long it has lasted, 0 to 1: all waits look alike in one moment. Of who
-/// does not wait that is not known.
-fn age(evidence: &Evidence<'_>, thread: Utid) -> f64 {
+/// does not wait that is not known. The first thread of a program that somebody `named` may look again and again
+/// for what it waits for.
+fn age(evidence: &Evidence<'_>, thread: Utid, named: bool) -> f64 {
     const LONG_NS: f64 = 1e9;
     const LEAST: f64 = 0.05;
+    const LEAST_OF_FIRST: f64 = 0.5;
+    let least = match named && evidence.stands_for_program(thread) {
+        true => LEAST_OF_FIRST,
+        false => LEAST,
+    };
     let since = evidence.away_since(thread);
     since.map_or(1.0, |since| {
-        (since.min(0).unsigned_abs() as f64 / LONG_NS).clamp(LEAST, 1.0)
+        (since.min(0).unsigned_abs() as f64 / LONG_NS).clamp(least, 1.0)
     })
 }
 
@@ -132,18 +143,6 @@ fn age(evidence: &Evidence<'_>, thread: Utid) -> f64 {
 fn first(evidence: &Evidence<'_>, threads: &[Utid]) -> Option<Utid> {
     let is_main = |&&thread: &&Utid| evidence.threads.thread(thread).is_main();
     threads.iter().find(is_main).or(threads.first()).copied()
-}
-
-/// The process of a thread and all that it started.
-fn descendants(evidence: &Evidence<'_>, thread: Utid) -> HashSet<Upid> {
-    let mut family = HashSet::from([evidence.threads.thread(thread).upid]);
-    // Children come after their parents in the order of ids.
-    for process in evidence.threads.processes() {
-        if process.parent != NONE && family.contains(&process.parent) {
-            family.insert(process.upid);
-        }
-    }
-    family
 }
 
 /// What is to be told.
@@ -170,7 +169,7 @@ impl Waits {
             instant: true,
         };
         for problem in &mut problems {
-            problem.score *= age(evidence, problem.thread);
+            problem.score *= age(evidence, problem.thread, first.is_some());
         }
         problems.sort_by(|a, b| b.score.total_cmp(&a.score));
         let explain = |problem: &Problem| diagnose(evidence, problem, setting);
