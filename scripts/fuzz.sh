@@ -1,26 +1,50 @@
 #!/usr/bin/env bash
-# Fuzzes what reads ELF files: `fuzz.sh SECONDS`. The stable toolchain suffices: libFuzzer comes as a
-# crate, and the compiler can record the coverage that guides it. `cargo fuzz run table` works too.
-# Begins with small files made here. What it learns stays in fuzz/corpus, what breaks in
-# fuzz/artifacts: pass such a file to the program to see it again.
-set -euo pipefail
-cd "$(dirname "$0")/../fuzz"
+# Fuzzes what reads what comes from outside: `fuzz.sh SECONDS [TARGET...]`, each target so long, as many
+# at once as there are CPUs; all that the program lists if none are named. The stable toolchain suffices:
+# libFuzzer comes as a crate, and the compiler can record the coverage that guides it
+# (scripts/rustc-fuzz.sh). Only the crates of this tree are compiled for it; the others are those of
+# `cargo test`. Begins with small files made here. What it learns stays in fuzz/corpus, what breaks in
+# fuzz/artifacts: HANGDOG_FUZZ=TARGET and the program, given such a file, show it again. Ends with
+# libFuzzer's closing lines, each with its target.
+set -uo pipefail
+cd "$(dirname "$0")/.." || exit
 seconds=$1
-machine=$(rustc -vV | sed -n 's/^host: //p')
-target=${CARGO_TARGET_DIR:-target}
+shift
+program=${CARGO_TARGET_DIR:-target}/debug/fuzz
+RUSTC_WORKSPACE_WRAPPER=$PWD/scripts/rustc-fuzz.sh \
+    cargo build --locked --quiet --package hangdog-fuzz || exit
 
-# As cargo-fuzz does, less what needs nightly. With --target, build scripts are built without.
-coverage=(
-    -sanitizer-coverage-level=4
-    -sanitizer-coverage-inline-8bit-counters
-    -sanitizer-coverage-pc-table
-    -sanitizer-coverage-trace-compares
-)
-RUSTFLAGS="--cfg fuzzing -Cpasses=sancov-module ${coverage[*]/#/-Cllvm-args=} -Ccodegen-units=1" \
-    cargo build --locked --quiet --release --target "$machine"
+targets=("$@")
+if ((${#targets[@]} == 0)); then
+    mapfile -t targets < <(HANGDOG_FUZZ=list "$program" -runs=0 2>/dev/null)
+fi
+logs=$(mktemp -d)
+# Some targets read files: no disk is to be waited for.
+files=$(mktemp -d -p /dev/shm)
+trap 'rm -rf "$logs" "$files"' EXIT
+run() {
+    local target=$1 length=4096 control=100
+    [[ $target == table || $target == elf ]] && length=16384
+    # Few rows tell little, and each trace takes long.
+    [[ $target == trace ]] && control=0
+    mkdir -p "fuzz/corpus/$target" "fuzz/artifacts/$target" "$files/$target"
+    scripts/fuzz-seeds.sh "$target" "fuzz/corpus/$target" || return
+    TMPDIR=$files/$target HANGDOG_FUZZ=$target "$program" "fuzz/corpus/$target" \
+        -artifact_prefix="fuzz/artifacts/$target/" -max_total_time="$seconds" -max_len=$length -len_control=$control \
+        -timeout=10 -rss_limit_mb=1024 -verbosity=0 -print_funcs=0 -print_final_stats=1 >"$logs/$target" 2>&1
+    # What is found ends it; else nothing does but the time.
+    (($? == 0)) || touch "$logs/failed"
+}
+for target in "${targets[@]}"; do
+    while (($(jobs -rp | wc -l) >= $(nproc))); do
+        wait -n
+    done
+    run "$target" &
+done
+wait
 
-mkdir -p corpus/table artifacts/table
-../scripts/fuzz-seeds.sh corpus/table
-exec "$target/$machine/release/table" corpus/table -artifact_prefix=artifacts/table/ \
-    -max_total_time="$seconds" -max_len=16384 -timeout=5 -rss_limit_mb=1024 -verbosity=0 \
-    -print_final_stats=1
+for target in "${targets[@]}"; do
+    grep -vE '^stat::|^SUMMARY' "$logs/$target"
+    sed -nE "s/^(stat::number_of_executed_units|SUMMARY).*/& ($target)/p" "$logs/$target"
+done
+[[ ! -e $logs/failed ]]

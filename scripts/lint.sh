@@ -40,7 +40,6 @@ mapfile -t c < <(find bpf lab/programs lab/real bench mark -name '*.[ch]' | sort
 mapfile -t python < <(find lab bench scripts crates mark -name '*.py' -not -path '*/build/*' | sort)
 
 check rustfmt cargo fmt --all --check
-check rustfmt-fuzz cargo fmt --manifest-path fuzz/Cargo.toml --check
 check clippy cargo clippy --workspace --all-targets --locked --quiet -- -D warnings
 check clang-format clang-format --dry-run -Werror "${c[@]}"
 check shellcheck shellcheck "${shell[@]}"

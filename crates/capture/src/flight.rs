@@ -158,8 +158,12 @@ pub fn snap(socket: &Path, output: &Path) -> Result<Snapshot> {
     BufReader::new(stream)
         .read_line(&mut answer)
         .map_err(absent)?;
-    let answer = answer.trim_end();
-    if let Some(numbers) = answer.strip_prefix("ok ") {
+    answered(answer.trim_end())
+}
+
+/// What the recorder's line says.
+pub(crate) fn answered(line: &str) -> Result<Snapshot> {
+    if let Some(numbers) = line.strip_prefix("ok ") {
         let mut numbers = numbers.split(' ').filter_map(|number| number.parse().ok());
         if let (Some(events), Some(duration_ns)) = (numbers.next(), numbers.next()) {
             return Ok(Snapshot {
@@ -168,7 +172,7 @@ pub fn snap(socket: &Path, output: &Path) -> Result<Snapshot> {
             });
         }
     }
-    let reason = answer
+    let reason = line
         .strip_prefix("error ")
         .unwrap_or("it ended in the middle");
     Err(Error::Snapshot(reason.to_owned()))
@@ -176,7 +180,7 @@ pub fn snap(socket: &Path, output: &Path) -> Result<Snapshot> {
 
 /// What a client asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Order<'a> {
+pub(crate) struct Order<'a> {
     path: &'a str,
     owner: Option<Owner>,
 }
@@ -192,7 +196,7 @@ impl std::fmt::Display for Order<'_> {
 
 impl<'a> Order<'a> {
     /// Reads a client's line; none if it is no order.
-    fn parse(line: &'a str) -> Option<Order<'a>> {
+    pub(crate) fn parse(line: &'a str) -> Option<Order<'a>> {
         let path = line.find('/').and_then(|at| line.get(at..))?;
         let mut ids = line.strip_suffix(path)?.split_terminator(' ');
         let owner = match (ids.next(), ids.next(), ids.next()) {

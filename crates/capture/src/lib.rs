@@ -27,6 +27,8 @@ mod event;
 pub mod flag;
 pub mod flight;
 mod function;
+#[cfg(fuzzing)]
+pub mod fuzz;
 mod limits;
 pub mod live;
 mod machine;

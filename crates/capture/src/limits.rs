@@ -64,7 +64,7 @@ pub(crate) fn all() -> Vec<Limit> {
 }
 
 /// Where a hierarchy of control groups is mounted.
-struct Mount {
+pub(crate) struct Mount {
     at: PathBuf,
     /// The group that is its root, in a container.
     root: String,
@@ -74,7 +74,7 @@ struct Mount {
 
 impl Mount {
     /// Those that tell limits, of the lines of mountinfo.
-    fn all(mountinfo: &str) -> Vec<Mount> {
+    pub(crate) fn all(mountinfo: &str) -> Vec<Mount> {
         let mount = |line: &str| {
             let (left, right) = line.split_once(" - ")?;
             // The numbers of the mount, of its parent and of the device come first.
@@ -97,7 +97,7 @@ impl Mount {
     }
 
     /// Whether a line of /proc/PID/cgroup with these controllers is of this hierarchy.
-    fn is_of(&self, controllers: &str) -> bool {
+    pub(crate) fn is_of(&self, controllers: &str) -> bool {
         match controllers {
             "" => self.controllers.is_empty(),
             of => {

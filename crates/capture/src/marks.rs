@@ -11,7 +11,7 @@
 //! A program may write anything into its area. What cannot be is counted as lost, or has the area
 //! dropped; nothing in it is an address or a length that is relied on.
 
-mod area;
+pub(crate) mod area;
 mod finder;
 mod follow;
 mod ticks;

@@ -118,7 +118,7 @@ impl Mounts {
     }
 
     /// As `/proc/PID/mountinfo` has them.
-    fn parse(text: &str) -> Mounts {
+    pub(crate) fn parse(text: &str) -> Mounts {
         let mut mounts = Mounts::default();
         for line in text.lines() {
             let mut words = line.split(' ').skip(2);

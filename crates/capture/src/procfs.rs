@@ -171,7 +171,7 @@ pub(crate) fn stack_pointer(tid: u32) -> Option<u64> {
 
 /// Of a line as `/proc/TID/syscall` has it: the number of the call, six arguments, and the stack pointer and
 /// instruction pointer; outside of a call -1 and the two pointers; on a CPU the word `running`.
-fn stack_pointer_of(line: &str) -> Option<u64> {
+pub(crate) fn stack_pointer_of(line: &str) -> Option<u64> {
     let (_, rest) = line.split_once(' ')?;
     hexadecimal(rest)?.iter().rev().nth(1).copied()
 }

@@ -83,7 +83,7 @@ fn name_of(pid: u32) -> String {
 
 /// An area as smaps has it.
 #[derive(Debug, Default, PartialEq, Eq)]
-struct Area {
+pub(crate) struct Area {
     range: String,
     path: String,
     device: u64,
@@ -94,7 +94,7 @@ struct Area {
 }
 
 /// The areas of `/proc/PID/smaps`. What is not understood is passed over.
-fn parse(text: &str) -> Vec<Area> {
+pub(crate) fn parse(text: &str) -> Vec<Area> {
     let mut areas: Vec<Area> = Vec::new();
     for line in text.lines() {
         let mut words = line.split_ascii_whitespace();
@@ -143,7 +143,7 @@ fn parse(text: &str) -> Vec<Area> {
 }
 
 /// The areas that are of one file, or of one kind, together.
-fn segments(areas: &[Area], program: &str) -> Vec<Segment> {
+pub(crate) fn segments(areas: &[Area], program: &str) -> Vec<Segment> {
     let executed: HashSet<(u64, u64)> = (areas.iter())
         .filter(|area| area.executable && area.inode != 0)
         .map(|area| (area.device, area.inode))

@@ -501,7 +501,7 @@ fn stack_of(pid: u32, sp: u64) -> Vec<u8> {
 }
 
 /// The locks of files that somebody waits for, by /proc/locks.
-struct FileLocks(Vec<(u32, u32)>);
+pub(crate) struct FileLocks(Vec<(u32, u32)>);
 
 impl FileLocks {
     fn read() -> FileLocks {
@@ -510,7 +510,7 @@ impl FileLocks {
 
     /// A line names a lock, and those below it with an arrow who waits for it:
     /// `1: FLOCK  ADVISORY  WRITE 4711 fe:01:42 0 EOF`, `1: -> FLOCK  ADVISORY  WRITE 4712 ...`.
-    fn parse(text: &str) -> FileLocks {
+    pub(crate) fn parse(text: &str) -> FileLocks {
         let mut waiters = Vec::new();
         let mut holder = None;
         for line in text.lines() {
@@ -528,7 +528,7 @@ impl FileLocks {
 
     /// The process whose lock a process waits for; 0 for none. A process that waits for two at once
     /// is not told which of its threads waits for which: the first.
-    fn holder_for(&self, pid: u32) -> u32 {
+    pub(crate) fn holder_for(&self, pid: u32) -> u32 {
         let found = self.0.iter().find(|(waiter, _)| *waiter == pid);
         found.map_or(0, |&(_, holder)| holder)
     }

@@ -49,6 +49,12 @@ impl Variables {
         }
         Some(Variables(places))
     }
+
+    /// Those that lie behind each other from the base on, for the fuzzer.
+    #[cfg(fuzzing)]
+    pub(crate) fn fuzzed() -> Variables {
+        Variables(std::array::from_fn(|at| at as u64 * 8))
+    }
 }
 
 /// What the virtual machine of a process says of its code.
@@ -141,6 +147,58 @@ impl<M: Memory> HotSpot<M> {
             layout,
             interpreter,
         })
+    }
+
+    /// A machine with one heap whose fields lie anywhere, for the fuzzer.
+    #[cfg(fuzzing)]
+    pub(crate) fn fuzzed(memory: M, numbers: &[u64; 18]) -> HotSpot<M> {
+        let [low, high, map, shift, fields @ ..] = *numbers;
+        let [
+            block_header,
+            is_used,
+            blob_name,
+            method,
+            const_method,
+            constants,
+            name_index,
+            ..,
+        ] = fields;
+        let [
+            ..,
+            pool_header,
+            pool_holder,
+            class_name,
+            length,
+            body,
+            of_class,
+            of_pool,
+        ] = fields;
+        HotSpot {
+            memory,
+            heaps: vec![Heap {
+                low,
+                high,
+                map,
+                segment_shift: (shift as u32).min(63),
+            }],
+            layout: Layout {
+                block_header,
+                is_used,
+                blob_name,
+                method,
+                const_method,
+                constants,
+                name_index,
+                pool_header,
+                pool_holder,
+                class_name,
+                symbol_length: length,
+                symbol_body: body,
+                source_of_class: Some(of_class),
+                source_of_pool: (of_pool & 1 == 0).then_some(of_pool),
+            },
+            interpreter: (low, high),
+        }
     }
 
     /// From where to where the code lies that interprets methods.

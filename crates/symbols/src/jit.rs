@@ -128,7 +128,7 @@ impl Life {
 }
 
 /// The numbers of a line of /proc/PID/status.
-fn field(status: &str, name: &str) -> impl Iterator<Item = u32> {
+pub(crate) fn field(status: &str, name: &str) -> impl Iterator<Item = u32> {
     let line = status.lines().find_map(|line| line.strip_prefix(name));
     let words = line.unwrap_or_default().split_ascii_whitespace();
     words.filter_map(|word| word.parse().ok())

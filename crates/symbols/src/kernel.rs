@@ -28,7 +28,7 @@ impl Kernel {
         Kernel::parse(&fs::read_to_string("/proc/kallsyms").unwrap_or_default())
     }
 
-    fn parse(kallsyms: &str) -> Kernel {
+    pub(crate) fn parse(kallsyms: &str) -> Kernel {
         let mut kernel = Kernel {
             functions: Vec::with_capacity(kallsyms.len() / 40),
             text: String::with_capacity(kallsyms.len() / 2),

@@ -12,6 +12,8 @@ mod debuginfod;
 mod elf;
 mod files;
 pub mod functions;
+#[cfg(fuzzing)]
+pub mod fuzz;
 mod go;
 pub mod helper;
 pub mod hotspot;

@@ -34,7 +34,7 @@ pub fn of_path(pid: u32, path: &str) -> Vec<Mapping> {
 }
 
 /// One line, if its permissions are fitting.
-fn mapping(line: &str, fits: impl Fn(&str) -> bool) -> Option<Mapping> {
+pub(crate) fn mapping(line: &str, fits: impl Fn(&str) -> bool) -> Option<Mapping> {
     let mut words = line.splitn(6, ' ');
     let (start, end) = words.next()?.split_once('-')?;
     let permissions = words.next()?;

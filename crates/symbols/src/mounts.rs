@@ -10,7 +10,7 @@ pub(crate) fn remote(path: &Path) -> Option<PathBuf> {
 }
 
 /// `mounts` is as /proc/PID/mountinfo has it: later mounts hide earlier ones.
-fn remote_in(mounts: &str, path: &Path) -> Option<PathBuf> {
+pub(crate) fn remote_in(mounts: &str, path: &Path) -> Option<PathBuf> {
     let mount = |line: &str| {
         let (place, file_system) = line.split_once(" - ")?;
         let point = PathBuf::from(unescaped(place.split(' ').nth(4)?));

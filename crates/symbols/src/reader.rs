@@ -166,16 +166,18 @@ impl Reader {
                 build_id: String::new(),
             },
         });
-        let is_id = |id: &String| id.len() <= 128 && id.bytes().all(|b| b.is_ascii_hexdigit());
-        let answers = self
-            .ask_all(&questions.collect::<Vec<_>>(), LOOK)
-            .into_iter();
-        let ids = answers.map(|answer| match answer {
-            Response::Image(_, image) => Some(image.build_id).filter(is_id).unwrap_or_default(),
-            _ => String::new(),
-        });
-        ids.collect()
+        ids_of(self.ask_all(&questions.collect::<Vec<_>>(), LOOK))
     }
+}
+
+/// The build-ids that answers tell, as far as they can be some.
+pub(crate) fn ids_of(answers: Vec<Response>) -> Vec<String> {
+    let is_id = |id: &String| id.len() <= 128 && id.bytes().all(|b| b.is_ascii_hexdigit());
+    let ids = answers.into_iter().map(|answer| match answer {
+        Response::Image(_, image) => Some(image.build_id).filter(is_id).unwrap_or_default(),
+        _ => String::new(),
+    });
+    ids.collect()
 }
 
 /// A question, and the files that it is about.

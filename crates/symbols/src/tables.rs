@@ -38,19 +38,22 @@ impl Reader {
         let request = Request::Table {
             build_id: build_id.to_owned(),
         };
-        let Response::Table(TableOf { rows, interpreter }) =
-            self.ask(label, &files, &request, PATIENCE)
-        else {
-            return (Unwinding::Nothing, None);
-        };
-        let rows = match rows.map(|Bytes(bytes)| rows_of(&bytes)) {
-            None => Unwinding::NoTable,
-            // They are searched by halves.
-            Some(rows) if !rows.is_sorted_by(|a, b| a.pc < b.pc) => Unwinding::Nothing,
-            Some(rows) => Unwinding::Rows(rows),
-        };
-        (rows, interpreter.filter(Interpreter::is_plausible))
+        unwinding_of(self.ask(label, &files, &request, PATIENCE))
     }
+}
+
+/// What an answer tells, as far as it can be.
+pub(crate) fn unwinding_of(response: Response) -> (Unwinding, Option<Interpreter>) {
+    let Response::Table(TableOf { rows, interpreter }) = response else {
+        return (Unwinding::Nothing, None);
+    };
+    let rows = match rows.map(|Bytes(bytes)| rows_of(&bytes)) {
+        None => Unwinding::NoTable,
+        // They are searched by halves.
+        Some(rows) if !rows.is_sorted_by(|a, b| a.pc < b.pc) => Unwinding::Nothing,
+        Some(rows) => Unwinding::Rows(rows),
+    };
+    (rows, interpreter.filter(Interpreter::is_plausible))
 }
 
 /// What is cut in the middle of a row is left out.

@@ -72,6 +72,12 @@ impl Layout {
         Some(Layout { numbers })
     }
 
+    /// One of any numbers, for the fuzzer.
+    #[cfg(fuzzing)]
+    pub(crate) fn fuzzed(numbers: [i32; NUMBERS.len()]) -> Layout {
+        Layout { numbers }
+    }
+
     fn number(&self, name: &str) -> i32 {
         let at = NUMBERS.iter().position(|(known, _)| *known == name);
         at.map_or(0, |at| self.numbers[at])

@@ -43,6 +43,8 @@ mod cell;
 mod command_line;
 mod error;
 mod folder;
+#[cfg(fuzzing)]
+pub mod fuzz;
 mod guard;
 pub mod ids;
 mod listing;

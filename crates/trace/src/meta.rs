@@ -316,7 +316,7 @@ struct Parts {
 const SEAL: &str = ",\n  \"checksum\": \"";
 
 /// A document with its checksum, of the document without its end.
-fn seal(body: &[u8]) -> String {
+pub(crate) fn seal(body: &[u8]) -> String {
     let text = String::from_utf8_lossy(body);
     format!("{text}{SEAL}{:016x}\"\n}}\n", checksum(body))
 }

@@ -108,8 +108,13 @@ pub(crate) fn encode<T: Table>(
 /// Encodings by column: times, lengths and arguments of marks are kept as differences, everything else
 /// by dictionary.
 fn properties<T: Table>() -> ParquetResult<WriterProperties> {
+    // Of a fuzzer's many small traces, most of the time would go there.
+    let compression = match cfg!(fuzzing) {
+        true => Compression::UNCOMPRESSED,
+        false => Compression::ZSTD(ZstdLevel::try_new(1)?),
+    };
     let mut properties = WriterProperties::builder()
-        .set_compression(Compression::ZSTD(ZstdLevel::try_new(1)?))
+        .set_compression(compression)
         .set_statistics_enabled(EnabledStatistics::None)
         .set_offset_index_disabled(true)
         .set_max_row_group_row_count(None);

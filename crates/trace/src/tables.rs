@@ -73,6 +73,9 @@ mod stored {
         /// Brings `ts` and `duration` below `end`.
         #[cfg(test)]
         fn bound_times(&mut self, end: u64);
+        /// Puts the chosen values into a row; the row behind the last is added.
+        #[cfg(fuzzing)]
+        fn alter(&mut self, row: usize, choose: &mut dyn FnMut(&'static Column) -> Option<u64>);
         /// Any table of so many rows.
         #[cfg(test)]
         fn arbitrary(rows: usize) -> proptest::strategy::BoxedStrategy<Self>;
@@ -209,6 +212,22 @@ macro_rules! tables {
                         let values: &mut dyn std::any::Any = &mut self.$column;
                         let times = values.downcast_mut::<Vec<u64>>().expect("times");
                         times.iter_mut().for_each(|time| *time %= end);
+                    })+
+                }
+
+                #[cfg(fuzzing)]
+                fn alter(
+                    &mut self,
+                    row: usize,
+                    choose: &mut dyn FnMut(&'static Column) -> Option<u64>,
+                ) {
+                    let row = row.min($table::len(self));
+                    if row == $table::len(self) {
+                        $(self.$column.push(Default::default());)+
+                    }
+                    let mut columns = Self::COLUMNS.iter();
+                    $(if let Some(value) = columns.next().and_then(|it| choose(it)) {
+                        self.$column[row] = crate::fuzz::Chosen::of(value);
                     })+
                 }
 

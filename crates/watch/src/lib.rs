@@ -12,6 +12,8 @@
 
 pub mod archive;
 pub mod budgets;
+#[cfg(fuzzing)]
+pub mod fuzz;
 pub mod netlink;
 pub mod processes;
 mod relays;

@@ -129,7 +129,7 @@ fn request(sequence: u32) -> Vec<u8> {
 
 /// Whether the answer goes on in another datagram.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Rest {
+pub(crate) enum Rest {
     Follows,
     None,
 }
@@ -141,7 +141,7 @@ fn malformed() -> io::Error {
     )
 }
 
-fn read_datagram(
+pub(crate) fn read_datagram(
     mut bytes: &[u8],
     sequence: u32,
     each: &mut impl FnMut(Connection<'_>),

@@ -68,7 +68,7 @@ pub fn voluntary_switches(pid: u32, tid: u32) -> Option<u64> {
     read_voluntary_switches(&status)
 }
 
-fn read_voluntary_switches(status: &str) -> Option<u64> {
+pub(crate) fn read_voluntary_switches(status: &str) -> Option<u64> {
     let mut lines = status.lines();
     let number = lines.find_map(|line| line.strip_prefix("voluntary_ctxt_switches:"))?;
     number.trim().parse().ok()
@@ -86,7 +86,7 @@ fn started(pid: u32) -> Option<u64> {
 }
 
 /// Field 22. The second is a name in brackets that may hold anything, brackets too.
-fn read_started(stat: &[u8]) -> Option<u64> {
+pub(crate) fn read_started(stat: &[u8]) -> Option<u64> {
     let behind_name = stat.iter().rposition(|&byte| byte == b')')? + 1;
     let rest = std::str::from_utf8(&stat[behind_name..]).ok()?;
     rest.split_ascii_whitespace().nth(19)?.parse().ok()

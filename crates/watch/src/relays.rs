@@ -119,7 +119,7 @@ const MOST_POLLED: usize = 4096;
 
 /// The first two arguments of the call that a thread is blocked in, as /proc has it, if that is
 /// poll or ppoll: where the list is and how long.
-fn read_poll(call: &str) -> Option<(u64, usize)> {
+pub(crate) fn read_poll(call: &str) -> Option<(u64, usize)> {
     let mut fields = call.split_ascii_whitespace();
     let number: i64 = fields.next()?.parse().ok()?;
     #[cfg(target_arch = "x86_64")]

@@ -134,7 +134,7 @@ impl Area {
     }
 
     /// Of a file in memory that is open for reading and writing.
-    pub(super) fn of(file: File) -> io::Result<Area> {
+    pub(crate) fn of(file: File) -> io::Result<Area> {
         let wanted = SealFlags::SEAL | SealFlags::SHRINK | SealFlags::GROW;
         if !fcntl_get_seals(&file)?.contains(wanted) {
             return Err(not_an_area());

@@ -1,13 +1,12 @@
 //! Any bytes, taken for an ELF file: no panic, no endless loop, no memory without bound, and a
 //! table and functions that keep their word.
-#![no_main]
 
 use hangdog_unwind::{Functions, Registers, Rule, Table, walk};
-use libfuzzer_sys::fuzz_target;
 
 const DEPTH: usize = 127;
 
-fuzz_target!(|bytes: &[u8]| {
+/// Takes the bytes for a file and for an image in memory.
+pub fn any_file(bytes: &[u8]) {
     for table in [Table::from_elf(bytes), Table::from_image(bytes)] {
         let Ok(table) = table else { continue };
         check(&table, bytes);
@@ -15,7 +14,7 @@ fuzz_target!(|bytes: &[u8]| {
     if let Ok(functions) = Functions::from_elf(bytes) {
         check_functions(&functions, bytes.len() as u64);
     }
-});
+}
 
 /// They lie in the file, have a byte at least, and all bytes of one lead to it.
 fn check_functions(functions: &Functions, size: u64) {

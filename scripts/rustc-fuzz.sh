@@ -1,0 +1,15 @@
+#!/usr/bin/env bash
+# The compiler as fuzz.sh calls it for the crates of this tree: they record which code ran, which guides
+# libFuzzer, and have their entry points for it. As cargo-fuzz does, less what needs nightly. Build
+# scripts run as they are.
+set -euo pipefail
+if [[ " $* " == *" --crate-name build_script_"* || " $* " != *" --crate-name "* ]]; then
+    exec "$@"
+fi
+coverage=(
+    -sanitizer-coverage-level=4
+    -sanitizer-coverage-inline-8bit-counters
+    -sanitizer-coverage-pc-table
+    -sanitizer-coverage-trace-compares
+)
+exec "$@" --cfg fuzzing -Cpasses=sancov-module "${coverage[@]/#/-Cllvm-args=}"
