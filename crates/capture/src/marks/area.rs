@@ -356,10 +356,10 @@ impl Area {
                 Err(_) => u64::MAX,
             };
             let whole_from = begun.saturating_sub(self.records);
-            for (number, record) in (from..).zip(piece.chunks_exact(RECORD as usize)) {
-                match parse(record)
-                    .filter(|_| number >= whole_from && word(record, 0) == number + 1)
-                {
+            for (at, record) in (0..).zip(piece.chunks_exact(RECORD as usize)) {
+                let number: u64 = from + at;
+                let is_it = || word(record, 0) == number.wrapping_add(1);
+                match parse(record).filter(|_| number >= whole_from && is_it()) {
                     Some(record) => into.push(record),
                     None => lost += 1,
                 }
@@ -506,6 +506,18 @@ mod tests {
         assert_eq!((raw.len(), round.lost), (1, 0));
         assert_eq!(area.copy(&[0, 0], &mut 100, &mut raw).lost, 7);
         assert_eq!(times(&mut area).1.lost, 0);
+    }
+
+    /// A ring that says that it has been filled to the last number there is leads to nothing worse than
+    /// lost marks.
+    #[test]
+    fn counts_may_be_the_largest() {
+        let program = Program::new();
+        let mut area = program.area().unwrap();
+        program.counts(0, u64::MAX, u64::MAX);
+        let mut raw = Vec::new();
+        let held = area.copy(&[u64::MAX, 0], &mut 100, &mut raw);
+        assert_eq!((held.lost, raw.len()), (u64::from(FEW), 0));
     }
 
     /// A program that was killed in the middle of a mark leaves all that it had marked before, and that
