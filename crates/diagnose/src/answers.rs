@@ -130,9 +130,13 @@ impl Answers {
     ///
     /// # Errors
     /// If the text cannot be edited, which only one that was not read by [`Answers::parse`] can
-    /// cause.
+    /// cause; if an answer has the largest number.
     pub fn add(&mut self, question: &str, wait: Shape, choice: &str) -> Result<u32, AnswersError> {
-        let number = self.answers.iter().map(|a| a.number).max().unwrap_or(0) + 1;
+        let last = self.answers.iter().map(|a| a.number).max().unwrap_or(0);
+        let number = last.checked_add(1).ok_or_else(|| AnswersError {
+            line: None,
+            what: format!("no number comes after {last}: give that answer a smaller one"),
+        })?;
         let mut document = self.document()?;
         document.entry("version").or_insert(value(VERSION));
         let mut table = Table::new();
@@ -254,6 +258,19 @@ mod tests {
         assert_eq!(read.iter().map(|a| a.number).collect::<Vec<_>>(), [1, 3]);
         assert!(read.text().starts_with("# mine\n"));
         assert_eq!(answers.add("Who?", shape("d/d"), "x/y"), Ok(4));
+    }
+
+    /// Behind the largest number that an answer can have comes none, and that is said.
+    #[test]
+    fn the_last_number_is_taken() {
+        let text = "version = 1\n[[answer]]\nnumber = 4294967295\nchoice = \"a/b\"\n\
+                    [answer.wait]\nwaiter = \"a/a\"\ncall = \"futex\"\nat = []\n";
+        let mut answers = Answers::parse(text).expect("a file");
+        let refused = answers.add("Who?", shape("b/b"), "x/y").unwrap_err();
+        assert!(refused.what.contains("4294967295"), "{refused}");
+        assert_eq!((answers.text(), answers.iter().len()), (text, 1));
+        assert_eq!(answers.forget(u32::MAX), Ok(true));
+        assert_eq!(answers.add("Who?", shape("b/b"), "x/y"), Ok(1));
     }
 
     /// A damaged file is refused with the line that is wrong.
