@@ -12,14 +12,14 @@
 
 use std::collections::HashMap;
 use std::fs;
-use std::io::{BufRead, BufReader, ErrorKind, Write};
+use std::io::{self, BufRead, BufReader, ErrorKind, Read, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use hangdog_symbols::{Namer, helper};
 use hangdog_trace::meta::{Marking, Mode, RecordingState};
@@ -67,6 +67,8 @@ const PERIOD: Duration = Duration::from_millis(20);
 const MOST_STACKS: usize = 300_000;
 /// How long a client may take to write its line.
 const CLIENT_PATIENCE: Duration = Duration::from_secs(2);
+/// No line is longer, bytes: a path, and two numbers.
+const LONGEST_LINE: u64 = 8192;
 
 /// Names the socket instead of the place that is usual: for a second flight recorder.
 const SOCKET_VARIABLE: &str = "HANGDOG_SOCKET";
@@ -155,7 +157,7 @@ pub fn snap(socket: &Path, output: &Path) -> Result<Snapshot> {
     };
     writeln!(stream, "{request}").map_err(absent)?;
     let mut answer = String::new();
-    BufReader::new(stream)
+    BufReader::new(stream.take(LONGEST_LINE))
         .read_line(&mut answer)
         .map_err(absent)?;
     answered(answer.trim_end())
@@ -252,7 +254,6 @@ impl Listener {
     fn accept(&self) -> Option<UnixStream> {
         let (stream, _) = self.socket.accept().ok()?;
         stream.set_nonblocking(false).ok()?;
-        stream.set_read_timeout(Some(CLIENT_PATIENCE)).ok()?;
         Some(stream)
     }
 }
@@ -440,14 +441,13 @@ impl Flight {
 
     /// Answers one client.
     fn serve(&mut self, mut client: UnixStream) {
-        let mut line = String::new();
-        let read = BufReader::new(&client).read_line(&mut line);
-        let order = match read {
+        let line = match read_line(&client, CLIENT_PATIENCE) {
             Err(why) if why.kind() == ErrorKind::WouldBlock => return,
-            Err(why) => Err(why.to_string()),
-            Ok(_) => Order::parse(line.trim_end_matches('\n'))
-                .ok_or_else(|| "the path must be absolute".to_owned()),
+            read => read.map_err(|why| why.to_string()),
         };
+        let order = line.as_deref().map_err(String::clone).and_then(|line| {
+            Order::parse(line).ok_or_else(|| "the path must be absolute".to_owned())
+        });
         let begun = match order {
             Err(why) => Err(Error::Snapshot(why)),
             Ok(order) => self.snapshot(order),
@@ -575,6 +575,33 @@ fn give_back() {
     }
 }
 
+/// A client's line, without its end. All of it must come in so long, since nothing else is done
+/// meanwhile; a client that ends, ends its line.
+fn read_line(mut client: &UnixStream, patience: Duration) -> io::Result<String> {
+    let end = Instant::now() + patience;
+    let mut line = Vec::new();
+    let mut piece = [0; 512];
+    loop {
+        let left = end.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            return Err(ErrorKind::WouldBlock.into());
+        }
+        client.set_read_timeout(Some(left))?;
+        let read = match client.read(&mut piece) {
+            Err(why) if why.kind() == ErrorKind::Interrupted => continue,
+            read => &piece[..read?],
+        };
+        let length = read.iter().position(|&byte| byte == b'\n');
+        line.extend_from_slice(&read[..length.unwrap_or(read.len())]);
+        if line.len() as u64 > LONGEST_LINE {
+            return Err(io::Error::other("the line is too long"));
+        }
+        if length.is_some() || read.is_empty() {
+            return String::from_utf8(line).map_err(|_| io::Error::other("the line is no text"));
+        }
+    }
+}
+
 fn answer(client: &mut UnixStream, saved: Result<Snapshot>) {
     let line = match saved {
         Ok(snapshot) => format!("ok {} {}", snapshot.events, snapshot.duration_ns),
@@ -587,6 +614,37 @@ fn answer(client: &mut UnixStream, saved: Result<Snapshot>) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// A client's line is read whole, also if it comes in pieces. One without an end is refused before it
+    /// fills the memory, and who writes it slowly is not waited for.
+    #[test]
+    fn lines_have_limits() {
+        const LONG: Duration = Duration::from_secs(60);
+        let read = |text: &'static [u8], patience: Duration, pause: Duration| {
+            let (ours, mut theirs) = UnixStream::pair().unwrap();
+            let writer = std::thread::spawn(move || {
+                for piece in text.chunks(1 + text.len() / 50) {
+                    std::thread::sleep(pause);
+                    // Whoever is refused is not listened to.
+                    let _ = theirs.write_all(piece);
+                }
+            });
+            let read = read_line(&ours, patience);
+            drop(ours);
+            writer.join().unwrap();
+            read
+        };
+        assert_eq!(read(b"/a b\n/c", LONG, Duration::ZERO).unwrap(), "/a b");
+        assert_eq!(read(b"/a b", LONG, Duration::ZERO).unwrap(), "/a b");
+        assert!(read(&[b'/'; 1 << 20], LONG, Duration::ZERO).is_err());
+        assert!(read(b"\xff\n", LONG, Duration::ZERO).is_err());
+        let slow = read(
+            &[b'/'; 50],
+            Duration::from_millis(50),
+            Duration::from_millis(10),
+        );
+        assert_eq!(slow.unwrap_err().kind(), ErrorKind::WouldBlock);
+    }
 
     /// What a client writes is what the recorder reads, and anything else is no order.
     #[test]
