@@ -5,7 +5,7 @@
 //! then its stack shows the interpreter's own functions.
 
 use super::text;
-use crate::chain::{FILE_BYTES, MOST, NAME_BYTES, Numbers, thread_value};
+use crate::chain::{FILE_BYTES, MOST, MOST_FRAMES, NAME_BYTES, Numbers, thread_value};
 use crate::function::{Function, NUMBERED};
 use crate::session::skeleton::types::python_layout;
 use hangdog_symbols::memory::Memory;
@@ -54,7 +54,10 @@ pub(crate) fn read(
         };
         let mut call = words.len();
         words.push(cframe);
-        while frame != 0 && words.len() < MOST {
+        for _ in 0..MOST_FRAMES {
+            if frame == 0 || words.len() >= MOST {
+                break;
+            }
             let mut bytes = [0; FRAME_WORDS * 8];
             memory.read(frame, &mut bytes)?;
             let is_entry =
@@ -163,6 +166,31 @@ mod tests {
         fn read(&self, _: u64, _: &mut [u8]) -> Option<()> {
             None
         }
+    }
+
+    /// Memory in which every word is the same.
+    struct Same(u64);
+
+    impl Memory for Same {
+        fn read(&self, _: u64, into: &mut [u8]) -> Option<()> {
+            for (byte, same) in into.iter_mut().zip(self.0.to_ne_bytes().iter().cycle()) {
+                *byte = *same;
+            }
+            Some(())
+        }
+    }
+
+    /// A frame that is its own caller, and whose function has no name, comes to an end.
+    #[test]
+    fn circles_come_to_an_end() {
+        const WORD: u64 = 0x1000;
+        // SAFETY: a struct of plain numbers, of which all zeroes is a value.
+        let mut layout: python_layout = unsafe { std::mem::zeroed() };
+        layout.entry_value = 1;
+        let runtime = Runtime { state: 8, layout };
+        let mut define = |_| panic!("there is no function");
+        let words = read(&Same(WORD), runtime, WORD, &mut Numbers::new(), &mut define);
+        assert_eq!(words, [0]);
     }
 
     /// Memory that cannot be read gives no functions.
