@@ -22,29 +22,33 @@ logs=$(mktemp -d)
 # Some targets read files: no disk is to be waited for.
 files=$(mktemp -d -p /dev/shm)
 trap 'rm -rf "$logs" "$files"' EXIT
+options=(-max_total_time="$seconds" -timeout=10 -rss_limit_mb=1024 -verbosity=0 -print_funcs=0
+    -print_final_stats=1)
 run() {
-    local target=$1 length=4096 control=100
-    [[ $target == table || $target == elf ]] && length=16384
-    # Few rows tell little, and each trace takes long.
-    [[ $target == trace ]] && control=0
+    local target=$1 own=(-max_len=4096)
+    case $target in
+        table | elf) own=(-max_len=16384) ;;
+        # Few rows tell little, and each trace takes long.
+        trace) own+=(-len_control=0) ;;
+    esac
     mkdir -p "fuzz/corpus/$target" "fuzz/artifacts/$target" "$files/$target"
-    scripts/fuzz-seeds.sh "$target" "fuzz/corpus/$target" || return
-    TMPDIR=$files/$target HANGDOG_FUZZ=$target "$program" "fuzz/corpus/$target" \
-        -artifact_prefix="fuzz/artifacts/$target/" -max_total_time="$seconds" -max_len=$length -len_control=$control \
-        -timeout=10 -rss_limit_mb=1024 -verbosity=0 -print_funcs=0 -print_final_stats=1 >"$logs/$target" 2>&1
-    # What is found ends it; else nothing does but the time.
-    (($? == 0)) || touch "$logs/failed"
+    scripts/fuzz-seeds.sh "$target" "fuzz/corpus/$target" &&
+        TMPDIR=$files/$target HANGDOG_FUZZ=$target "$program" "fuzz/corpus/$target" \
+            -artifact_prefix="fuzz/artifacts/$target/" "${options[@]}" "${own[@]}"
 }
 for target in "${targets[@]}"; do
     while (($(jobs -rp | wc -l) >= $(nproc))); do
         wait -n
     done
-    run "$target" &
+    # What is found ends it; else nothing does but the time.
+    { run "$target" >"$logs/$target" 2>&1 || touch "$logs/$target.failed"; } &
 done
 wait
 
 for target in "${targets[@]}"; do
-    grep -vE '^stat::|^SUMMARY' "$logs/$target"
+    if [[ -e $logs/$target.failed ]]; then
+        grep -vE '^(stat::|SUMMARY|WARNING|INFO)' "$logs/$target"
+    fi
     sed -nE "s/^(stat::number_of_executed_units|SUMMARY).*/& ($target)/p" "$logs/$target"
 done
-[[ ! -e $logs/failed ]]
+! compgen -G "$logs/*.failed" >/dev/null
