@@ -151,9 +151,12 @@ impl Area {
             && (1..=MOST_NAMES).contains(&names);
         let clock = half(&header, 28);
         let is_clock_known = clock == 0 || clock == 1 && cfg!(target_arch = "x86_64");
+        if !fits || !is_clock_known {
+            return Err(not_an_area());
+        }
         let first_record = RINGS + u64::from(rings) * RING + u64::from(names) * NAME;
         let length = first_record + u64::from(rings) * u64::from(records) * RECORD;
-        if !fits || !is_clock_known || stat.st_size as u64 != length {
+        if stat.st_size as u64 != length {
             return Err(not_an_area());
         }
         Ok(Area {
@@ -650,6 +653,10 @@ mod tests {
             program.put(at, &value.to_ne_bytes());
             assert!(program.area().is_err(), "{value} at {at}");
         }
+        // More rings, records and names than can be counted.
+        let program = Program::new();
+        program.put(16, &[0xff; 12]);
+        assert!(program.area().is_err());
     }
 
     proptest! {
