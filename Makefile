@@ -80,9 +80,9 @@ lab-real: ## score `why` on real programs (PART= GROUP= SETTING= NAME= SET= RESU
 		$(PART:%=--part %) $(GROUP:%=--group %) $(SETTING:%=--setting %) $(NAME:%=--name %) \
 		$(SET:%=--set %) $(if $(RESUME),--resume)
 
-fuzz: ## fuzz the ELF readers with damaged files (FUZZ=60 seconds)
+fuzz: ## fuzz all that reads what comes from outside (FUZZ=60 seconds for each of 14 targets, TARGETS=)
 	@scripts/setup.sh
-	@scripts/fuzz.sh $(FUZZ)
+	@scripts/fuzz.sh $(FUZZ) $(TARGETS)
 
 torture: ## run every command on damaged traces: no panic, no hang, no wrong answer (TORTURE=900 seconds)
 	@scripts/setup.sh

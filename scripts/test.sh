@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# Every test: sets up, lints, runs the page's tests in a browser, the crates' tests, 20 s of fuzzing,
-# the lab's own tests, the lab with one seed, and ten freezes of real programs. One that fails does not
-# keep the others from running. The end repeats each runner's closing lines, and what was not run: what
-# a machine does not allow never counts as passed.
+# Every test: sets up, lints, runs the page's tests in a browser, the crates' tests, 20 s of fuzzing for
+# each target, the lab's own tests, the lab with one seed, and ten freezes of real programs. One that
+# fails does not keep the others from running. The end repeats each runner's closing lines, and what was
+# not run: what a machine does not allow never counts as passed.
 set -uo pipefail
 cd "$(dirname "$0")/.." || exit
 target=${CARGO_TARGET_DIR:-target}

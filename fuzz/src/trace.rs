@@ -188,7 +188,7 @@ pub fn any_tables(bytes: &[u8]) {
 fn ask(path: &Path, number: u64) -> Result<()> {
     let case = Case::load(path, &mut Quietly)?;
     let recording = &*case.recording;
-    let (trace, threads) = (&recording.trace, &recording.threads);
+    let trace = &recording.trace;
     let end = recording.timeline.end();
     let whole = Window { from: 0, to: end };
     let part = Window::new(
@@ -207,157 +207,210 @@ fn ask(path: &Path, number: u64) -> Result<()> {
     }
     let thread = (number % u64::from(recording.timeline.threads().end)) as u32;
 
-    // threads, story, load, interrupts, calls, regions
-    json(&thread_rows(recording, part)?);
-    json(&sources(&recording.interrupts, threads, whole));
-    json(&rivals(recording, &[thread], part));
-    json(&awake(recording, part.from));
-    json(&range(&case, thread, whole));
-    json(&load(
-        recording,
-        part,
-        (part.to - part.from) / 16,
-        Chosen::default(),
-    ));
-    let samples = ThreadSamples::load(trace, thread)?;
-    let called = ThreadCalls::load(trace, thread, &case.calls, &case.stacks)?;
-    let story = Story {
-        recording,
-        stacks: &case.stacks,
-        calls: &case.calls,
-        samples: &samples,
-        called: Some(&called),
+    let asked = Asked {
+        case: &case,
         thread,
-        window: part,
-    };
-    for entry in story.entries() {
-        entry.text();
-        entry.places().count();
-        json(&entry);
-    }
-    let log: SystemCalls = trace.read()?;
-    let selection = calls::Selection {
-        window: whole,
-        of: &|_| true,
-        by: calls::By::Function,
-    };
-    json(&calls::kinds(
-        &log,
-        threads,
-        &case.stacks,
-        &case.calls,
-        &selection,
-    ));
-    let marked = Marked::load(recording, None)?;
-    let all = marked.chosen(recording, &regions::Chosen::default())?;
-    json(&marked.rows(&all));
-    json(&marked.occurrences(recording, &all));
-    json(&marked.points(recording, &regions::Chosen::default())?);
-    if let Some(region) = all.first() {
-        json(&marked.picked(recording, region, &all, 1));
-        let _ = marked.place(recording, region);
-    }
-    Snapshot::read(&trace.read()?, &trace.read()?, threads);
-
-    // top, flame, export
-    let source = case.source();
-    let selected = case.select(None, Bounds::default())?;
-    for view in [View::OnCpu, View::OffCpu, View::Wakes] {
-        if let Ok(fold) = case.fold(&selected, view) {
-            Top::new(&source, &fold, By::Total);
-            folded::write(&source, &fold, &mut sink())?;
-            let _ = flame::write(&source, &fold, "a", "b", sink());
-        }
-    }
-    let _ = firefox::write(&source, &selected.selection, sink());
-    let _ = perfetto::write(&source, &selected.selection, &[], sink());
-
-    // graph
-    let evidence = case.evidence();
-    let losses: Losses = trace.read()?;
-    let sockets = SocketTable::new(trace.read()?, &trace.read()?);
-    let graph = Graph::new(
-        &evidence,
-        Sources {
-            losses: &losses,
-            sockets: &sockets,
-            handoffs: &trace.read()?,
-        },
-    );
-    let view = part::View {
-        thread,
-        window: part.from..part.to,
-        depth: 3,
-        most: 60,
-    };
-    dot::draw(&evidence, &graph, &Part::new(&graph, &view));
-
-    // problems, why, explain
-    let answers = answers_file::read(path)?;
-    let (problems, known) = rank::problems(&case, &evidence);
-    json(&problem_rows(&case, &evidence, &problems, &known, &answers));
-    for problem in problems.iter().take(3) {
-        Found::new(&evidence, problem);
-    }
-    let wanted = Wanted::default();
-    let run = whole_run(&wanted, false, &evidence, trace.meta(), &problems)?;
-    if let Some(run) = &run {
-        json(&diagnose_run(&evidence, run, case.setting(&answers, None)));
-    }
-    let of_thread = Problem::picked(thread, part.from..part.to);
-    let chosen = choose(&wanted, &evidence, recording, &problems).map(|(problem, _)| problem);
-    let judged = |problem: &Problem| known.verdict(&case, &evidence, problem, &answers);
-    if let Ok(chosen) = &chosen {
-        laid_to_process(&wanted, chosen, recording, &problems, judged)?;
-    }
-    for problem in chosen.iter().chain([&of_thread]) {
-        let verdict = judged(problem);
-        signature(&verdict);
-        known.repeats(&verdict);
-        paging::of_verdict(&case, &verdict);
-        json(&verdict);
-        let setting = case.setting(&answers, Some(&evidence));
-        json(&diagnose(&evidence, problem, setting));
-        explain(&evidence, problem, setting, 1);
-        json(&wait::at(
-            &case,
-            &evidence,
-            &samples,
-            &called,
-            thread,
-            problem.window.start,
-        ));
-        Who::new(threads, problem.thread).text();
-    }
-
-    // paging, compare
-    let (name, processes) = paging::own_processes(threads, None, None);
-    paging::used_files(recording, &processes)?;
-    paging::order(&case, "libc", whole, &|_| true)?;
-    let others = paging::other_starts(&case, &name, &processes, whole);
-    for processes in [processes, HashSet::from([threads.thread(thread).upid])] {
-        let operation = Operation {
-            window: part,
-            name: name.clone(),
-            processes,
-            others: others.clone(),
-        };
-        json(&paging::paging(&case, &operation)?);
-    }
-    if let Ok(found) = compare::Found::new(
-        &case,
-        &evidence,
-        None,
         whole,
-        compare::Wanted::Turns { call: None },
-    ) && let Ok(comparison) = found.compare(&evidence, Split::Apart)
-    {
-        json(&comparison);
-        if let Some(difference) = &comparison.difference {
-            json(&Aligned::of(&evidence, &found, difference));
-        }
+        part,
+    };
+    // One of them each time: reading takes its time too.
+    match number % 3 {
+        0 => asked.for_reports(),
+        1 => asked.for_verdicts(path),
+        _ => asked.for_operations(),
     }
-    Ok(())
+}
+
+/// What is asked about.
+struct Asked<'a> {
+    case: &'a Case,
+    thread: u32,
+    whole: Window,
+    part: Window,
+}
+
+impl Asked<'_> {
+    /// threads, story, load, at, interrupts, calls, regions, memory, top, flame, export.
+    fn for_reports(&self) -> Result<()> {
+        let Asked {
+            case,
+            thread,
+            whole,
+            part,
+        } = *self;
+        let recording = &*case.recording;
+        let (trace, threads) = (&recording.trace, &recording.threads);
+        json(&thread_rows(recording, part)?);
+        json(&sources(&recording.interrupts, threads, whole));
+        json(&rivals(recording, &[thread], part));
+        json(&awake(recording, part.from));
+        json(&range(case, thread, whole));
+        json(&load(
+            recording,
+            part,
+            (part.to - part.from) / 16,
+            Chosen::default(),
+        ));
+        let samples = ThreadSamples::load(trace, thread)?;
+        let called = ThreadCalls::load(trace, thread, &case.calls, &case.stacks)?;
+        let story = Story {
+            recording,
+            stacks: &case.stacks,
+            calls: &case.calls,
+            samples: &samples,
+            called: Some(&called),
+            thread,
+            window: part,
+        };
+        for entry in story.entries() {
+            entry.text();
+            entry.places().count();
+            json(&entry);
+        }
+        let log: SystemCalls = trace.read()?;
+        let selection = calls::Selection {
+            window: whole,
+            of: &|_| true,
+            by: calls::By::Function,
+        };
+        json(&calls::kinds(
+            &log,
+            threads,
+            &case.stacks,
+            &case.calls,
+            &selection,
+        ));
+        let marked = Marked::load(recording, None)?;
+        let all = marked.chosen(recording, &regions::Chosen::default())?;
+        json(&marked.rows(&all));
+        json(&marked.occurrences(recording, &all));
+        json(&marked.points(recording, &regions::Chosen::default())?);
+        if let Some(region) = all.first() {
+            json(&marked.picked(recording, region, &all, 1));
+            let _ = marked.place(recording, region);
+        }
+        Snapshot::read(&trace.read()?, &trace.read()?, threads);
+
+        let source = case.source();
+        let selected = case.select(None, Bounds::default())?;
+        for view in [View::OnCpu, View::OffCpu, View::Wakes] {
+            if let Ok(fold) = case.fold(&selected, view) {
+                Top::new(&source, &fold, By::Total);
+                folded::write(&source, &fold, &mut sink())?;
+                let _ = flame::write(&source, &fold, "a", "b", sink());
+            }
+        }
+        let _ = firefox::write(&source, &selected.selection, sink());
+        let _ = perfetto::write(&source, &selected.selection, &[], sink());
+        Ok(())
+    }
+
+    /// graph, problems, why, explain.
+    fn for_verdicts(&self, path: &Path) -> Result<()> {
+        let Asked {
+            case, thread, part, ..
+        } = *self;
+        let recording = &*case.recording;
+        let (trace, threads) = (&recording.trace, &recording.threads);
+        let samples = ThreadSamples::load(trace, thread)?;
+        let called = ThreadCalls::load(trace, thread, &case.calls, &case.stacks)?;
+        let evidence = case.evidence();
+        let losses: Losses = trace.read()?;
+        let sockets = SocketTable::new(trace.read()?, &trace.read()?);
+        let graph = Graph::new(
+            &evidence,
+            Sources {
+                losses: &losses,
+                sockets: &sockets,
+                handoffs: &trace.read()?,
+            },
+        );
+        let view = part::View {
+            thread,
+            window: part.from..part.to,
+            depth: 3,
+            most: 60,
+        };
+        dot::draw(&evidence, &graph, &Part::new(&graph, &view));
+
+        let answers = answers_file::read(path)?;
+        let (problems, known) = rank::problems(case, &evidence);
+        json(&problem_rows(case, &evidence, &problems, &known, &answers));
+        for problem in problems.iter().take(3) {
+            Found::new(&evidence, problem);
+        }
+        let wanted = Wanted::default();
+        let run = whole_run(&wanted, false, &evidence, trace.meta(), &problems)?;
+        if let Some(run) = &run {
+            json(&diagnose_run(&evidence, run, case.setting(&answers, None)));
+        }
+        let of_thread = Problem::picked(thread, part.from..part.to);
+        let chosen = choose(&wanted, &evidence, recording, &problems).map(|(problem, _)| problem);
+        let judged = |problem: &Problem| known.verdict(case, &evidence, problem, &answers);
+        if let Ok(chosen) = &chosen {
+            laid_to_process(&wanted, chosen, recording, &problems, judged)?;
+        }
+        for problem in chosen.iter().chain([&of_thread]) {
+            let verdict = judged(problem);
+            signature(&verdict);
+            known.repeats(&verdict);
+            paging::of_verdict(case, &verdict);
+            json(&verdict);
+            let setting = case.setting(&answers, Some(&evidence));
+            json(&diagnose(&evidence, problem, setting));
+            explain(&evidence, problem, setting, 1);
+            json(&wait::at(
+                case,
+                &evidence,
+                &samples,
+                &called,
+                thread,
+                problem.window.start,
+            ));
+            Who::new(threads, problem.thread).text();
+        }
+        Ok(())
+    }
+
+    /// paging, compare.
+    fn for_operations(&self) -> Result<()> {
+        let Asked {
+            case,
+            thread,
+            whole,
+            part,
+        } = *self;
+        let recording = &*case.recording;
+        let threads = &recording.threads;
+        let evidence = case.evidence();
+        let (name, processes) = paging::own_processes(threads, None, None);
+        paging::used_files(recording, &processes)?;
+        paging::order(case, "libc", whole, &|_| true)?;
+        let others = paging::other_starts(case, &name, &processes, whole);
+        for processes in [processes, HashSet::from([threads.thread(thread).upid])] {
+            let operation = Operation {
+                window: part,
+                name: name.clone(),
+                processes,
+                others: others.clone(),
+            };
+            json(&paging::paging(case, &operation)?);
+        }
+        if let Ok(found) = compare::Found::new(
+            case,
+            &evidence,
+            None,
+            whole,
+            compare::Wanted::Turns { call: None },
+        ) && let Ok(comparison) = found.compare(&evidence, Split::Apart)
+        {
+            json(&comparison);
+            if let Some(difference) = &comparison.difference {
+                json(&Aligned::of(&evidence, &found, difference));
+            }
+        }
+        Ok(())
+    }
 }
 
 fn json(answer: &impl serde::Serialize) {
