@@ -8,7 +8,7 @@ use hangdog_symbols::boot::is_this_boot;
 use hangdog_symbols::{Namer, Origin, Process};
 use hangdog_trace::ids::ModuleId;
 use hangdog_trace::tables::{Frames, Mappings, Modules, Symbols};
-use hangdog_trace::{StackTable, Trace};
+use hangdog_trace::{Meta, StackTable, Trace};
 use indicatif::{ProgressBar, ProgressStyle};
 use std::collections::HashMap;
 use std::path::Path;
@@ -60,10 +60,9 @@ pub fn name_functions(
     let process = |upid| {
         let process = threads.process(upid);
         let first = process.threads.first().map(|&utid| threads.thread(utid))?;
-        let started = (first.start > 0).then_some(meta.started_unix_ns + first.start);
         Some(Process {
             pid: process.pid,
-            started_unix_ns: started,
+            started_unix_ns: began(meta, first.start),
         })
     };
     let origin = Origin {
@@ -73,6 +72,11 @@ pub fn name_functions(
     };
     Namer::default().name(modules, frames, &origin, symbols, progress);
     Ok(())
+}
+
+/// When a thread began, ns since 1970; `None` if it was there before the recording.
+fn began(meta: &Meta, start: u64) -> Option<u64> {
+    (start > 0).then(|| meta.started_unix_ns.saturating_add(start))
 }
 
 /// A progress bar on standard error; none if that is no terminal. It is gone when it is dropped.
@@ -113,5 +117,26 @@ impl Loading for Steps {
 impl Drop for Steps {
     fn drop(&mut self) {
         self.0.finish_and_clear();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A thread's begin is counted from the recording's, and a recording that says that it was made at
+    /// the end of time has no later ones.
+    #[test]
+    fn begins_are_of_the_wall_clock() {
+        let at = |started_unix_ns, start| {
+            let meta = Meta {
+                started_unix_ns,
+                ..Meta::default()
+            };
+            began(&meta, start)
+        };
+        assert_eq!(at(1_000, 7), Some(1_007));
+        assert_eq!(at(1_000, 0), None);
+        assert_eq!(at(u64::MAX, 7), Some(u64::MAX));
     }
 }
