@@ -43,9 +43,13 @@ case $1 in
         seed one 'description = "a"\nnext = ["why"]\n[record]\nsample = 99\n[watch]\nafter = "1s"\n[view]\nsort = "busy"\nfilter = "b"\n'
         ;;
     trace)
-        # Each of the traces that it knows, complete.
+        # Each of the traces that it knows, complete, with the end that it has and with the last there is;
+        # the last byte chooses what is asked.
         for base in {0..14}; do
-            seed "$base" "\\0$(printf %o "$base")\\0343\\0005"
+            for asked in 3 4 5; do
+                seed "$base-$asked" "\\0$(printf %o "$base")\\0343\\0$asked"
+                seed "$base-$asked-long" "\\0$(printf %o "$base")\\0043\\0$asked"
+            done
         done
         ;;
 esac

@@ -106,12 +106,17 @@ impl Choices<'_> {
             1 << 62,
             0xffff_ffff_8100_0000,
         ];
-        let is_time = matches!(column.name, "ts" | "duration" | "start" | "end" | "since");
+        let is_time = matches!(column.name, "ts" | "duration");
         match self.byte() {
             0xff => self.number(),
-            byte @ 0x80.. if byte < 0x90 => STRANGE[usize::from(byte & 15)],
+            0xfe => STRANGE[usize::from(self.byte() & 15)],
+            // What lies far beyond the end is refused at once.
+            byte @ 0x80.. if is_time => (u64::from(byte) << (byte & 31)) % 60_000_000_000,
+            byte @ 0x80..0x90 => STRANGE[usize::from(byte & 15)],
             byte @ 0x90.. => u64::from(byte) << (byte & 31),
             byte if is_time => u64::from(byte) * 100_000,
+            // There are few threads, processes, stacks and modules.
+            byte @ ..0x60 if column.kind == "u32" => u64::from(byte & 15),
             byte => u64::from(byte),
         }
     }
