@@ -23,7 +23,7 @@ use crate::privileges;
 use crate::procfs;
 use crate::record::{describe, unread_files};
 use crate::records::{Definition, StackCopy, What};
-use crate::running;
+use crate::running::{self, Times};
 use crate::save::finish;
 use crate::session::{Options, Session};
 use crate::system::monotonic_ns;
@@ -61,6 +61,7 @@ pub fn look(options: &Options, process: &str, output: &Path) -> Result<()> {
     let looked = monotonic_ns();
     let population = procfs::population();
     session.adopt(&population, PATIENCE);
+    let adopted = monotonic_ns();
     let running = std::mem::take(&mut found.running);
     let mut pending = Pending {
         events: session.take_in(found),
@@ -70,7 +71,7 @@ pub fn look(options: &Options, process: &str, output: &Path) -> Result<()> {
     let end = Instant::now() + ON_TURN;
     loop {
         session.rings.read(&mut cursor, &mut sampled);
-        if running::are_seen(&running, &sampled) || Instant::now() >= end {
+        if running::are_seen(&running, &sampled, adopted) || Instant::now() >= end {
             break;
         }
         std::thread::sleep(CLOCK);
@@ -79,7 +80,7 @@ pub fn look(options: &Options, process: &str, output: &Path) -> Result<()> {
     session.collect_definitions(&mut pending.definitions)?;
     let stacks = running::settle(
         (start, NOMINAL),
-        looked,
+        Times { looked, adopted },
         &running,
         &sampled,
         &mut pending.events,

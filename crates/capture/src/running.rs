@@ -24,14 +24,23 @@ const KEPT_OUT_NS: u64 = 50_000_000;
 /// No system call.
 const CALL_NONE: i16 = -1;
 
+/// When the parts of a look were over, ns.
+#[derive(Clone, Copy)]
+pub(crate) struct Times {
+    /// All threads had been looked at.
+    pub looked: u64,
+    /// The kernel side knew the interpreters of the processes that there are: samples tell their functions since.
+    pub adopted: u64,
+}
+
 /// Has the threads of `running` run from `start` on in `events`, where they were `sampled` or on a CPU,
-/// with their samples spread over the `length` of the moment; the look at all threads was over at `looked`.
-/// Copies of stacks of which nobody tells
+/// with their samples spread over the `length` of the moment: those that tell an interpreter's functions, if there
+/// are any. Copies of stacks of which nobody tells
 /// any more are taken out of the `definitions`, all of which are of the moment. Returns whose stack is
 /// whose, by its id.
 pub(crate) fn settle(
     (start, length): (u64, Duration),
-    looked: u64,
+    times: Times,
     running: &[Running],
     sampled: &[Event],
     events: &mut Vec<Event>,
@@ -53,12 +62,14 @@ pub(crate) fn settle(
             })
             .collect();
         let on_turn = own.iter().map(|(event, _)| event.ts).min();
-        let is_kept_out = on_turn.is_none_or(|ts| ts >= looked.saturating_add(KEPT_OUT_NS));
+        let is_kept_out = on_turn.is_none_or(|ts| ts >= times.looked.saturating_add(KEPT_OUT_NS));
         if is_kept_out && !thread.on_cpu {
             continue;
         }
         runs.insert(thread.tid);
         new.push(begins(thread.tid, start));
+        let told = own.partition_point(|(event, _)| event.ts < times.adopted);
+        let own = if told < own.len() { &own[told..] } else { &own };
         let last = &own[own.len().saturating_sub(MOST)..];
         for (at, &(event, user_stack)) in last.iter().enumerate() {
             let share = length.as_nanos() as u64 * (2 * at as u64 + 1) / (2 * last.len() as u64);
@@ -85,11 +96,11 @@ pub(crate) fn settle(
     kept
 }
 
-/// Whether the clock has seen each of these threads run.
-pub(crate) fn are_seen(running: &[Running], sampled: &[Event]) -> bool {
+/// Whether the clock has seen each of these threads run since a moment.
+pub(crate) fn are_seen(running: &[Running], sampled: &[Event], since: u64) -> bool {
     let own = std::process::id();
     let is_seen = |tid: u32| {
-        let mut samples = sampled.iter().filter(|event| event.tid == tid);
+        let mut samples = (sampled.iter()).filter(|event| event.tid == tid && event.ts >= since);
         samples.any(|event| matches!(event.what, Happening::Sample { .. }))
     };
     let mut others = running.iter().filter(|thread| thread.pid != own);
@@ -171,9 +182,13 @@ mod tests {
             ..sample(5, 50)
         };
         let sampled = [sample(1, 10), sample(1, 11), sample(3, 30), late];
+        let times = Times {
+            looked: LOOKED,
+            adopted: LOOKED,
+        };
         let kept = settle(
             MOMENT,
-            LOOKED,
+            times,
             &running,
             &sampled,
             &mut events,
@@ -198,5 +213,37 @@ mod tests {
         assert_eq!(stacks, [10, 11]);
         assert_eq!(definitions.len(), 2, "nobody tells of stacks 30 and 50");
         assert!(definitions.iter().all(|definition| definition.ts == 1000));
+    }
+
+    /// Samples from before the interpreters were known tell less than those since; without any of those they are
+    /// all there is.
+    #[test]
+    fn samples_that_tell_functions_count() {
+        let kept = |adopted: u64| {
+            let late = Event {
+                ts: 6000,
+                ..sample(1, 11)
+            };
+            let mut stacks: Vec<u32> = settle(
+                MOMENT,
+                Times {
+                    looked: LOOKED,
+                    adopted,
+                },
+                &[thread(1, true)],
+                &[sample(1, 10), late],
+                &mut Vec::new(),
+                &mut vec![copy(10), copy(11)],
+            )
+            .into_keys()
+            .collect();
+            stacks.sort_unstable();
+            stacks
+        };
+        assert_eq!(kept(5500), [11]);
+        assert_eq!(kept(7000), [10, 11]);
+        let sampled = [sample(1, 10)];
+        let is_seen = |since| are_seen(&[thread(1, true)], &sampled, since);
+        assert!(is_seen(5000) && !is_seen(5001));
     }
 }

@@ -353,7 +353,8 @@ impl Found {
 }
 
 /// Reads the rest of the stack and the functions that `running` is in now, for a copy of the top of its
-/// stack from a moment ago: what is at the root of the stack stays there.
+/// stack from a moment ago: what is at the root of the stack stays there. Functions that were read with the copy are
+/// kept.
 pub(crate) fn read_functions_of_running(
     stacks: &mut impl Stacks,
     running: Running,
@@ -361,6 +362,9 @@ pub(crate) fn read_functions_of_running(
     numbers: &mut Numbers,
 ) -> Vec<Definition> {
     extend(running.pid, copy);
+    if !copy.chain.is_empty() {
+        return Vec::new();
+    }
     let Some(runtime) = stacks.interpreter(running.pid) else {
         return Vec::new();
     };
