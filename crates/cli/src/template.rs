@@ -13,7 +13,7 @@ use crate::home::{self, Kind};
 use anyhow::{Context, Result, bail};
 use clap::parser::ValueSource;
 use clap::{ArgAction, ArgMatches, CommandFactory, FromArgMatches};
-use hangdog_server::views::{Order, View};
+use hangdog_report::views::{Order, View};
 use serde::Serialize;
 use std::ffi::OsString;
 use std::fs;

@@ -32,6 +32,7 @@ pub mod spans;
 pub mod story;
 pub mod threads;
 pub mod units;
+pub mod views;
 pub mod wait;
 pub mod which;
 

@@ -10,7 +10,6 @@
 //! - [`tiles`]: the binary form of what tracks show.
 //! - [`routes`]: the HTTP interface.
 //! - [`single`]: a problem as one file that opens offline.
-//! - [`views`]: ways to look at a trace that have a name.
 //! - [`guard`]: who may ask: loopback, a token, the right Host and Origin.
 //! - [`page`]: the page itself, inside the binary.
 
@@ -25,7 +24,6 @@ pub mod shelf;
 pub mod single;
 mod spans;
 pub mod tiles;
-pub mod views;
 
 use anyhow::{Context, Result};
 use std::net::{Ipv4Addr, SocketAddr};

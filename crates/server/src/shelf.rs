@@ -1,8 +1,8 @@
 //! The traces that there are to look at, and those that are open.
 
 use crate::opened::{MakeLoading, Opened};
-use crate::views::Views;
 use anyhow::Result;
+use hangdog_report::views::Views;
 use hangdog_trace::Meta;
 use hangdog_watch::archive::Archive;
 use serde::Serialize;

@@ -5,7 +5,7 @@ use crate::load;
 use crate::template;
 use anyhow::{Context, Result};
 use hangdog_report::Loading;
-use hangdog_server::views::Views;
+use hangdog_report::views::Views;
 use hangdog_server::{MakeLoading, Options, Shelf, serve};
 use hangdog_trace::Trace;
 use hangdog_trace::tables::{Frames, Modules, Symbols};
