@@ -177,7 +177,7 @@ impl<M: Memory> V8<M> {
             .collect();
         let texts = words.iter().filter_map(|&word| self.string(object(word)?));
         let name = { texts }.find(|text| !text.is_empty()).unwrap_or_default();
-        let start = match first - count_at > 2 {
+        let start = match first.saturating_sub(count_at) > 2 {
             true => number(slot(count_at + 1)?),
             false => last_pair(&words)
                 .filter(|(start, end)| start < end)
@@ -399,6 +399,17 @@ mod tests {
 
     fn function(fake: Fake) -> Option<Script> {
         V8::new(fake, layout()).function(0x4000)
+    }
+
+    /// A program that says that a scope's variables come before their count has functions without a
+    /// place.
+    #[test]
+    fn numbers_may_be_of_any_order() {
+        let mut layout = layout();
+        // The count is taken to be behind the first variable.
+        layout.numbers[16] = 4;
+        let script = V8::new(shop(), layout).function(0x4000).unwrap();
+        assert_eq!((&*script.file, script.line), ("/srv/shop.js", 0));
     }
 
     /// A function has the name of its scope, not that of a variable, its file without a scheme, and the
