@@ -19,6 +19,7 @@ targets=("$@")
 if ((${#targets[@]} == 0)); then
     mapfile -t targets < <(HANGDOG_FUZZ=list "$program" -runs=0 2>/dev/null)
 fi
+((${#targets[@]})) || exit
 logs=$(mktemp -d)
 # Some targets read files: no disk is to be waited for.
 files=$(mktemp -d -p /dev/shm)

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # The compiler as fuzz.sh calls it for the crates of this tree: they record which code ran, which guides
-# libFuzzer, and have their entry points for it. As cargo-fuzz does, less what needs nightly, and without
-# optimisation: they compile in a third of the time, and run three times as long, of which 20 s are few. Build
-# scripts run as they are.
+# libFuzzer, and have their entry points for it. As cargo-fuzz does, less what needs nightly. They are not
+# optimised: that takes a third of the time to compile, and of 20 s little is lost. Build scripts run as
+# they are.
 set -euo pipefail
 if [[ " $* " == *" --crate-name build_script_"* || " $* " != *" --crate-name "* ]]; then
     exec "$@"

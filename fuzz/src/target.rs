@@ -30,7 +30,7 @@ const ALL: [(&str, fn(&[u8])); 15] = [
 
 static CHOSEN: OnceLock<fn(&[u8])> = OnceLock::new();
 
-/// Finds the target that the environment names; with any other name, lists them and ends.
+/// Finds the target that the environment names. `list` lists them and ends; any other is refused.
 fn choose() {
     // Work that is handed to another thread, and waited for, takes longer than small work.
     let pool = rayon::ThreadPoolBuilder::new().num_threads(1);
@@ -38,9 +38,13 @@ fn choose() {
     let wanted = std::env::var(VARIABLE).unwrap_or_default();
     match ALL.iter().find(|(name, _)| *name == wanted) {
         Some((_, target)) => drop(CHOSEN.set(*target)),
-        None => {
+        None if wanted == "list" => {
             ALL.iter().for_each(|(name, _)| println!("{name}"));
             std::process::exit(0);
+        }
+        None => {
+            eprintln!("there is no target '{wanted}': {VARIABLE}=list lists them");
+            std::process::exit(2);
         }
     }
 }
