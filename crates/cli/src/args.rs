@@ -916,7 +916,7 @@ pub struct Which {
     #[arg(long, value_name = "THREAD")]
     pub thread: Option<String>,
     /// Explain what held up a process the longest: pid, name, a prefix of the name, or the script
-    /// that it runs
+    /// that it runs; where its own threads only wait for whatever comes, what held up what it started
     #[arg(long, value_name = "PROCESS", conflicts_with_all = ["problem", "thread"])]
     pub process: Option<String>,
     /// The time range
@@ -986,8 +986,8 @@ pub struct ProblemsArgs {
     /// The trace
     #[arg(value_hint = ValueHint::DirPath)]
     pub trace: PathBuf,
-    /// List only problems of this process: pid, name, a prefix of the name, or the script that it
-    /// runs
+    /// List only problems of this process (pid, name, a prefix of the name, or the script that it
+    /// runs) and of what it started
     #[arg(long, value_name = "PROCESS")]
     pub process: Option<String>,
     /// List only problems of at least this duration [default: all]

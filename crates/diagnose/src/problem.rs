@@ -298,18 +298,26 @@ fn find_among(
         let own = |problem| starter::of_starter(evidence, problem, is_named);
         let named = (evidence.threads.iter()).filter(|thread| is_named(thread.utid));
         let family = descendants(evidence, named.map(|thread| thread.upid));
-        problems = (problems.into_par_iter().map(own))
-            .filter_map(|mut problem| {
-                let process = evidence.threads.thread(problem.thread).upid;
-                if !is_named(problem.thread) {
-                    problem.score *= STARTED;
-                    let is_felt = problem.owed >= LEAST_FELT;
-                    (is_felt && family.contains(&process)).then_some(problem)
-                } else {
-                    Some(problem)
-                }
-            })
-            .collect();
+        let (own, mut started): (Vec<Problem>, Vec<Problem>) = (problems.into_par_iter().map(own))
+            .filter(|it| family.contains(&evidence.threads.thread(it.thread).upid))
+            .partition(|problem| is_named(problem.thread));
+        // Where something was owed to the one that is named meanwhile, that leads to what it started.
+        let is_told = |problem: &Problem| {
+            let within = |own: &Problem| {
+                let (from, to) = (&own.window, &problem.window);
+                from.end
+                    .min(to.end)
+                    .saturating_sub(from.start.max(to.start))
+            };
+            own.iter()
+                .any(|it| it.owed >= LEAST_FELT && within(it) >= problem.duration() / 2)
+        };
+        started.retain(|problem| problem.owed >= LEAST_FELT && !is_told(problem));
+        for problem in &mut started {
+            problem.score *= STARTED;
+        }
+        problems = own;
+        problems.append(&mut started);
         // A thread of its pool that has no task says nothing of a program of which other threads do.
         let rests = |problem: &Problem| {
             let wait = merge::main_wait(evidence, problem.thread, problem.window.clone());

@@ -332,7 +332,7 @@ fn not_ended(evidence: &Evidence<'_>, wait: &Wait) -> Edge {
     Edge::new(EdgeKind::Kill, Strong, Source::Nobody, text)
 }
 
-fn by_timer(evidence: &Evidence<'_>, wake: usize) -> bool {
+pub(crate) fn by_timer(evidence: &Evidence<'_>, wake: usize) -> bool {
     Context::from(evidence.wakes.context[wake]).is_timer()
 }
 

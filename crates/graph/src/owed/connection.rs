@@ -6,7 +6,7 @@ use hangdog_trace::calls::Call;
 use hangdog_trace::ids::{NONE, Upid, Utid};
 use hangdog_trace::object::{Object, ObjectKind};
 use hangdog_trace::sockets::{Holder, Role};
-use hangdog_trace::words::{Context, LastTransfer};
+use hangdog_trace::words::LastTransfer;
 use std::ops::Range;
 
 use super::amid::{amid_child, child_at_work, other_thread};
@@ -15,7 +15,7 @@ use super::who::{
     is_home, is_there, main_life, most_at_work, peer_of, process_of, stopped_thread, thread_of,
     wait_at,
 };
-use crate::edge::{Edge, EdgeKind, Source, Strength};
+use crate::edge::{Edge, EdgeKind, Source, Strength, by_timer};
 use crate::evidence::{Evidence, signed};
 use crate::marks::Mark;
 use crate::wait::{Wait, WaitKind};
@@ -133,7 +133,7 @@ pub(super) fn peer(evidence: &Evidence<'_>, wait: &Wait, object: Object) -> Opti
     if unread == 0 && is_done_with_all(evidence, thread, wait.end) {
         return None;
     }
-    if is_awaited_by(evidence, wait, object, thread) && has_time_limit(evidence, wait) {
+    if is_awaited_by(evidence, wait, object, thread) && ends_by_time(evidence, wait) {
         return child_at_work(evidence, wait);
     }
     Some(match (sockets.role(object), unread) {
@@ -170,15 +170,14 @@ fn is_awaited_by(evidence: &Evidence<'_>, wait: &Wait, object: Object, client: U
         })
 }
 
-/// Whether a wait for what comes by a connection, or its first part, ends after some time: it did, or its call says so.
-fn has_time_limit(evidence: &Evidence<'_>, wait: &Wait) -> bool {
+/// Whether a wait for what comes by a connection ends after some time: its first part did, or its call says so.
+fn ends_by_time(evidence: &Evidence<'_>, wait: &Wait) -> bool {
     let intervals = evidence.timeline.intervals(wait.thread);
     let next = intervals.index_at(wait.start).map(|at| at + 1);
     let wake = next
         .and_then(|next| intervals.get(next))
         .and_then(|next| next.wake());
-    let by_timer = wake.is_some_and(|row| Context::from(evidence.wakes.context[row]).is_timer());
-    by_timer || wait.poll_limit_ns(evidence).is_some()
+    wake.is_some_and(|row| by_timer(evidence, row)) || wait.poll_limit_ns(evidence).is_some()
 }
 
 /// Whether a poll goes on until its time is over, as far as is known: who could end it before waits for its process, or
