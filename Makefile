@@ -80,7 +80,7 @@ lab-real: ## score `why` on real programs (PART= GROUP= SETTING= NAME= SET= RESU
 		$(PART:%=--part %) $(GROUP:%=--group %) $(SETTING:%=--setting %) $(NAME:%=--name %) \
 		$(SET:%=--set %) $(if $(RESUME),--resume)
 
-fuzz: ## fuzz all that reads what comes from outside (FUZZ=60 seconds for each of 15 targets, TARGETS=)
+fuzz: ## fuzz all that reads what comes from outside (FUZZ=60 seconds for each of 14 targets, TARGETS=)
 	@scripts/setup.sh
 	@scripts/fuzz.sh $(FUZZ) $(TARGETS)
 

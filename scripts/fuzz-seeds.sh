@@ -39,9 +39,6 @@ case $1 in
         seed otlp '{"resourceSpans":[{"resource":{"attributes":[{"key":"process.pid","value":{"intValue":"100"}}]},"scopeSpans":[{"spans":[{"spanId":"00f067aa0ba902b7","name":"a","startTimeUnixNano":"2000000","endTimeUnixNano":3000000,"attributes":[{"key":"thread.id","value":{"intValue":101}},{"key":"thread.name","value":{"stringValue":"pool"}}]}]}]}]}'
         seed kept '{"version":1,"spans":[{"thread":1,"name":"a","start":7,"end":77,"id":7}]}'
         ;;
-    templates)
-        seed one 'description = "a"\nnext = ["why"]\n[record]\nsample = 99\n[watch]\nafter = "1s"\n[view]\nsort = "busy"\nfilter = "b"\n'
-        ;;
     trace)
         # Each of the traces that it knows, complete, with the end that it has and with the last there is;
         # the last byte chooses what is asked.

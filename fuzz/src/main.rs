@@ -15,28 +15,6 @@ mod texts;
 #[cfg(fuzzing)]
 mod trace;
 
-// The command is no library: these modules of its own are compiled into this program.
-#[cfg(fuzzing)]
-#[allow(dead_code, unused_imports)]
-#[path = "../../crates/cli/src/args.rs"]
-mod args;
-#[cfg(fuzzing)]
-#[allow(dead_code, unused_imports)]
-#[path = "../../crates/cli/src/flag_place.rs"]
-mod flag_place;
-#[cfg(fuzzing)]
-#[allow(dead_code, unused_imports)]
-#[path = "../../crates/cli/src/home.rs"]
-mod home;
-#[cfg(fuzzing)]
-#[allow(dead_code, unused_imports)]
-#[path = "../../crates/cli/src/limited.rs"]
-mod limited;
-#[cfg(fuzzing)]
-#[allow(dead_code, unused_imports)]
-#[path = "../../crates/cli/src/template.rs"]
-mod template;
-
 #[cfg(not(fuzzing))]
 fn main() {
     eprintln!("scripts/fuzz.sh builds and runs this");

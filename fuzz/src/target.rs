@@ -10,7 +10,7 @@ use crate::{memory, table, texts, trace};
 const VARIABLE: &str = "HANGDOG_FUZZ";
 
 /// Every target, by name.
-const ALL: [(&str, fn(&[u8])); 15] = [
+const ALL: [(&str, fn(&[u8])); 14] = [
     ("answers", texts::answers),
     ("call", texts::call),
     ("compiled", texts::compiled),
@@ -23,7 +23,6 @@ const ALL: [(&str, fn(&[u8])); 15] = [
     ("snap", texts::snap),
     ("spans", texts::spans),
     ("table", table::any_file),
-    ("templates", texts::templates),
     ("trace", trace::any_tables),
     ("wire", hangdog_symbols::fuzz::message),
 ];

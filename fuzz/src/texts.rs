@@ -4,7 +4,6 @@ use std::fs;
 use std::path::PathBuf;
 use std::sync::OnceLock;
 
-use crate::template;
 use hangdog_diagnose::Answers;
 use hangdog_diagnose::shape::Shape;
 use hangdog_flags::call_file::Recorded;
@@ -168,18 +167,5 @@ pub fn spans(bytes: &[u8]) {
             spans::store(&trace, spans).expect("it can be written");
             add();
         }
-    }
-}
-
-/// A template, with all that it says.
-pub fn templates(bytes: &[u8]) {
-    let path = folder().join("made up.toml");
-    fs::write(&path, bytes).expect("a file");
-    if let Ok(template) = template::find(&path.to_string_lossy()) {
-        assert_eq!(template.name, "made up");
-        template.description();
-        template.commands();
-        template.next().expect("it was looked at");
-        template.view().expect("it was looked at");
     }
 }

@@ -260,7 +260,7 @@ mod tests {
         assert_eq!(answers.add("Who?", shape("d/d"), "x/y"), Ok(4));
     }
 
-    /// Behind the largest number that an answer can have comes none, and that is said.
+    /// No number comes after the largest that an answer can have: a further answer is refused in a sentence.
     #[test]
     fn the_last_number_is_taken() {
         let text = "version = 1\n[[answer]]\nnumber = 4294967295\nchoice = \"a/b\"\n\

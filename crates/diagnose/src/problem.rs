@@ -18,6 +18,7 @@ mod input;
 mod kept_out;
 mod many;
 mod merge;
+mod named;
 mod request;
 mod sequel;
 mod series;
@@ -27,7 +28,7 @@ mod starter;
 use hangdog_graph::belief::{gave_up, is_missed};
 use hangdog_graph::evidence::HELPER;
 use hangdog_graph::fore::is_nearly_all;
-use hangdog_graph::owed::{ancestors, descendants, is_descendant, is_upkeep};
+use hangdog_graph::owed::{ancestors, is_descendant, is_upkeep};
 use hangdog_graph::{Evidence, Mark, Wait, WaitKind};
 use hangdog_trace::ids::{Upid, Utid};
 use hangdog_trace::meta::{Meta, Mode};
@@ -38,8 +39,7 @@ use std::ops::Range;
 
 use crate::owed;
 use crate::starvation;
-use crate::stretch::{Stretch, Waiting, each_stretch};
-use crate::tasks;
+use crate::stretch::{Stretch, each_stretch};
 use crate::whole;
 use family::Family;
 use finder::Finder;
@@ -293,48 +293,8 @@ fn find_among(
                 name(process) == name(recorder) || is_descendant(evidence, process, recorder)
             })
     };
-    // What a program computes may be the wait of the one that is named.
     if let Some(is_named) = &is_named {
-        let own = |problem| starter::of_starter(evidence, problem, is_named);
-        let named = (evidence.threads.iter()).filter(|thread| is_named(thread.utid));
-        let family = descendants(evidence, named.map(|thread| thread.upid));
-        let (own, mut started): (Vec<Problem>, Vec<Problem>) = (problems.into_par_iter().map(own))
-            .filter(|it| family.contains(&evidence.threads.thread(it.thread).upid))
-            .partition(|problem| is_named(problem.thread));
-        // Where something was owed to the one that is named meanwhile, that leads to what it started.
-        let is_told = |problem: &Problem| {
-            let within = |own: &Problem| {
-                let (from, to) = (&own.window, &problem.window);
-                from.end
-                    .min(to.end)
-                    .saturating_sub(from.start.max(to.start))
-            };
-            own.iter()
-                .any(|it| it.owed >= LEAST_FELT && within(it) >= problem.duration() / 2)
-        };
-        started.retain(|problem| problem.owed >= LEAST_FELT && !is_told(problem));
-        for problem in &mut started {
-            problem.score *= STARTED;
-        }
-        problems = own;
-        problems.append(&mut started);
-        // A thread of its pool that has no task says nothing of a program of which other threads do.
-        let rests = |problem: &Problem| {
-            let wait = merge::main_wait(evidence, problem.thread, problem.window.clone());
-            wait.is_some_and(|Waiting { wait, .. }| {
-                wait.is_idle(evidence)
-                    && match tasks::is_without(evidence, &wait) {
-                        // What its tasks wait for, one of them waits for.
-                        true => !wait.by_epoll(evidence),
-                        false => !evidence.stands_for_program(problem.thread),
-                    }
-            })
-        };
-        let resting: Vec<bool> = problems.par_iter().map(rests).collect();
-        if resting.contains(&false) {
-            let mut resting = resting.into_iter();
-            problems.retain(|_| !resting.next().unwrap_or(false));
-        }
+        problems = named::of(evidence, problems, is_named);
     }
     problems.retain(|problem| {
         let process = evidence.threads.thread(problem.thread).upid;
@@ -367,10 +327,6 @@ fn find_among(
 
 /// A snapshot is asked for within moments of what it is for: what ended so long before counts half.
 const RECENT_NS: f64 = 10e9;
-
-/// What is left of a problem of a program that one that is named has started: the one that is named comes first, if
-/// something of its own is nearly as bad.
-const STARTED: f64 = 0.3;
 
 /// Of the programs that started the recorder little is felt: they wait for the recording to end.
 const MAKER: f64 = 0.1;

@@ -864,8 +864,8 @@ fn an_event_loop_waits_on_for_its_child_after_a_timer() {
     assert!(for_moments >= 0.1 && long < 0.1, "{for_moments} {long}");
 }
 
-/// Somebody asks about a test runner whose own threads only wait: one of its two workers runs all the time, and is what
-/// is told. The runner's idle pool is not, though it waits longest.
+/// Somebody asks about a test runner whose own threads only wait: one of its two workers runs all the time, and is
+/// reported. The runner's idle pool is not, though it waits longest.
 #[test]
 fn a_program_that_is_named_stands_for_what_it_started() {
     let mut text = String::from(

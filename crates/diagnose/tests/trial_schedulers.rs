@@ -124,7 +124,7 @@ fn a_server_without_files_left_is_told() {
 
 /// Two workers of a queue of Python's multiprocessing: one has the queue's lock, which all processes share, and has
 /// no room in the pipe that only the parent reads, which waits for the other worker to end. The one that waits for the
-/// lock is not idle, and the wait cycle is told.
+/// lock is not idle, and the wait cycle is reported.
 #[test]
 fn the_lock_of_a_queue_that_processes_share_is_held_by_a_copy() {
     const TAKES: &str =

@@ -386,7 +386,8 @@ impl Chained {
     }
 }
 
-fn overlap(a: &Range<u64>, b: &Range<u64>) -> u64 {
+/// For how long two windows overlap, ns.
+pub(super) fn overlap(a: &Range<u64>, b: &Range<u64>) -> u64 {
     a.end.min(b.end).saturating_sub(a.start.max(b.start))
 }
 
