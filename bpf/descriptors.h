@@ -13,8 +13,9 @@
 
 #define FMODE_READ 1
 #define FMODE_WRITE 2
-// Major 10, minor 229.
+// Major 10, minor 229 and 235.
 #define FUSE_DEVICE (10 << 20 | 229)
+#define AUTOFS_DEVICE (10 << 20 | 235)
 
 static __always_inline void read_tcp(struct sock *sk, struct open_descriptor *open)
 {
@@ -116,10 +117,17 @@ int look_at_descriptors(struct bpf_iter__task_file *ctx)
 		read_socket(sk, &open);
 		break;
 	case S_IFCHR:
-		if (BPF_CORE_READ(inode, i_rdev) != FUSE_DEVICE)
+		switch (BPF_CORE_READ(inode, i_rdev)) {
+		case FUSE_DEVICE:
+			open.kind = DESCRIPTOR_FILE_SYSTEM;
+			break;
+		case AUTOFS_DEVICE:
+			open.kind = DESCRIPTOR_MOUNTER;
+			break;
+		default:
 			return 0;
+		}
 		open.object = OBJECT(OBJECT_CHAR_DEVICE, BPF_CORE_READ(inode, i_ino));
-		open.kind = DESCRIPTOR_FILE_SYSTEM;
 		break;
 	case S_IFREG:
 		open.object = inode_object(inode, BPF_CORE_READ(inode, i_sb, s_magic));

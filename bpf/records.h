@@ -149,6 +149,7 @@ enum descriptor_kind {
 	DESCRIPTOR_LOCKED_FILE = 3, // somebody has a lock on it
 	DESCRIPTOR_FILE_LOCK = 4,   // this process has an exclusive lock on it
 	DESCRIPTOR_KEEPER = 5,	    // the kernel asks this process before it opens files
+	DESCRIPTOR_MOUNTER = 6,	    // by which it mounts what others ask for
 };
 
 enum last_transfer {

@@ -131,6 +131,10 @@ fn of_file(function: &str, module: &str, source: &str) -> Origin {
         _ if is_place(function) => Origin::Nameless,
         "main" | "_start" => Origin::Entry,
         _ if is_of_c(function) => Origin::Runtime,
+        // The library by which node waits, within its executable: any function of node's says more.
+        _ if Machine::of(module) == Some(Machine::Node) && function.starts_with("uv_") => {
+            Origin::Entry
+        }
         _ if Machine::of(module).is_some() || waits_for_script(module) => Origin::Machine,
         _ if module.contains(".so") => Origin::Library,
         _ if is_of_library(source) => Origin::Library,

@@ -13,7 +13,7 @@ use hangdog_graph::owed::{
     is_own_pipe, is_upkeep, may_be_open, may_wait_for_jobs, only_partner, open_request, peer_of,
     takes_orders_by_pipe, waits_out_child,
 };
-use hangdog_graph::{EdgeKind, Evidence, Mark, Source, Strength, Wait, WaitKind};
+use hangdog_graph::{EdgeKind, Evidence, Gate, Mark, Source, Strength, Wait, WaitKind};
 use hangdog_timeline::State;
 use hangdog_trace::calls::Call;
 use hangdog_trace::ids::{Upid, Utid};
@@ -32,6 +32,7 @@ pub(crate) fn owed(evidence: &Evidence<'_>, wait: &Wait, often: bool) -> f64 {
     let process = evidence.threads.thread(wait.thread).upid;
     match wait.kind {
         WaitKind::Lock | WaitKind::Disk | WaitKind::Paging | WaitKind::Flag => 1.0,
+        _ if wait.gate(evidence) == Some(Gate::Debugger) => 1.0,
         // A virtual machine's own thread waits for work.
         WaitKind::Condition if is_upkeep(evidence, wait.thread) => IDLE,
         WaitKind::Condition if is_main && wait.is_for_own_lock(evidence) => 1.0,

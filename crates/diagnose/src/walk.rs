@@ -19,7 +19,7 @@ mod sample;
 
 use hangdog_graph::belief::Belief;
 use hangdog_graph::owed::{awaits_time_limit, is_deadlocked, starves_own_pool};
-use hangdog_graph::{Edge, EdgeKind, Evidence, Source, Strength, Wait, WaitKind};
+use hangdog_graph::{Edge, EdgeKind, Evidence, Gate, Source, Strength, Wait, WaitKind};
 use hangdog_timeline::{Cause, Interval, State};
 use hangdog_trace::ids::{NONE, Utid};
 use hangdog_trace::sockets::Role;
@@ -666,6 +666,7 @@ fn own_kind(evidence: &Evidence<'_>, edge: &Edge, wait: &Wait) -> BlameKind {
     match (edge.source, wait.kind) {
         (_, WaitKind::Paging) => BlameKind::Paging,
         (_, WaitKind::Stopped) => BlameKind::Stopped,
+        _ if wait.gate(evidence) == Some(Gate::Debugger) => BlameKind::Message,
         // It was stopped, though it was not seen when.
         (Source::Nobody, _) if edge.kind == EdgeKind::Kill && wait.gate(evidence).is_none() => {
             BlameKind::Stopped

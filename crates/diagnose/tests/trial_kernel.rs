@@ -565,3 +565,67 @@ fn a_copy_of_overlayfs_is_told() {
     );
     assert!(!sentence("ext4_file_open").contains("overlayfs"));
 }
+
+/// Who looks into a directory that is mounted as it is asked for waits for the automounter's newest thread, and that
+/// for the program which it asks where to mount it from.
+#[test]
+fn an_automounter_waits_for_its_map() {
+    let recording = record(
+        "process ls 100
+        thread ls ls 100
+        process automount 200
+        process map 300
+        thread automount automount 200
+        0.1ms cpu0 switch idle -> automount
+        0.2ms open automount object=char:9 kind=mounter
+        0.3ms cpu0 switch automount -> idle sleeping rt_sigtimedwait stack=sigwait;main
+        0.4ms cpu1 switch idle -> ls
+        1ms fork automount -> lookup automount 201
+        1.1ms cpu0 switch idle -> lookup
+        1.2ms fork lookup -> map map 300
+        1.3ms cpu1 switch ls -> idle uninterruptible statx stack=statx;ls kstack=autofs_wait;autofs_mount_wait
+        1.4ms open automount object=pipe:7 access=read
+        1.4ms open map object=pipe:7 access=write
+        1.5ms cpu0 switch lookup -> map sleeping read object=pipe:7 stack=read;lookup_mount
+        end 3s",
+    );
+    let verdict = explain(&recording, "ls", 1_300..3_000_000);
+    assert_eq!(verdict.root.who.tid, 300);
+    assert_eq!(verdict.root.class, Class::LongRunning);
+    assert!(
+        verdict.sentence.contains("automount") && !verdict.sentence.contains("kernel"),
+        "{}",
+        verdict.sentence
+    );
+}
+
+/// A server that finds its file system full sleeps before it tries again: whoever asked it waits for that, and not
+/// for another of its clients, though it was about to write a row.
+#[test]
+fn a_database_without_space_sleeps() {
+    let recording = record(
+        "process client 100
+        thread client client 100
+        process mariadbd 200
+        thread main mariadbd 200 name=mariadbd
+        thread one mariadbd 201
+        0 socket client object=unix:1 peer=unix:2
+        0 socket mariadbd object=unix:2 peer=unix:1
+        0 socket client object=unix:3 peer=unix:4
+        0 socket mariadbd object=unix:4 peer=unix:3
+        0.1ms cpu0 switch idle -> client
+        0.1ms cpu1 switch idle -> one
+        1ms cpu0 switch client -> idle sleeping recvfrom object=unix:1 stack=recv;query
+        1ms cpu1 switch one -> idle sleeping futex arg=137 object=futex:0x10 stack=pthread_cond_timedwait;mariadb_sleep_for_space;my_pwrite;handler::ha_write_row(unsigned_char)
+        end 3s",
+    );
+    let verdict = explain(&recording, "one", 1_000..3_000_000);
+    assert_eq!(verdict.root.class, Class::LongWait);
+    assert!(
+        verdict
+            .sentence
+            .contains("slept in mariadb_sleep_for_space"),
+        "{}",
+        verdict.sentence
+    );
+}

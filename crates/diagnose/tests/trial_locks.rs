@@ -274,3 +274,37 @@ fn who_writes_to_a_full_pipe_has_the_lock() {
     assert_eq!(verdict.root.who.tid, 200, "{}", verdict.sentence);
     assert_ne!(verdict.root.class, Class::Circular, "{}", verdict.sentence);
 }
+
+/// A program that was told to wait for a debugger waits for that, whoever else of it has woken its main thread
+/// before.
+#[test]
+fn a_program_waits_for_a_debugger() {
+    const INSPECTOR: &str = "node::inspector::MainThreadInterface::WaitForFrontendEvent();node::inspector::Agent::Start";
+    let verdict = |stack: &str| {
+        let recording = record(&format!(
+            "process node 100
+            thread main node 100 name=node
+            thread worker node 101
+            0 cpu0 switch idle -> main
+            0 cpu1 switch idle -> worker
+            1ms cpu0 switch main -> idle sleeping futex arg=128 object=futex:0x10 stack=pthread_cond_wait;start
+            1.5ms cpu1 wake worker -> main futex op=wake object=futex:0x10
+            1.6ms cpu0 switch idle -> main
+            2ms cpu1 switch worker -> idle sleeping futex arg=128 object=futex:0x50 stack=pthread_cond_wait;work
+            2ms cpu0 switch main -> idle sleeping futex arg=128 object=futex:0x10 stack=pthread_cond_wait;{stack}
+            end 3s"
+        ));
+        explain(&recording, "main", 2_000..3_000_000)
+    };
+    let waits = verdict(INSPECTOR);
+    assert_eq!(
+        (waits.root.who.tid, waits.root.class),
+        (100, Class::LongWait)
+    );
+    assert!(
+        waits.sentence.contains("waited for a debugger to attach"),
+        "{}",
+        waits.sentence
+    );
+    assert!(!verdict("Agent::Start").sentence.contains("debugger"));
+}

@@ -316,6 +316,7 @@ pub fn ended_by(evidence: &Evidence<'_>, wait: &Wait, wake: Option<usize>) -> Ed
         Some((_, Answer::GoOn(reason))) => Edge::new(Kind::Kill, Strong, Source::Nobody, reason),
         Some((_, Answer::No(reason))) => expected(evidence, wait)
             .unwrap_or_else(|| Edge::new(Kind::Unknown, Weak, Source::Nobody, reason)),
+        None if wait.gate(evidence) == Some(Gate::Debugger) => not_ended(evidence, wait),
         None => should_come(evidence, wait).unwrap_or_else(|| not_ended(evidence, wait)),
     }
 }
@@ -327,6 +328,7 @@ fn not_ended(evidence: &Evidence<'_>, wait: &Wait) -> Edge {
         Some(Gate::MemoryLimit) => "its control group was at its memory limit until the end",
         Some(Gate::FrozenFiles) => "the file system was frozen until the end",
         Some(Gate::Terminal) => "the terminal or device took no output until the end",
+        Some(Gate::Debugger) => "no debugger let it continue until the end",
         Some(Gate::Standby) | None => return Edge::nobody(),
     };
     Edge::new(EdgeKind::Kill, Strong, Source::Nobody, text)
@@ -373,6 +375,9 @@ fn answer(evidence: &Evidence<'_>, wait: &Wait, wake: usize) -> Answer {
     }
     if wait.gate(evidence) == Some(Gate::Standby) && !owed::serves_known(evidence, process(waker)) {
         return Answer::GoOn("a signal let it continue; the standby is not in the trace");
+    }
+    if wait.gate(evidence) == Some(Gate::Debugger) {
+        return Answer::GoOn("a debugger let it continue");
     }
     if wait.gate(evidence) == Some(Gate::MemoryLimit)
         && evidence.threads.thread(wakes.waker[wake]).is_kernel()

@@ -110,6 +110,20 @@ pub enum Mark {
     Scheduler = 1 << 46,
     /// A program that ends waits for its threads to end.
     AwaitsThreads = 1 << 47,
+    /// A virtual machine waits for a debugger.
+    AwaitsDebugger = 1 << 48,
+    /// A language imports a module.
+    Imports = 1 << 49,
+    /// A thread waits for another to have imported a module.
+    AwaitsImport = 1 << 50,
+    /// A thread waits for the tasks of a pool of threads to end.
+    AwaitsPool = 1 << 51,
+    /// A virtual machine that ends waits for the threads that a program has for that.
+    AwaitsHooks = 1 << 52,
+    /// A thread waits for another one to end.
+    Joins = 1 << 54,
+    /// The kernel waits for a program to mount a file system, or ends that wait.
+    AwaitsMount = 1 << 53,
 }
 
 /// Marks that one of the innermost few frames shows, by a part of its function's name.
@@ -126,7 +140,7 @@ const INNERMOST: [(Mark, &[&str]); 7] = [
 const FEW: usize = 6;
 
 /// Marks that any frame shows, by its function's name, or by the start of it.
-const ANYWHERE: [(Mark, &[&str]); 41] = [
+const ANYWHERE: [(Mark, &[&str]); 48] = [
     (Mark::Idle, names::IDLE),
     (Mark::DiskWait, names::DISK_WAIT),
     (Mark::DiskWake, names::DISK_WAKE),
@@ -168,6 +182,13 @@ const ANYWHERE: [(Mark, &[&str]); 41] = [
     (Mark::JoinsHelpers, names::JOINS_HELPERS),
     (Mark::Scheduler, names::SCHEDULER),
     (Mark::AwaitsThreads, names::AWAITS_THREADS),
+    (Mark::AwaitsDebugger, names::AWAITS_DEBUGGER),
+    (Mark::Imports, names::IMPORTS),
+    (Mark::AwaitsImport, names::AWAITS_IMPORT),
+    (Mark::AwaitsPool, names::AWAITS_POOL),
+    (Mark::AwaitsHooks, names::AWAITS_HOOKS),
+    (Mark::AwaitsMount, names::AWAITS_MOUNT),
+    (Mark::Joins, names::JOINS),
 ];
 
 /// The marks of all stacks, by their rows.

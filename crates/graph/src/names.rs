@@ -340,6 +340,30 @@ pub(crate) const LANGUAGE_CONDITION: &[&str] = &[
 /// Functions in which a program waits for its threads to end, as it ends itself: that of Python's `threading`.
 pub(crate) const AWAITS_THREADS: &[&str] = &["_shutdown"];
 
+/// Functions in which a program waits for a debugger to attach, or to let it go on: of node, of Python's debugpy.
+pub(crate) const AWAITS_DEBUGGER: &[&str] = &[
+    "node::inspector::MainThreadInterface::WaitForFrontendEvent*",
+    "wait_for_client",
+];
+
+/// Functions of Python that import a module, and have its lock meanwhile.
+pub(crate) const IMPORTS: &[&str] = &["_find_and_load", "_find_and_load_unlocked"];
+
+/// The function of Python that waits for the lock of a module that another thread imports.
+pub(crate) const AWAITS_IMPORT: &[&str] = &["_ModuleLock.acquire"];
+
+/// The function of Python that waits for another thread to end; its lock does not name that.
+pub(crate) const JOINS: &[&str] = &["Thread.join"];
+
+/// Functions of Java that wait for the tasks of a pool to end.
+pub(crate) const AWAITS_POOL: &[&str] = &[
+    "java.util.concurrent.ThreadPoolExecutor.awaitTermination",
+    "java.util.concurrent.Executors$DelegatedExecutorService.awaitTermination",
+];
+
+/// The function of Java in which a program that ends waits for its shutdown hooks, each a thread.
+pub(crate) const AWAITS_HOOKS: &[&str] = &["java.lang.ApplicationShutdownHooks.runHooks"];
+
 /// Functions by which a thread sleeps in another way than by the system call.
 pub(crate) const SLEEPS: &[&str] = &[
     "JVM_Sleep",
@@ -348,6 +372,9 @@ pub(crate) const SLEEPS: &[&str] = &[
     "rb_thread_sleep",
     "rb_thread_wait_for",
     "std::thread::sleep",
+    // MariaDB, while a file system is full.
+    "mariadb_sleep_for_space",
+    "my_sleep_for_space",
 ];
 
 /// Functions of PostgreSQL and MariaDB that wait for a lock on a row, a table or a number, or for a
@@ -693,6 +720,9 @@ pub const TERMINAL: &[&str] = &[
     "tty_ldisc_receive_buf",
     "n_tty_receive_buf_common",
 ];
+
+/// Kernel code that waits for a program to mount what is asked for (autofs), or ends that wait.
+pub(crate) const AWAITS_MOUNT: &[&str] = &["autofs_wait", "autofs_wait_release"];
 
 /// Kernel code of files that a program serves (FUSE).
 pub const SERVED_FILE: &[&str] = &[

@@ -63,6 +63,8 @@ pub enum Gate {
     Terminal,
     /// A standby of the database has not confirmed what is committed.
     Standby,
+    /// No debugger has attached, or let the program go on.
+    Debugger,
 }
 
 impl Gate {
@@ -71,6 +73,7 @@ impl Gate {
         match self {
             Gate::FrozenFiles => "waited for a frozen file system to be thawed",
             Gate::Standby => "waited for a standby to confirm its commit",
+            Gate::Debugger => "waited for a debugger to attach or to let it continue",
             Gate::MemoryLimit => "waited at the memory limit of its control group",
             Gate::Terminal => {
                 "waited for a terminal or device to take output, which is stopped (Ctrl-S) or not read,"
@@ -225,7 +228,10 @@ impl Wait {
         let call = evidence.calls.name(evidence.switches.call[row]);
         let object = self.object(evidence);
         if let Some(gate) = self.gate(evidence) {
-            return format!("{} in {call}", gate.text());
+            return match gate {
+                Gate::Debugger => gate.text().to_owned(),
+                _ => format!("{} in {call}", gate.text()),
+            };
         }
         match self.kind {
             WaitKind::Lock => {
@@ -313,6 +319,9 @@ impl Wait {
             WaitKind::Device if self.writes(evidence) => Some(Gate::Terminal),
             _ if evidence.shows(self.user_stack(evidence), Mark::AwaitsStandby) => {
                 Some(Gate::Standby)
+            }
+            _ if evidence.shows(self.user_stack(evidence), Mark::AwaitsDebugger) => {
+                Some(Gate::Debugger)
             }
             _ if shows(Mark::MemoryLimit) => Some(Gate::MemoryLimit),
             _ if shows(Mark::PercpuLock) && shows(Mark::ChangesFiles) => Some(Gate::FrozenFiles),

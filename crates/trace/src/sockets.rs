@@ -72,6 +72,8 @@ pub struct SocketTable {
     file_systems: Vec<Upid>,
     /// Processes that the kernel asks before others open files.
     keepers: Vec<Upid>,
+    /// Processes that mount what others ask for.
+    mounters: Vec<Upid>,
     /// Files with locks, who has them open, and whether with an exclusive lock.
     locked: Vec<(Object, Upid, bool)>,
     sockets: Sockets,
@@ -135,15 +137,16 @@ impl SocketTable {
         for row in 0..descriptors.len() {
             let (object, process) = (descriptors.object[row], descriptors.process[row]);
             match DescriptorKind::from(descriptors.kind[row]) {
-                DescriptorKind::FileSystem => {
-                    if !self.file_systems.contains(&process) {
-                        self.file_systems.push(process);
-                    }
-                    continue;
-                }
-                DescriptorKind::Keeper => {
-                    if !self.keepers.contains(&process) {
-                        self.keepers.push(process);
+                kind @ (DescriptorKind::FileSystem
+                | DescriptorKind::Keeper
+                | DescriptorKind::Mounter) => {
+                    let processes = match kind {
+                        DescriptorKind::FileSystem => &mut self.file_systems,
+                        DescriptorKind::Keeper => &mut self.keepers,
+                        _ => &mut self.mounters,
+                    };
+                    if !processes.contains(&process) {
+                        processes.push(process);
                     }
                     continue;
                 }
@@ -312,6 +315,11 @@ impl SocketTable {
     /// Processes that the kernel asks before others open files: by a lease, or by fanotify.
     pub fn keepers(&self) -> &[Upid] {
         &self.keepers
+    }
+
+    /// Processes that mount file systems as others ask for them (autofs).
+    pub fn mounters(&self) -> &[Upid] {
+        &self.mounters
     }
 
     /// Who was seen with an exclusive lock on a file.

@@ -234,6 +234,8 @@ word! {
         FileLock = 4 "file lock",
         /// That by which the kernel asks the process before others open files: a lease, fanotify.
         Keeper = 5 "keeper",
+        /// The device by which the process mounts what others ask for (autofs).
+        Mounter = 6 "mounter",
     }
 }
 

@@ -22,6 +22,7 @@ mod came;
 mod clients;
 mod connection;
 mod killed;
+mod language;
 mod own;
 mod partner;
 mod pipe;
@@ -89,6 +90,9 @@ fn named_debtor(evidence: &Evidence<'_>, wait: &Wait) -> Option<Edge> {
     if evidence.shows(wait.kernel_stack(evidence), Mark::Permission) {
         let what = "is asked by the kernel before the file is opened";
         return server_of_files(evidence, wait, sockets.keepers(), what);
+    }
+    if evidence.shows(wait.kernel_stack(evidence), Mark::AwaitsMount) {
+        return mounter(evidence, wait);
     }
     if starves_own_pool(evidence, wait) {
         let reason = "each worker of its pool waits for a task that only they could run";
@@ -246,6 +250,21 @@ fn server_of_files(
         None => thread_of(evidence, server, Object::NONE, wait.end)?,
     };
     let reason = format!("{} {what}", evidence.name(thread));
+    Some(owes(thread, Strength::Strong, reason))
+}
+
+/// The thread of an automounter that is asked to mount something: it makes one for each request.
+fn mounter(evidence: &Evidence<'_>, wait: &Wait) -> Option<Edge> {
+    let [server] = *evidence.sockets.mounters() else {
+        return None;
+    };
+    let threads = &evidence.threads.process(server).threads;
+    let mut alive = (threads.iter().rev()).filter(|&&it| is_there(evidence, it, wait.end));
+    let thread = stopped_thread(evidence, server, wait.end).or_else(|| alive.next().copied())?;
+    let reason = format!(
+        "the kernel asked {} to mount a file system",
+        evidence.name(thread)
+    );
     Some(owes(thread, Strength::Strong, reason))
 }
 

@@ -4,6 +4,7 @@
 use hangdog_trace::ids::{StackId, Utid};
 use hangdog_trace::words::ModuleKind;
 
+use super::language;
 use super::who::{is_there, wait_at};
 use crate::edge::{Edge, EdgeKind, Source, Strength};
 use crate::evidence::Evidence;
@@ -19,6 +20,9 @@ pub(crate) fn told_by_stacks(evidence: &Evidence<'_>, wait: &Wait) -> Option<Edg
     );
     if !may_be_lock {
         return None;
+    }
+    if let Some(edge) = language::debtor(evidence, wait) {
+        return Some(edge);
     }
     let functions = functions(evidence, wait.user_stack(evidence));
     if is_within_allocator(&functions) {

@@ -256,10 +256,12 @@ pub fn is_deadlocked(evidence: &Evidence<'_>, process: Upid) -> bool {
         .filter(|&thread| is_there(evidence, thread, end) && !is_upkeep(evidence, thread))
         .peekable();
     let is_own = |thread: Utid| evidence.threads.thread(thread).upid == process;
-    // One that is amid a task may give that up after a while, but until then it has it.
+    // One that is amid a task may give that up after a while, but until then it has it. A debugger can let any go on.
     let gives_up = |there: &Wait| {
         let shows = |mark| evidence.shows(there.user_stack(evidence), mark);
-        shows(Mark::Timed) || there.has_time_limit(evidence) && !shows(Mark::Handles)
+        shows(Mark::Timed)
+            || shows(Mark::AwaitsDebugger)
+            || there.has_time_limit(evidence) && !shows(Mark::Handles)
     };
     let waits = |thread: Utid| {
         wait_at(evidence, thread, end).is_some_and(|there| {

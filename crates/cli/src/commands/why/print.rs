@@ -11,6 +11,7 @@ use hangdog_report::loss::Loss;
 use hangdog_report::regions::Picked;
 use hangdog_report::repeats::Repeats;
 use std::io::Write;
+use std::ops::Range;
 
 /// A share in percent.
 pub fn share(share: f64) -> String {
@@ -74,6 +75,7 @@ pub fn print_region(picked: &Picked<'_>) -> Result<()> {
 /// The report says how long a thread waited before the recording if it was at least this long.
 const NOTED_NS: u64 = 100_000_000;
 const MOST_FRAMES: usize = 6;
+const MOST_FRAMES_OF_ROOT: usize = 12;
 const MOST_ROWS: usize = 6;
 /// So many other problems are listed.
 const MOST_OTHERS: usize = 4;
@@ -420,7 +422,11 @@ fn write_steps(
             format::printable(&step.doing),
         )?;
         if !step.stack.is_empty() {
-            let line = stack_line(step);
+            let most = match at + 1 == steps.len() {
+                true => MOST_FRAMES_OF_ROOT,
+                false => MOST_FRAMES,
+            };
+            let line = stack_line(step, most);
             let line = format!("at {}", format::printable(&line));
             let line = paint.text(Colour::Quiet, &line);
             writeln!(out, "     {line}")?;
@@ -435,29 +441,34 @@ fn write_steps(
     Ok(())
 }
 
-/// The innermost frames of a step's stack; where the program's own function is not among them, it
-/// comes after the first two, with those that called it.
-fn stack_line(step: &PathStep) -> String {
-    const IN_FRONT: usize = 2;
+/// The innermost frames of a step's stack, at most so many; where the program's own function is not among them,
+/// it comes after the first two, with some that it called and some that called it.
+fn stack_line(step: &PathStep, most: usize) -> String {
     let frames = &step.stack;
-    let from = step.own_frame.filter(|&own| own >= MOST_FRAMES);
-    let until = match from {
-        Some(own) => frames.len().min(own + MOST_FRAMES - IN_FRONT),
-        None => frames.len().min(MOST_FRAMES),
-    };
-    let mut line = match from {
-        Some(own) => {
-            let (front, own) = (&frames[..IN_FRONT], &frames[own..until]);
-            format!("{} < ... < {}", front.join(" < "), own.join(" < "))
-        }
-        None => frames[..until].join(" < "),
-    };
+    let (front, shown) = shown_frames(frames.len(), step.own_frame, most);
+    let mut line = frames[shown.clone()].join(" < ");
+    if front > 0 {
+        line = format!("{} < ... < {line}", frames[..front].join(" < "));
+    }
+    let until = shown.end;
     match step.stack_end {
         _ if frames.len() > until => line.push_str(" < ..."),
         Some(end) => line.push_str(&format!(" < ... (outer frames unknown: {end})")),
         None => {}
     }
     line
+}
+
+/// How many frames stand in front, and which are shown then, of so many with the program's own one among them.
+fn shown_frames(count: usize, own: Option<usize>, most: usize) -> (usize, Range<usize>) {
+    const IN_FRONT: usize = 2;
+    match own.filter(|&own| own >= most && own < count) {
+        Some(own) => {
+            let beneath = most / 2 - IN_FRONT;
+            (IN_FRONT, own - beneath..count.min(own + most / 2))
+        }
+        None => (0, 0..count.min(most)),
+    }
 }
 
 fn write_question(
@@ -519,4 +530,20 @@ fn write_baseline(
         )?;
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::shown_frames;
+
+    /// The program's own function is always shown, with what it called, however far out it is.
+    #[test]
+    fn own_function_is_among_the_frames() {
+        assert_eq!(shown_frames(4, Some(3), 6), (0, 0..4));
+        assert_eq!(shown_frames(20, None, 6), (0, 0..6));
+        assert_eq!(shown_frames(20, Some(5), 6), (0, 0..6));
+        assert_eq!(shown_frames(20, Some(6), 6), (2, 5..9));
+        assert_eq!(shown_frames(20, Some(17), 12), (2, 13..20));
+        assert_eq!(shown_frames(3, Some(9), 6), (0, 0..3), "no such frame");
+    }
 }

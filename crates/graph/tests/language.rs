@@ -1,0 +1,69 @@
+//! Whom a thread waits for, where the functions of its language's library tell.
+
+mod common;
+
+use common::Recording;
+use hangdog_graph::Source;
+
+fn source(recording: &Recording, name: &str) -> Option<u32> {
+    match recording.last_edge(name).source {
+        Source::Thread(thread) => Some(thread),
+        _ => None,
+    }
+}
+
+/// The main thread of Python imports a package, of which the code waits for two threads to end; they import a
+/// module of the same package, and wait for its lock. A thread that does neither is not waited for, and one that
+/// joins threads which compute does not wait for them in this way.
+#[test]
+fn threads_that_import_what_waits_for_them() {
+    const JOINS: &str =
+        "sem_wait;PyThread_acquire_lock_timed;Thread._wait_for_tstate_lock;Thread.join";
+    const LOAD: &str =
+        "sem_wait;PyThread_acquire_lock_timed;_ModuleLock.acquire;_find_and_load;load";
+    let recording = |loads: &str| {
+        Recording::of(&format!(
+            "process python 100\nthread main python 100 name=python
+            thread other python 101\nthread first python 102\nthread second python 103
+            0 cpu0 switch idle -> main
+            0 cpu1 switch idle -> first
+            0 cpu2 switch idle -> second
+            0 cpu3 switch idle -> other
+            1ms cpu3 switch other -> idle sleeping nanosleep arg=60s stack=clock_nanosleep;tick
+            1ms cpu1 switch first -> idle sleeping futex arg=393 object=futex:0x10 stack={loads}
+            1ms cpu2 switch second -> idle sleeping futex arg=393 object=futex:0x10 stack={loads}
+            2ms cpu0 switch main -> idle sleeping futex arg=393 object=futex:0x90 stack={JOINS};<module>;_find_and_load
+            end 5s"
+        ))
+    };
+    let kept = recording(LOAD);
+    assert_eq!(source(&kept, "first"), Some(kept.t("main")));
+    assert_eq!(source(&kept, "second"), Some(kept.t("main")));
+    assert_eq!(source(&kept, "main"), Some(kept.t("first")));
+    assert!(kept.last_edge("main").reason.contains("waits for it"));
+    let apart = recording("sem_wait;PyThread_acquire_lock_timed;load");
+    assert!(!apart.last_edge("main").reason.contains("waits for it"));
+}
+
+/// A task of a pool ends the program, which waits for the thread that it has for that, which waits for the pool's
+/// tasks to end. A worker that has no task is not waited for.
+#[test]
+fn a_program_that_is_ended_by_a_task_that_it_waits_for() {
+    const PARK: &str = "pthread_cond_wait;Unsafe_Park";
+    const POOL: &str = "java.util.concurrent.ThreadPoolExecutor";
+    let recording = Recording::of(&format!(
+        "process java 100\nthread main java 100 name=java\nthread spare java 101\nthread worker java 102
+        thread signal java 103 name=Signal\nthread compiler java 104 name=C1
+        0 cpu0 switch idle -> main
+        0 cpu1 switch idle -> worker
+        0 cpu2 switch idle -> spare
+        1ms cpu0 switch main -> idle sleeping futex arg=128 object=futex:0x90 stack={PARK};java.util.concurrent.FutureTask.get;Main.main
+        1ms cpu2 switch spare -> idle sleeping futex arg=128 object=futex:0x50 stack={PARK};{POOL}.getTask;{POOL}.runWorker
+        1.1ms fork worker -> hook java 105
+        1.2ms cpu1 switch worker -> hook sleeping futex arg=128 object=futex:0x10 stack=pthread_cond_wait;JVM_MonitorWait;java.lang.Thread.join;java.lang.ApplicationShutdownHooks.runHooks;Main.load;{POOL}.runWorker
+        2ms cpu1 switch hook -> idle sleeping futex arg=128 object=futex:0x70 stack={PARK};{POOL}.awaitTermination;Main.close
+        end 5s"
+    ));
+    assert_eq!(source(&recording, "worker"), Some(recording.t("hook")));
+    assert_eq!(source(&recording, "hook"), Some(recording.t("worker")));
+}
