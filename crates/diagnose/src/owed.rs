@@ -48,6 +48,14 @@ pub(crate) fn owed(evidence: &Evidence<'_>, wait: &Wait, often: bool) -> f64 {
         {
             1.0
         }
+        WaitKind::Condition
+            if [Mark::AwaitsImport, Mark::AwaitsHooks]
+                .iter()
+                .any(|&mark| evidence.shows(wait.user_stack(evidence), mark)) =>
+        {
+            1.0
+        }
+        WaitKind::Condition if evidence.shows(wait.user_stack(evidence), Mark::AwaitsPool) => HOPED,
         // One that only waits for another's end has that to stand for it.
         WaitKind::Condition if let Some(joined) = evidence.joined_by(wait.thread) => {
             let there = wait_before(evidence, joined, wait.end);

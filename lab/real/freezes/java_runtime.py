@@ -193,3 +193,30 @@ def deadlock(stage):
         witness=f"thread dump: found 1 deadlock; /proc: {threads[0]}; {threads[1]}",
         cycle=True,
     )
+
+
+@freeze("runtimes", "java-exit-in-task")
+def exit_in_task(stage):
+    """A task of a pool ends a Java program by System.exit. The thread that runs as the program ends waits for
+    the pool's tasks to end, and so for that one, until the program is killed."""
+    program = starting(stage, "Loader")
+    turns(stage, program, "good")
+    program.tell("bad")
+    begin = int(program.line())
+    found, stacks = stage.hold(lambda: (activities(program.pid), thread_dump(program)))
+    program.signal(signal.SIGKILL)
+    frozen = must_last(stage, (begin, program.ended()))
+    must_wait(found)
+    threads = [thread_called(found, name) for name in ("loader", "close-down")]
+    loader = stacks.partition('"loader"')[2].partition("\n\n")[0]
+    hook = stacks.partition('"close-down"')[2].partition("\n\n")[0]
+    if "ApplicationShutdownHooks.runHooks" not in loader or "awaitTermination" not in hook:
+        raise Fault("thread dump: the two do not wait for each other")
+    return Truth(
+        text="Circular: the loader joins close-down, which waits for the end of the loader's task",
+        victims=(program.pid,),
+        roots=tuple(Root(program.pid, ("Circular",), thread=one.tid) for one in threads),
+        frozen=frozen,
+        witness=f"thread dump: runHooks and awaitTermination; /proc: {threads[0]}; {threads[1]}",
+        cycle=True,
+    )

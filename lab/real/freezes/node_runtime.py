@@ -3,6 +3,7 @@
 import os
 import pathlib
 import resource
+import signal
 import subprocess
 
 from case import Root, Truth, freeze
@@ -13,11 +14,12 @@ from freezes.runtimes import (
     activities,
     ample_s,
     length_s,
+    must_last,
     must_wait,
     runners,
     visits,
 )
-from stage import Fault, free_port, need, output_of, wait_for
+from stage import Fault, free_port, need, now_ns, output_of, wait_for
 
 SHOP = PROGRAMS / "node" / "shop.js"
 # Threads of libuv's pool, when nobody says otherwise.
@@ -181,3 +183,40 @@ def threadpool(stage):
         frozen=visitor.span,
         witness=f"/proc: {len(running)} threads run, {running[0]}; {main}",
     )
+
+
+@freeze("runtimes", "node-awaits-debugger")
+def awaits_debugger(stage):
+    """A shell runs a test of node, which was told to wait for a debugger. None attaches, until the test is killed."""
+    need("node")
+    port, test = free_port(), PROGRAMS / "node" / "totals_test.js"
+    stage.start(["node", test]).wait()
+    stage.ordinary()
+    script = f"node --inspect-brk=127.0.0.1:{port} {test}; echo done"
+    shell = stage.program(["sh", "-c", script], stdout=subprocess.PIPE)
+    begin = now_ns()
+    wait_for("the debugger's port", lambda: accepts_none(port))
+    children = pathlib.Path(f"/proc/{shell.pid}/task/{shell.pid}/children")
+    [node] = map(int, children.read_text(encoding="ascii").split())
+    found = stage.hold(lambda: activities(node))
+    words = ["ss", "-Htn", "state", "established", "sport", "=", f":{port}"]
+    attached = output_of(words).strip()
+    os.kill(node, signal.SIGKILL)
+    shell.line()
+    frozen = must_last(stage, (begin, now_ns()))
+    main = must_wait(found, node)
+    if attached or "futex" not in main.waits_in:
+        raise Fault(f"ss: {attached!r}; /proc: {main}")
+    return Truth(
+        text="LongWait; root node's main thread, which waits for a debugger",
+        victims=(shell.pid, node),
+        roots=(Root(node, ("LongWait",), thread=node),),
+        frozen=frozen,
+        witness=f"ss: nobody is connected to the debugger's port; /proc: {main}",
+        function=r"WaitForFrontendEvent|WaitForConnect",
+    )
+
+
+def accepts_none(port):
+    """Whether somebody listens at a port, by the kernel's list: a connection would be a debugger's."""
+    return output_of(["ss", "-Htln", "sport", "=", f":{port}"]).strip()

@@ -14,6 +14,7 @@ from freezes.runtimes import (
     activities,
     ample_s,
     length_s,
+    must_last,
     must_wait,
     runners,
     span_of,
@@ -204,5 +205,31 @@ def popen_wait(stage):
         roots=(Root(program.pid, ("Circular",)), Root(find, ("Circular",))),
         frozen=span_of(stage, program),
         witness=f"/proc: {writer}; {reader}",
+        cycle=True,
+    )
+
+
+@freeze("runtimes", "python-import-lock")
+def import_lock(stage):
+    """A package starts threads as it is imported and joins them. They import modules of the same package, and
+    wait for its lock, which the importing thread has, until the program is killed."""
+    need(PYTHON)
+    exporter = stage.program([PYTHON, HERE / "exporter.py"], **PIPES)
+    exporter.line()
+    turns(stage, exporter, "json")
+    exporter.tell("all")
+    begin = int(exporter.line())
+    found = stage.hold(lambda: activities(exporter.pid))
+    exporter.signal(signal.SIGKILL)
+    frozen = must_last(stage, (begin, exporter.ended()))
+    must_wait(found)
+    if len(found) != 3 or any("futex" not in one.waits_in for one in found):
+        raise Fault(f"/proc: {'; '.join(map(str, found))}")
+    return Truth(
+        text="Circular: the main thread joins a thread that waits for the import lock it holds",
+        victims=(exporter.pid,),
+        roots=tuple(Root(exporter.pid, ("Circular",), thread=one.tid) for one in found),
+        frozen=frozen,
+        witness=f"the package's source; /proc: {'; '.join(map(str, found))}",
         cycle=True,
     )

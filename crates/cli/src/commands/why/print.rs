@@ -74,7 +74,7 @@ pub fn print_region(picked: &Picked<'_>) -> Result<()> {
 
 /// The report says how long a thread waited before the recording if it was at least this long.
 const NOTED_NS: u64 = 100_000_000;
-const MOST_FRAMES: usize = 6;
+const MOST_FRAMES: usize = 8;
 const MOST_FRAMES_OF_ROOT: usize = 12;
 const MOST_ROWS: usize = 6;
 /// So many other problems are listed.
@@ -442,10 +442,21 @@ fn write_steps(
 }
 
 /// The innermost frames of a step's stack, at most so many; where the program's own function is not among them,
-/// it comes after the first two, with some that it called and some that called it.
+/// it comes after the first two, with some that it called and some that called it. What the C library calls
+/// within itself to wait is left out.
 fn stack_line(step: &PathStep, most: usize) -> String {
-    let frames = &step.stack;
-    let (front, shown) = shown_frames(frames.len(), step.own_frame, most);
+    const WITHIN: [&str; 4] = [
+        "__futex_abstimed_wait_common",
+        "__pthread_cond_wait_common",
+        "__new_sem_wait_slow",
+        "do_futex_wait",
+    ];
+    let is_within = |frame: &String| WITHIN.iter().any(|start| frame.starts_with(start));
+    let left_out = step.stack.iter().take_while(|it| is_within(it)).count();
+    let frames = &step.stack[left_out.min(step.stack.len().saturating_sub(1))..];
+    let left_out = step.stack.len() - frames.len();
+    let own = step.own_frame.and_then(|own| own.checked_sub(left_out));
+    let (front, shown) = shown_frames(frames.len(), own, most);
     let mut line = frames[shown.clone()].join(" < ");
     if front > 0 {
         line = format!("{} < ... < {line}", frames[..front].join(" < "));

@@ -1,0 +1,6 @@
+"""Comma-separated values."""
+
+import formats
+
+SEPARATOR = ","
+NAME = f"{formats.__name__}: comma"
