@@ -103,6 +103,7 @@ u32 last_epoch;
 // Added to RULE_SP and RULE_FP: the code is an interpreter's loop (chain.h).
 #define RULE_LOOP 8
 #define RULE_STORED 11
+#define RULE_TASK 12
 // Only here: the rows are not there.
 #define RULE_MISSING 15
 // Only here: code without unwind information, mostly of a just-in-time compiler. As RULE_FP:
@@ -275,6 +276,12 @@ struct signal_registers {
 };
 #define SIGNAL_REGISTERS_OFFSET 120
 
+// Where Go's runtime keeps a goroutine's registers in what describes it; crates/unwind has more.
+struct task_registers {
+	u64 sp, ip, own, context, older_result, newer_fp, fp;
+};
+#define TASK_REGISTERS_OFFSET 56
+
 static __always_inline u32 cached_rule(const struct cursor *at, u64 address)
 {
 	u64 hash = (address ^ (u64)at->epoch << 40) * 0x9e3779b97f4a7c15ULL;
@@ -316,6 +323,7 @@ static __always_inline bool in_loop(const struct cursor *at)
 __noinline u32 step(struct cursor *at)
 {
 	struct signal_registers registers;
+	struct task_registers task;
 	u64 cfa, fp, ip, link, before;
 	u32 rule, saved;
 
@@ -363,6 +371,18 @@ __noinline u32 step(struct cursor *at)
 		at->sp = registers.sp;
 		at->fp = registers.fp;
 		at->exact = 1;
+		return STACK_UNKNOWN;
+	case RULE_TASK:
+		// The thread's own stack ends here, if it has put no task aside.
+		if (!read_word(at, at->sp + cfa * 8, &before) ||
+		    bpf_probe_read_user(&task, sizeof(task),
+					(void *)(before + TASK_REGISTERS_OFFSET)) ||
+		    task.own != before || task.ip < 4096)
+			return STACK_ROOT;
+		at->ip = task.ip;
+		at->sp = task.sp;
+		at->fp = task.fp ?: task.newer_fp;
+		at->exact = 0;
 		return STACK_UNKNOWN;
 	case RULE_END:
 		return STACK_ROOT;

@@ -19,12 +19,14 @@ mod library;
 #[cfg(test)]
 mod proof;
 
+use std::cell::Cell;
 use std::collections::{HashMap, HashSet};
 use std::os::fd::BorrowedFd;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 use hangdog_symbols::interpreter::Interpreter;
+use hangdog_symbols::memory::{Memory, ProcessMemory};
 use hangdog_symbols::script::Language;
 use hangdog_symbols::time_left;
 use hangdog_trace::meta::Unwinding;
@@ -435,6 +437,7 @@ impl Unwinder {
     fn walk(&self, waiting: &Waiting, force: bool) -> std::result::Result<What, Code> {
         let copy = &waiting.copy;
         let (mut missing, mut absent, mut hoped) = (None, false, false);
+        let in_task = Cell::new(false);
         let mut rule = |address| match layout::find(&waiting.code, address) {
             None => Rule::NONE,
             Some((code, offset)) => match self.library.rule(code, offset) {
@@ -445,6 +448,7 @@ impl Unwinder {
                 // Assembly and code that a program brought along may keep frame pointers.
                 Rules::Rule(rule) => {
                     hoped = rule == Rule::NONE;
+                    in_task.set(in_task.get() || rule == Rule::TASK);
                     if hoped { Rule::FRAME_POINTER } else { rule }
                 }
                 Rules::Building => {
@@ -458,7 +462,15 @@ impl Unwinder {
             let word = copy.bytes.get(at..at.checked_add(8)?)?;
             Some(u64::from_ne_bytes(word.try_into().ok()?))
         };
-        let mut memory = word;
+        // A task that the thread has put aside, and its stack, lie elsewhere. They stay as they are while it waits.
+        let mut memory = |address: u64| {
+            let elsewhere = || {
+                in_task
+                    .get()
+                    .then(|| ProcessMemory(copy.pid).word(address))?
+            };
+            word(address).or_else(elsewhere)
+        };
         let mut frames = copy.frames.clone();
         let ip = frames.pop().unwrap_or_default();
         let mut registers = Registers {

@@ -1,6 +1,6 @@
 //! Functions as verdicts name them, and which of a stack's speaks for it.
 
-use hangdog_graph::Evidence;
+use hangdog_graph::{Evidence, Mark};
 use hangdog_trace::ids::StackId;
 use hangdog_trace::stacks::ResolvedFrame;
 use hangdog_trace::words::StackEnd;
@@ -96,8 +96,7 @@ pub(crate) fn with_holders<'a>(
 /// The function that speaks for a stack.
 pub(crate) fn own(evidence: &Evidence<'_>, stack: StackId) -> Option<Function> {
     let frames = with_holders(evidence, stack);
-    let only: Vec<_> = frames.iter().map(|&(frame, _)| frame).collect();
-    let (frame, inlined_into) = &frames[speaks_for_wait(&only)?];
+    let (frame, inlined_into) = &frames[own_frame(evidence, stack)?];
     let place = match frame.source {
         "" => frame.module.unwrap_or("?"),
         source => source,
@@ -116,7 +115,16 @@ pub(crate) fn own(evidence: &Evidence<'_>, stack: StackId) -> Option<Function> {
 
 /// Which frame of a stack speaks for it, counted from the innermost; none where none has a name.
 pub(crate) fn own_frame(evidence: &Evidence<'_>, stack: StackId) -> Option<usize> {
-    let frames: Vec<_> = evidence.stacks.stack(stack).collect();
+    let mut frames: Vec<_> = evidence.stacks.stack(stack).collect();
+    // Behind it comes the task that a thread without any has had last. It says something where it waits for another.
+    let scheduler = frames
+        .iter()
+        .position(|frame| frame.function == Some("runtime.mcall"));
+    if let Some(scheduler) = scheduler
+        && !evidence.shows(stack, Mark::AwaitsTask)
+    {
+        frames.truncate(scheduler);
+    }
     speaks_for_wait(&frames)
 }
 

@@ -369,14 +369,19 @@ fn who_did_what(facts: &Facts<'_, '_>) -> String {
         }
         (Class::Unknown | Class::LongWait, ..) if has_stuck_goroutines(facts) => {
             let program = program_of(facts);
-            match facts.now {
-                Some(_) => format!(
-                    "{head}: no goroutine of {program} can run; each waits for another, a timer or a message."
-                ),
-                None => format!(
-                    "{head}: no goroutine of {program} could run; each waited for another, a timer or a message."
-                ),
-            }
+            let awaits_other = |wait| tasks::awaits_other(facts.evidence, &wait);
+            let (can, waits) = match facts.now {
+                Some(_) => ("can", "waits"),
+                None => ("could", "waited"),
+            };
+            let one = match (facts.wait.is_some_and(awaits_other), facts.function) {
+                (true, Some(function)) => {
+                    let within = in_function(&function.name);
+                    format!("; one {waits} for another{within}")
+                }
+                _ => format!("; each {waits} for another, a timer or a message"),
+            };
+            format!("{head}: no goroutine of {program} {can} run{one}.")
         }
         (Class::Unknown | Class::LongWait, ..)
             if facts.kind == BlameKind::Gone && is_deadlocked(facts) =>

@@ -20,7 +20,7 @@ pub(crate) struct Suspect {
     pub thread: Utid,
     pub class: Class,
     pub kind: BlameKind,
-    /// Its pieces, in the order of time.
+    /// Its pieces, in the order of time; where it ran, with the interrupts in between, which take the samples.
     pub windows: Vec<Range<u64>>,
     pub time: u64,
     /// What of it is of its class.
@@ -247,7 +247,10 @@ impl Suspect {
             thread,
             class: class_of(kind),
             kind,
-            windows: disjoint(of_kind.iter().copied()),
+            windows: match kind {
+                BlameKind::Run => on_cpu(&pieces),
+                _ => disjoint(of_kind.iter().copied()),
+            },
             time: pieces.iter().map(|piece| piece.ns()).sum(),
             time_of_class: 0,
             starvation: None,

@@ -15,6 +15,20 @@ pub(crate) fn is_without(evidence: &Evidence<'_>, wait: &Wait) -> bool {
     evidence.shows(wait.user_stack(evidence), Mark::Scheduler)
 }
 
+/// Whether the task that a thread has put aside last waits for another of its program's.
+pub(crate) fn awaits_other(evidence: &Evidence<'_>, wait: &Wait) -> bool {
+    is_without(evidence, wait) && evidence.shows(wait.user_stack(evidence), Mark::AwaitsTask)
+}
+
+/// The function that such a task waits in, that of whoever made the lock or the channel: the innermost one that is
+/// not of Go's runtime.
+pub(crate) fn place_of_task<'e>(evidence: &'e Evidence<'_>, wait: &Wait) -> Option<&'e str> {
+    const RUNTIME: [&str; 3] = ["runtime.", "sync.", "internal/"];
+    let frames = evidence.stacks.stack(wait.user_stack(evidence));
+    let mut functions = frames.map(|frame| frame.function.unwrap_or_default());
+    functions.find(|function| !RUNTIME.iter().any(|start| function.starts_with(start)))
+}
+
 /// Whether none of the tasks of a process can run at a moment: each of its threads rests in the scheduler, or waits
 /// where its runtime waits for events, and the process asks nobody who could bring one.
 pub(crate) fn none_can_run(evidence: &Evidence<'_>, process: Upid, at: u64) -> bool {

@@ -667,6 +667,9 @@ fn own_kind(evidence: &Evidence<'_>, edge: &Edge, wait: &Wait) -> BlameKind {
         (_, WaitKind::Paging) => BlameKind::Paging,
         (_, WaitKind::Stopped) => BlameKind::Stopped,
         _ if wait.gate(evidence) == Some(Gate::Debugger) => BlameKind::Message,
+        (_, WaitKind::Idle | WaitKind::Poll) if tasks::awaits_other(evidence, wait) => {
+            BlameKind::Lock
+        }
         // It was stopped, though it was not seen when.
         (Source::Nobody, _) if edge.kind == EdgeKind::Kill && wait.gate(evidence).is_none() => {
             BlameKind::Stopped

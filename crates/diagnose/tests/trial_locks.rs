@@ -308,3 +308,34 @@ fn a_program_waits_for_a_debugger() {
     );
     assert!(!verdict("Agent::Start").sentence.contains("debugger"));
 }
+
+/// Two threads of a test wait for each other, one of which the other has started. Another test's thread ended just
+/// before, as it should: it is not missed.
+#[test]
+fn a_thread_that_ended_is_not_missed_by_who_started_others() {
+    const WAIT: &str = "sleeping futex arg=128 object=futex:0x10 stack=pthread_cond_wait;send;run";
+    let sentence = |starter: &str| {
+        let recording = record(&format!(
+            "process tests 100
+            thread main tests 100 name=tests
+            0 cpu0 switch idle -> main
+            1ms fork main -> short tests 101
+            1ms fork main -> album tests 102
+            1.1ms cpu1 switch idle -> short
+            1.2ms cpu2 switch idle -> album
+            2ms fork {starter} -> thumb tests 103
+            2.1ms cpu3 switch idle -> thumb
+            3ms exit short 0
+            3ms cpu1 switch short -> idle dead
+            3.5ms cpu2 switch album -> idle {WAIT}
+            3.6ms cpu3 switch thumb -> idle {WAIT}
+            4ms cpu0 switch main -> idle sleeping futex arg=128 object=futex:0x90 stack=pthread_cond_wait;recv;main
+            end 6s"
+        ));
+        explain(&recording, "album", 3_500..6_000_000).sentence
+    };
+    let own = sentence("album");
+    assert!(!own.contains("exited"), "{own}");
+    let other = sentence("main");
+    assert!(other.contains("short exited"), "{other}");
+}

@@ -331,3 +331,107 @@ fn no_goroutine_can_run() {
     );
     assert!(!asks.contains("goroutine"), "{asks}");
 }
+
+/// A client waits for a server of Go, no thread of which has a goroutine to run, though it has asked a database
+/// before. Behind its scheduler a thread's stack shows the goroutine that it put aside last: the one that waits for
+/// a lock, else the deepest of those that wait for others, tells what the server waits for; one that waits for the
+/// network does not, and neither does a function of it.
+#[test]
+fn a_goroutine_that_was_put_aside_tells_what_is_waited_for() {
+    const IDLE: &str = "runtime.stopm;runtime.findRunnable;runtime.schedule;runtime.park_m;runtime.mcall;runtime.gopark";
+    let verdict = |second: &str| {
+        let recording = record(&format!(
+            "process curl 100
+            thread curl curl 100
+            process shop 200
+            thread first shop 200 name=shop
+            thread second shop 201
+            thread third shop 202
+            process database 300
+            thread database database 300
+            0 socket curl object=inet:1 local=127.0.0.1:5000 remote=127.0.0.1:80
+            0 socket shop object=inet:2 local=127.0.0.1:80 remote=127.0.0.1:5000
+            0 socket shop object=inet:3 local=127.0.0.1:80
+            0 open shop object=inet:3 kind=listener
+            0 socket shop object=inet:4 local=127.0.0.1:5001 remote=127.0.0.1:5432
+            0 socket database object=inet:5 local=127.0.0.1:5432 remote=127.0.0.1:5001
+            0 socket database object=inet:6 local=127.0.0.1:5432
+            0 open database object=inet:6 kind=listener
+            0 cpu0 switch idle -> curl
+            0 cpu1 switch idle -> first
+            0 cpu2 switch idle -> second
+            0 cpu3 switch idle -> third
+            0 cpu4 switch idle -> database
+            1ms cpu4 switch database -> idle sleeping recvfrom object=inet:5 stack=recv;serve
+            2ms transfer curl sent 80 object=inet:1 peer=inet:2
+            2ms cpu0 switch curl -> idle sleeping poll object=inet:1 stack=poll;curl_easy_perform
+            3ms cpu3 switch third -> idle sleeping futex arg=128 object=futex:0x30 stack=runtime.futex;{IDLE};runtime.chanrecv1;main.worker;main.deeper;main.deepest;runtime.goexit
+            4ms cpu2 switch second -> idle sleeping futex arg=128 object=futex:0x20 stack=runtime.futex;{IDLE};{second};runtime.goexit
+            5ms cpu1 switch first -> idle sleeping epoll_pwait object=epoll:4 stack=runtime.netpoll;{IDLE};internal/poll.runtime_pollWait;main.accept;runtime.goexit
+            end 8s"
+        ));
+        explain(&recording, "curl", 2_000..8_000_000)
+    };
+    let locks = verdict(
+        "sync.runtime_SemacquireMutex;sync.(*Mutex).Lock;database/sql.(*DB).conn;main.list",
+    );
+    assert_eq!(
+        (locks.root.who.tid, locks.root.class),
+        (201, Class::LongWait)
+    );
+    assert!(
+        locks.sentence.ends_with(
+            "waited for another goroutine in main.list, which called database/sql.(*DB).conn."
+        ),
+        "{}",
+        locks.sentence
+    );
+    let deepest = verdict("runtime.selectgo;main.wait");
+    assert_eq!(deepest.root.who.tid, 202, "{}", deepest.sentence);
+    let polls = verdict("time.Sleep;main.tick");
+    assert_eq!(polls.root.who.tid, 202, "{}", polls.sentence);
+}
+
+/// Two threads of a scheduler take turns at a task, and each sample of them is taken within the interrupt that a
+/// trace has for it: they show what ran.
+#[test]
+fn samples_within_interrupts_count_for_threads_that_take_turns() {
+    const REST: &str = "sleeping futex arg=128 object=futex:0x10 stack=runtime.futex;runtime.stopm;runtime.findRunnable";
+    let mut text = "process asker 50
+        thread asker asker 50
+        process tool 100
+        thread one tool 100 name=tool
+        thread two tool 101
+        0 cpu0 switch idle -> asker
+        0.1ms cpu1 switch idle -> one
+        1ms cpu0 switch asker -> idle sleeping futex op=lock-pi object=futex:0x20 holder=one stack=pthread_mutex_lock;lock_store\n"
+        .to_owned();
+    for turn in 0..10_u64 {
+        let from = 1 + turn * 100;
+        let (own, other) = match turn % 2 {
+            0 => ("one", "two"),
+            _ => ("two", "one"),
+        };
+        for at in (from + 2..from + 99).step_by(5) {
+            text += &format!(
+                "{at}ms cpu1 irq 100us hard 33 {own}
+                {at}.05ms cpu1 sample {own} stack=hash;work;runtime.goexit\n"
+            );
+        }
+        text += &format!(
+            "{}ms cpu1 wake {own} -> {other} futex op=wake object=futex:0x10
+            {}.5ms cpu1 switch {own} -> {other} {REST}\n",
+            from + 99,
+            from + 99
+        );
+    }
+    text += "1002ms cpu1 wake one -> asker futex op=unlock-pi object=futex:0x20
+        1003ms cpu0 switch idle -> asker
+        end 1004ms";
+    let verdict = explain(&record(&text), "asker", 1_000..1_000_000);
+    assert!(
+        verdict.sentence.contains("ran hash (app)"),
+        "{}",
+        verdict.sentence
+    );
+}

@@ -761,15 +761,13 @@ fn child(evidence: &Evidence<'_>, wait: &Wait) -> Option<(Utid, Strength)> {
     const TOGETHER_NS: u64 = 100_000_000;
     const TOGETHER_PIDS: u32 = 16;
     let asked = wait.row.map(|row| evidence.switches.arg[row])?;
-    let children = children(evidence, wait);
-    if asked != u64::MAX {
-        // A pid is used again: the last one that had it.
-        let is_asked = |thread: &&Thread| u64::from(thread.pid) == asked;
-        return children
-            .filter(is_asked)
-            .last()
-            .map(|thread| (thread.utid, Strong));
+    // A pid is used again: the last one that had it. In a pid namespace the number that a program asks for is none
+    // that the trace knows.
+    let is_asked = |thread: &&Thread| u64::from(thread.pid) == asked;
+    if let Some(thread) = children(evidence, wait).filter(is_asked).last() {
+        return Some((thread.utid, Strong));
     }
+    let children = children(evidence, wait);
     // What killed it may have killed that as well, a moment before.
     let lasts = |end: u64| end.saturating_add(DEATH_NS) >= wait.end;
     let alive: Vec<&Thread> = children

@@ -122,6 +122,10 @@ pub enum Mark {
     AwaitsHooks = 1 << 52,
     /// A thread waits for another one to end.
     Joins = 1 << 54,
+    /// The task that a language's scheduler has put aside last waits for another one.
+    AwaitsTask = 1 << 55,
+    /// The same for a lock that another one has.
+    AwaitsTaskLock = 1 << 56,
     /// The kernel waits for a program to mount a file system, or ends that wait.
     AwaitsMount = 1 << 53,
 }
@@ -140,7 +144,7 @@ const INNERMOST: [(Mark, &[&str]); 7] = [
 const FEW: usize = 6;
 
 /// Marks that any frame shows, by its function's name, or by the start of it.
-const ANYWHERE: [(Mark, &[&str]); 48] = [
+const ANYWHERE: [(Mark, &[&str]); 50] = [
     (Mark::Idle, names::IDLE),
     (Mark::DiskWait, names::DISK_WAIT),
     (Mark::DiskWake, names::DISK_WAKE),
@@ -189,6 +193,8 @@ const ANYWHERE: [(Mark, &[&str]); 48] = [
     (Mark::AwaitsHooks, names::AWAITS_HOOKS),
     (Mark::AwaitsMount, names::AWAITS_MOUNT),
     (Mark::Joins, names::JOINS),
+    (Mark::AwaitsTask, names::AWAITS_TASK),
+    (Mark::AwaitsTaskLock, names::AWAITS_TASK_LOCK),
 ];
 
 /// The marks of all stacks, by their rows.

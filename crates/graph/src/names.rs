@@ -149,6 +149,24 @@ pub(crate) const SCHEDULER: &[&str] = &[
     "erts_schedule",
 ];
 
+/// Functions of Go in which a goroutine waits for another: a lock, a channel, one of several channels, a group.
+pub(crate) const AWAITS_TASK: &[&str] = &[
+    "runtime.chanrecv1",
+    "runtime.chanrecv2",
+    "runtime.chansend1",
+    "runtime.selectgo",
+    "sync.runtime_Semacquire*",
+    "sync.runtime_notifyListWait",
+    "internal/sync.runtime_Semacquire*",
+];
+
+/// Those of them that wait for a lock.
+pub(crate) const AWAITS_TASK_LOCK: &[&str] = &[
+    "sync.runtime_SemacquireMutex",
+    "sync.runtime_SemacquireRWMutex*",
+    "internal/sync.runtime_SemacquireMutex",
+];
+
 /// Functions that take tasks from a queue, by parts of their names: who waits right within them has none.
 pub const TAKES_TASKS: &[&str] = &["node::(anonymous namespace)::PlatformWorkerThread("];
 

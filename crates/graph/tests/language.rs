@@ -67,3 +67,18 @@ fn a_program_that_is_ended_by_a_task_that_it_waits_for() {
     assert_eq!(source(&recording, "worker"), Some(recording.t("hook")));
     assert_eq!(source(&recording, "hook"), Some(recording.t("worker")));
 }
+
+/// In a pid namespace a program asks for its child by a number that the trace does not know: then it waits for the
+/// child that it has.
+#[test]
+fn a_child_has_another_number_in_its_namespace() {
+    let recording = Recording::of(
+        "process make 100\nthread make make 100\nprocess compiler 200
+        0 cpu0 switch idle -> make
+        1ms fork make -> compiler compiler 200
+        2ms cpu1 switch idle -> compiler
+        3ms cpu0 switch make -> idle sleeping wait4 arg=7 stack=wait4;main
+        end 5s",
+    );
+    assert_eq!(source(&recording, "make"), Some(recording.t("compiler")));
+}

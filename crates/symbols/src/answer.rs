@@ -5,7 +5,7 @@
 use std::fs::File;
 use std::io::Read;
 
-use hangdog_unwind::{Error, Table};
+use hangdog_unwind::{Error, Rule, Table};
 
 use crate::elf;
 use crate::go;
@@ -61,15 +61,22 @@ fn table(build_id: &str, files: &[Option<File>]) -> Option<Response> {
         None if build_id.is_empty() => there,
         None => return None,
     };
+    let parks = go::parks(file);
     let table = match Table::of(file) {
         Ok(table) => table,
         Err(Error::Read(_)) => return None,
+        // Go's own linker writes no such information, and its code keeps frame pointers.
+        Err(_) if parks.is_some() => Table::of_frame_pointers(),
         Err(_) => {
             return Some(Response::Table(TableOf {
                 rows: None,
                 interpreter: None,
             }));
         }
+    };
+    let table = match parks {
+        Some((start, end)) => table.with_rule(start, end, Rule::TASK),
+        None => table,
     };
     let script = script::find(file);
     let loops = script.as_ref().map_or(&[][..], |found| &found.loops);

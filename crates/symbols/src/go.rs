@@ -1,5 +1,6 @@
 //! Names of a Go program's functions from its own table of them, which stays where symbols and debug
-//! information were stripped: Go's runtime needs it to print stacks.
+//! information were stripped: Go's runtime needs it to print stacks. The table also tells where the runtime puts a
+//! goroutine aside.
 //!
 //! The table (`.gopclntab`) begins with a header, whose first word tells the version. It says where
 //! the functions are, ascending by their first address, and where their names are. The layouts are
@@ -37,6 +38,25 @@ pub(crate) fn name_rest(file: &File, addresses: &[Option<u64>], names: &mut [Nam
             names.extend(table.name(address));
         }
     }
+}
+
+/// Where in the file the code lies by which Go's runtime puts a goroutine aside and goes on as its scheduler: from
+/// where to where, bytes.
+pub(crate) fn parks(file: &File) -> Option<(u32, u32)> {
+    const FUNCTION: &str = "runtime.mcall";
+    let (start, end) = Table::of(file)?.find(FUNCTION)?;
+    let cache = ReadCache::new(file);
+    let image = ElfFile64::<Endianness, _>::parse(&cache).ok()?;
+    let endian = image.endian();
+    let in_file = |address: u64| {
+        image.elf_program_headers().iter().find_map(|header| {
+            let from = address.checked_sub(header.p_vaddr(endian))?;
+            let is_in = header.p_type(endian) == elf::PT_LOAD && from <= header.p_filesz(endian);
+            is_in.then(|| header.p_offset(endian).checked_add(from))?
+        })
+    };
+    let offset = |address: u64| u32::try_from(in_file(address)?).ok();
+    Some((offset(start)?, offset(end)?)).filter(|(start, end)| start < end)
 }
 
 /// Where the code begins, which since Go 1.26 the table's header does not say: the runtime has it in its
@@ -156,7 +176,17 @@ impl Table {
         let start = self.number(2 * first).filter(|&start| start <= address)?;
         // The next one's start, or the end of all.
         (address < self.number(2 * first + 2)?).then_some(())?;
-        let description = usize::try_from(self.number(2 * first + 1)?).ok()?;
+        let function = str::from_utf8(self.function(first)?).ok()?;
+        (!function.is_empty()).then(|| Name {
+            function: function.to_owned(),
+            offset: address - start,
+            ..Name::default()
+        })
+    }
+
+    /// What the function at a place in the list is called.
+    fn function(&self, at: usize) -> Option<&[u8]> {
+        let description = usize::try_from(self.number(2 * at + 1)?).ok()?;
         // Its first number is its address again.
         let at = (self.descriptions.checked_add(description)?).checked_add(self.width)?;
         let name = self.bytes.get(at..at.checked_add(4)?)?;
@@ -164,12 +194,14 @@ impl Table {
         let name = self.names.checked_add(usize::try_from(name).ok()?)?;
         let rest = self.bytes.get(name..)?;
         let length = rest.iter().take(LONGEST).position(|&byte| byte == 0)?;
-        let function = str::from_utf8(&rest[..length]).ok()?;
-        (!function.is_empty()).then(|| Name {
-            function: function.to_owned(),
-            offset: address - start,
-            ..Name::default()
-        })
+        Some(&rest[..length])
+    }
+
+    /// Where a function begins and ends, by the file's own count.
+    fn find(&self, name: &str) -> Option<(u64, u64)> {
+        let at = (0..self.count).find(|&at| self.function(at) == Some(name.as_bytes()))?;
+        let address = |at: usize| self.text.checked_add(self.number(at)?);
+        Some((address(2 * at)?, address(2 * at + 2)?))
     }
 }
 
@@ -265,6 +297,9 @@ mod tests {
             assert_eq!(name(END - 1), some("main.main.func1", 0xf));
             assert_eq!(name(END), None);
             assert_eq!(table.name(TEXT - 1).map(|name| name.function), None);
+            let found = table.find("main.(*Shop).Sell");
+            assert_eq!(found, Some((TEXT + 0x20, TEXT + 0x80)));
+            assert_eq!(table.find("main.(*Shop)"), None);
         }
     }
 

@@ -47,7 +47,33 @@ pub enum Kind {
     /// CFA = (the word at sp + 8 * ((`cfa` & 0xfff) - 1)) + 8 * (`cfa` >> 12): the code has aligned
     /// its stack and stored the previous stack pointer on it, as OpenSSL's assembly does.
     Stored = 11,
+    /// The word at sp + 8 * `cfa` is the address of what describes a task (of Go, a goroutine) that the thread has
+    /// just put aside: the walk goes on where that stopped, on its own stack.
+    Task = 12,
 }
+
+/// Where Go's runtime keeps the registers of a goroutine that is put aside: bytes from the begin of its
+/// description (`g.sched` in Go's `src/runtime/runtime2.go`).
+pub(crate) struct Task {
+    /// Its stack pointer.
+    pub sp: u64,
+    /// Where it goes on.
+    pub ip: u64,
+    /// The address of the description itself.
+    pub own: u64,
+    /// Its frame pointer, in versions that keep a word for a result among them; 0 in others.
+    pub fp: u64,
+    /// The same in those others; 0 where there is that word.
+    pub newer_fp: u64,
+}
+
+pub(crate) const GO_TASK: Task = Task {
+    sp: 56,
+    ip: 64,
+    own: 72,
+    fp: 104,
+    newer_fp: 96,
+};
 
 /// Only with [`Kind::Sp`] and [`Kind::Fp`]: the numbers that this makes of others mean something else
 /// on the kernel side.
@@ -70,6 +96,9 @@ impl Rule {
         Some(rule) => rule,
         None => Rule::UNSUPPORTED,
     };
+
+    /// Where Go's runtime has put a goroutine aside, whose address it has just pushed.
+    pub const TASK: Rule = Rule(Kind::Task as u32);
 
     /// A rule; `None` if `saved` is above 4095.
     pub const fn new(kind: Kind, cfa: u16, saved: u16) -> Option<Rule> {
@@ -107,6 +136,7 @@ impl Rule {
             5 => Kind::Signal,
             6 => Kind::End,
             11 => Kind::Stored,
+            12 => Kind::Task,
             _ => Kind::Unsupported,
         }
     }

@@ -63,6 +63,30 @@ impl Table {
         sections::read::<Rows, R>(data, layout).map(Table::from)
     }
 
+    /// The table of code that has no unwind information but keeps frame pointers.
+    pub fn of_frame_pointers() -> Table {
+        Table {
+            rows: vec![Row {
+                pc: 0,
+                rule: Rule::FRAME_POINTER,
+            }],
+            skipped: 0,
+        }
+    }
+
+    /// The table with one rule for all code from `start` to `end`.
+    #[must_use]
+    pub fn with_rule(mut self, start: u32, end: u32, rule: Rule) -> Table {
+        let behind = Row {
+            pc: end,
+            rule: self.rule(end.into()),
+        };
+        self.rows.retain(|row| !(start..=end).contains(&row.pc));
+        self.rows.extend([Row { pc: start, rule }, behind]);
+        self.rows.sort_by_key(|row| row.pc);
+        self
+    }
+
     /// The rows.
     pub fn rows(&self) -> &[Row] {
         &self.rows
@@ -109,6 +133,21 @@ impl Table {
 mod tests {
     use super::*;
     use crate::rule::Kind;
+
+    /// A piece of code gets another rule, and what lies around it keeps its own.
+    #[test]
+    fn a_piece_has_its_own_rule() {
+        let rule = |cfa| Rule::new(Kind::Sp, cfa, 0).expect("a rule");
+        let row = |pc, rule| Row { pc, rule };
+        let rows = vec![row(10, rule(1)), row(20, rule(2)), row(30, rule(3))];
+        let table = Table { rows, skipped: 0 }.with_rule(15, 30, Rule::TASK);
+        let expected = [row(10, rule(1)), row(15, Rule::TASK), row(30, rule(3))];
+        assert_eq!(table.rows(), expected);
+        let table = Table::of_frame_pointers().with_rule(15, 30, Rule::TASK);
+        let rules = [14, 15, 29, 30].map(|at| table.rule(at));
+        let pointer = Rule::FRAME_POINTER;
+        assert_eq!(rules, [pointer, Rule::TASK, Rule::TASK, pointer]);
+    }
 
     /// All code of a loop is marked, and none besides, whether rows begin and end with it or not.
     #[test]

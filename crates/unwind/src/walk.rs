@@ -1,6 +1,6 @@
 //! A walk up one stack, by the rules of its places.
 
-use crate::rule::{Kind, Rule};
+use crate::rule::{GO_TASK, Kind, Rule};
 
 /// What a walk needs of a thread's registers.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -47,7 +47,7 @@ pub(crate) const CONTEXT_IP: u64 = 168;
 /// is in the call. `memory` reads the word at an address, if it is there.
 ///
 /// Ends for any answers, for each frame takes one of `most`. A frame that a signal interrupted may
-/// lie anywhere: handlers run on stacks of their own.
+/// lie anywhere: handlers run on stacks of their own, and so do tasks.
 pub fn walk(
     registers: Registers,
     rule: impl FnMut(u64) -> Rule,
@@ -83,7 +83,11 @@ pub fn walk_with(
             _ => {}
         }
         let Some(caller) = registers.caller(rule, &mut memory) else {
-            return End::Unreadable;
+            return match rule.kind() {
+                // It has put none aside: so its own stack ends here.
+                Kind::Task => End::Root,
+                _ => End::Unreadable,
+            };
         };
         left(registers.sp, caller.sp, rule, addresses);
         registers = caller;
@@ -116,6 +120,19 @@ impl Registers {
                     ip: at(CONTEXT_IP)?,
                 });
             }
+            Kind::Task => {
+                let task = memory(sp.wrapping_add(words))?;
+                let mut at = |offset| memory(task.wrapping_add(offset));
+                (at(GO_TASK.own)? == task).then_some(())?;
+                return Some(Registers {
+                    ip: at(GO_TASK.ip)?,
+                    sp: at(GO_TASK.sp)?,
+                    fp: match at(GO_TASK.fp)? {
+                        0 => at(GO_TASK.newer_fp)?,
+                        fp => fp,
+                    },
+                });
+            }
             Kind::Sp => sp.wrapping_add(words),
             Kind::Fp => fp.wrapping_add(words),
             Kind::Realigned => memory(fp.wrapping_sub(words))?,
@@ -140,5 +157,50 @@ impl Registers {
         };
         let ip = memory(cfa.wrapping_sub(8))?;
         Some(Registers { ip, sp: cfa, fp })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// From a scheduler's own stack a walk goes on in the task that it put aside, on whose stack the callers may lie
+    /// below; a word that points to no task ends it, as if there was none.
+    #[test]
+    fn goes_on_in_a_task() {
+        const TASK: u64 = 0xc000_1000;
+        const STACK: u64 = 0x9000;
+        let walked = |own: u64, [older, newer]: [u64; 2]| {
+            let memory = move |address: u64| {
+                Some(match address {
+                    0xf000 => TASK,
+                    _ if address == TASK + 56 => STACK,
+                    _ if address == TASK + 64 => 0x40_2001,
+                    _ if address == TASK + 72 => own,
+                    _ if address == TASK + 104 => older,
+                    _ if address == TASK + 96 => newer,
+                    _ if address == STACK + 0x20 => 0,
+                    _ if address == STACK + 0x28 => 0x40_3001,
+                    _ => return None,
+                })
+            };
+            let rule = |ip: u64| match ip {
+                0x40_1000 => Rule::TASK,
+                _ => Rule::FRAME_POINTER,
+            };
+            let mut addresses = Vec::new();
+            let registers = Registers {
+                ip: 0x40_1000,
+                sp: 0xf000,
+                fp: 0,
+            };
+            let end = walk(registers, rule, memory, 9, &mut addresses);
+            (addresses, end)
+        };
+        let through = vec![0x40_1000, 0x40_2001, 0x40_3001];
+        for pointers in [[STACK + 0x20, 0], [0, STACK + 0x20]] {
+            assert_eq!(walked(TASK, pointers), (through.clone(), End::Root));
+        }
+        assert_eq!(walked(TASK + 8, [0, 0]), (vec![0x40_1000], End::Root));
     }
 }

@@ -11,6 +11,7 @@ use super::words::{brief, duration, file_of, in_function, of_that_time};
 use crate::blame::BlameKind;
 use crate::function::{Function, is_collector};
 use crate::stretch::wake_of;
+use crate::tasks;
 use crate::verdict::Class;
 
 /// The culprit's function, as the end of a phrase.
@@ -87,6 +88,17 @@ pub(crate) fn reason(facts: &Facts<'_, '_>) -> String {
     }
     if let Some(gate) = facts.wait.and_then(|wait| wait.gate(facts.evidence)) {
         return format!("{}{within}", gate.text());
+    }
+    if facts.kind == BlameKind::Lock
+        && (facts.wait).is_some_and(|wait| tasks::awaits_other(facts.evidence, &wait))
+    {
+        let place = facts
+            .wait
+            .and_then(|wait| tasks::place_of_task(facts.evidence, &wait));
+        let own = facts.function.map(|function| function.name.as_str());
+        let called = place.filter(|place| Some(*place) != own);
+        let called = called.map_or_else(String::new, |called| format!(", which called {called}"));
+        return format!("waited for another goroutine{within}{called}");
     }
     match facts.kind {
         _ if facts.is_idle_server => format!("did not answer, though idle{within}"),

@@ -2,7 +2,7 @@
 //! those. Other threads of the process, a child, a process that was started with it.
 
 use hangdog_trace::ids::{NO_STACK, NONE, Utid};
-use hangdog_trace::object::Object;
+use hangdog_trace::object::{Object, ObjectKind};
 use hangdog_trace::sockets::Role;
 
 use super::connection::{is_open, may_be_open, only_one_at_condition};
@@ -311,6 +311,7 @@ pub(super) fn other_thread(evidence: &Evidence<'_>, wait: &Wait, is_lock: bool) 
             // It waits for the waiter's own end.
             _ if there.holder == Some(wait.thread) => 0,
             _ if there.is_for_own_lock(evidence) => 3 * usize::from(is_lock),
+            WaitKind::Lock if there.object(evidence).kind() == ObjectKind::File => 4,
             _ if evidence.shows(there.user_stack(evidence), Mark::AwaitsChild) => 4,
             WaitKind::Sleep if lets_time_pass(evidence, &there, wait) => 0,
             WaitKind::Sleep | WaitKind::Disk | WaitKind::Paging | WaitKind::Child => 4,

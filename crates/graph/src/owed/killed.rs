@@ -8,6 +8,7 @@
 use hangdog_trace::ids::Utid;
 
 use super::is_deadlocked;
+use super::who::is_there;
 use crate::edge::{Edge, EdgeKind, Source, Strength};
 use crate::evidence::Evidence;
 use crate::wait::{Wait, WaitKind};
@@ -67,6 +68,13 @@ pub(crate) fn exited_mate(evidence: &Evidence<'_>, wait: &Wait) -> Option<Edge> 
     let threads = evidence.threads.process(own).threads.iter().copied();
     let exits = threads.filter_map(|thread| Some((evidence.threads.thread(thread).end?, thread)));
     let (end, mate) = exits.max().filter(|(end, _)| when.contains(end))?;
+    // Who has started threads of its own works with those.
+    let is_own = |thread: Utid| evidence.threads.thread(thread).parent == wait.thread;
+    let mut threads = evidence.threads.process(own).threads.iter().copied();
+    let has_own = threads.any(|thread| is_own(thread) && is_there(evidence, thread, wait.end));
+    if has_own && !is_own(mate) {
+        return None;
+    }
     let name = evidence.name(mate);
     let at = end as f64 / 1e9;
     let reason = format!(

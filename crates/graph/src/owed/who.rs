@@ -18,8 +18,9 @@ use crate::wait::{Wait, WaitKind};
 /// The thread of a process that should answer: one that is stopped; else one that waits for what
 /// lies at `object`; else one of a database that is kept from a lock; else one that is busy with
 /// something, which may be this; else one that itself asked somebody, or a program that its process has started;
-/// else one that sleeps, unless it does so for very long or again and again; else the one that waits for what a
-/// scheduler's tasks wait for; else the first.
+/// else one that sleeps, unless it does so for very long or again and again; else the one that has put aside the
+/// deepest of a scheduler's tasks that wait for each other; else the one that waits for what they wait for; else
+/// the first.
 pub(super) fn thread_of(
     evidence: &Evidence<'_>,
     process: Upid,
@@ -98,6 +99,21 @@ pub(super) fn thread_of(
         let there = wait_at(evidence, thread, until);
         there.filter(|there| evidence.shows(there.user_stack(evidence), Mark::Scheduler))
     };
+    // Of the tasks that its threads have put aside last, one that waits for a lock, or the one most deep in work,
+    // waits for what they all wait for.
+    let deepest_task = || {
+        let awaits = |thread: Utid| {
+            without_task(thread)
+                .filter(|there| evidence.shows(there.user_stack(evidence), Mark::AwaitsTask))
+        };
+        let rank = |there: Wait| {
+            let stack = there.user_stack(evidence);
+            let is_lock = evidence.shows(stack, Mark::AwaitsTaskLock);
+            (is_lock, evidence.stacks.frame_ids(stack).len())
+        };
+        let tasks = alive().filter_map(|thread| Some((rank(awaits(thread)?), thread)));
+        tasks.max().map(|(_, thread)| thread)
+    };
     let polls_for_tasks = |&thread: &Utid| {
         evidence.timeline.life(thread).start == 0
             && without_task(thread).is_some_and(|there| there.by_epoll(evidence))
@@ -121,6 +137,7 @@ pub(super) fn thread_of(
             alive().find(|&thread| is_busy(&thread) && !ticks(thread))
         })
         .or_else(deepest)
+        .or_else(deepest_task)
         .or_else(|| alive().find(polls_for_tasks))
         .or_else(|| alive().find(is_main))
         .or_else(|| alive().find(is_busy))
