@@ -408,7 +408,10 @@ fn answer(evidence: &Evidence<'_>, wait: &Wait, wake: usize) -> Answer {
         // What a connection or a pipe should have brought did not come by that.
         (Call::Kill, signal)
             if ENDING.contains(&signal)
-                && matches!(wait.kind, WaitKind::Message | WaitKind::Poll) =>
+                && matches!(
+                    wait.kind,
+                    WaitKind::Message | WaitKind::Poll | WaitKind::Idle
+                ) =>
         {
             Answer::No("a terminating signal interrupted the wait without a result")
         }

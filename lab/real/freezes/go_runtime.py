@@ -1,11 +1,14 @@
 """Go programs: goroutines that wait for a mutex or a channel."""
 
+import signal
 import subprocess
+import time
 
 from case import Root, Truth, freeze
 from freezes.python_runtime import HERE as PYTHON_PROGRAMS
 from freezes.runtimes import (
     BUILD,
+    LOOK_S,
     PROGRAMS,
     RUNS,
     Client,
@@ -13,6 +16,7 @@ from freezes.runtimes import (
     activities,
     built,
     length_s,
+    must_last,
     must_wait,
     span_of,
     tool,
@@ -20,7 +24,7 @@ from freezes.runtimes import (
     visits,
 )
 from freezes.sqlite import PYTHON
-from stage import Fault, free_port, need, read_line, wait_for
+from stage import Fault, free_port, need, now_ns, read_line, wait_for
 
 
 def program_called(name):
@@ -91,4 +95,35 @@ def channel(stage):
         frozen=span_of(stage, program),
         witness=f"/proc: {sleeping[0]}; ss: it has a connection",
         function=r"\blimit_rate\b",
+    )
+
+
+@freeze("runtimes", "go-lock-order")
+def lock_order(stage):
+    """Two goroutines of a web server lock the same two mutexes in opposite order. Clients wait for it until it is
+    killed, and no thread of it has anything to run."""
+    binary, port = program_called("stock"), free_port()
+    server = stage.program([binary, port], stdout=subprocess.PIPE)
+    server.line()
+    visits(stage, port)
+    causer = Client(stage, port, "/move")
+    time.sleep(LOOK_S)
+    begin = now_ns()
+    visitor = Client(stage, port, "/health")
+    found = stage.hold(lambda: activities(server.pid))
+    # It prints the stacks of all goroutines, and ends.
+    server.signal(signal.SIGQUIT)
+    frozen = must_last(stage, (begin, server.ended()))
+    must_wait(found)
+    stacks = (stage.directory / "programs.log").read_text(encoding="utf-8", errors="replace")
+    kept = stacks.count("main.moveBetween")
+    if kept < 2 or "sync.Mutex.Lock" not in stacks:
+        raise Fault(f"goroutines: {kept} in moveBetween")
+    return Truth(
+        text="LongWait; root the Go server, whose goroutines wait for each other in moveBetween",
+        victims=(visitor.pid, causer.pid, server.pid),
+        roots=(Root(server.pid, ("LongWait",)),),
+        frozen=frozen,
+        witness=f"goroutines by SIGQUIT: {kept} in moveBetween, which wait for a mutex",
+        function=r"\bmoveBetween\b|\bmain\.main\.func",
     )

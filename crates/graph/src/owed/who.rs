@@ -119,6 +119,10 @@ pub(super) fn thread_of(
             && without_task(thread).is_some_and(|there| there.by_epoll(evidence))
             && alive().any(|main| is_main(&main) && without_task(main).is_some())
     };
+    // One of the tasks reads what another program writes, and the others may wait for that.
+    let awaits_pipe = |thread: &Utid| {
+        wait_at(evidence, *thread, until).is_some_and(|there| there.object(evidence).is_pipe())
+    };
     // What came there was taken, if its thread waits for more: by one that works.
     let has_passed_on = |reader: &Utid| {
         let there = wait_at(evidence, *reader, until);
@@ -137,6 +141,7 @@ pub(super) fn thread_of(
             alive().find(|&thread| is_busy(&thread) && !ticks(thread))
         })
         .or_else(deepest)
+        .or_else(|| alive().find(|thread| polls_for_tasks(thread) && awaits_pipe(thread)))
         .or_else(deepest_task)
         .or_else(|| alive().find(polls_for_tasks))
         .or_else(|| alive().find(is_main))
