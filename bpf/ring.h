@@ -42,6 +42,9 @@ u64 transfers_allowed;
 u64 handoffs_allowed;
 
 #define ALLOWANCE_NS 20000000ULL
+// Walks that may go on in a task in that time (unwind.h): such a walk is long, and none is
+// remembered.
+#define TASKS_ALLOWED 20
 
 // Whether one more may be recorded of what `left` counts, of the CPU's state.
 static __always_inline bool may_record(struct cpu_state *state, u64 *left)
@@ -55,6 +58,7 @@ static __always_inline bool may_record(struct cpu_state *state, u64 *left)
 		state->allowed_since = now;
 		state->transfers_left = transfers_allowed;
 		state->handoffs_left = handoffs_allowed;
+		state->tasks_left = TASKS_ALLOWED;
 		if (!*left)
 			return false;
 	}

@@ -208,6 +208,7 @@ struct cursor {
 	u32 cpu;
 	u32 exact; // ip is no return address: that very instruction was interrupted
 	u16 window;
+	u16 task;    // it went on in a task that the thread had put aside
 	u16 chain;   // functions of a language are among its callers (chain.h)
 	u32 loop;    // the frame that was left was an interpreter's loop
 	u32 machine; // INTERPRETER_..., if there is one for machine.h; else 0
@@ -324,6 +325,7 @@ __noinline u32 step(struct cursor *at)
 {
 	struct signal_registers registers;
 	struct task_registers task;
+	struct cpu_state *state;
 	u64 cfa, fp, ip, link, before;
 	u32 rule, saved;
 
@@ -374,7 +376,9 @@ __noinline u32 step(struct cursor *at)
 		return STACK_UNKNOWN;
 	case RULE_TASK:
 		// The thread's own stack ends here, if it has put no task aside.
-		if (!read_word(at, at->sp + cfa * 8, &before) ||
+		state = this_cpu(at->cpu);
+		if (!may_record(state, &state->tasks_left) ||
+		    !read_word(at, at->sp + cfa * 8, &before) ||
 		    bpf_probe_read_user(&task, sizeof(task),
 					(void *)(before + TASK_REGISTERS_OFFSET)) ||
 		    task.own != before || task.ip < 4096)
@@ -383,6 +387,7 @@ __noinline u32 step(struct cursor *at)
 		at->sp = task.sp;
 		at->fp = task.fp ?: task.newer_fp;
 		at->exact = 0;
+		at->task = 1;
 		return STACK_UNKNOWN;
 	case RULE_END:
 		return STACK_ROOT;

@@ -209,8 +209,9 @@ __noinline u32 add_frame(struct cursor *at, u32 scratch, u32 i, u64 sp)
 	offset = at->sp - sizeof(u64) - sp;
 	if (i <= MEMO_FRAMES)
 		space->memo.offsets[(i - 1) & (MEMO_FRAMES - 1)] = offset;
-	// Not where a signal's handler returns to: that has other registers to look at.
-	if (offset >= MEMO_BYTES || at->exact)
+	// Not where a signal's handler returns to: that has other registers to look at. Nor in a
+	// task, which no return address tells.
+	if (offset >= MEMO_BYTES || at->exact || at->task)
 		space->remember = 0;
 	return 1;
 }
@@ -348,7 +349,8 @@ static __always_inline u32 user_stack_id(struct task_struct *task, struct pt_reg
 		struct memo *memo;
 
 		hash = mix(first_hash(pid), at.ip);
-		place = mix(mix(hash, at.sp ^ (u64)at.epoch << 48), at.fp);
+		// For a second: a walk that was not to go on in a task may do so in the next.
+		place = mix(mix(hash, at.sp ^ (u64)at.epoch << 48), at.fp ^ ts >> 30 << 48);
 		if (interpreter && interpreter->file_offset == INTERPRETER_RUBY)
 			functions = ruby_key(interpreter->start, interpreter->end);
 		if (functions)
@@ -366,6 +368,7 @@ static __always_inline u32 user_stack_id(struct task_struct *task, struct pt_reg
 	// remembered, unless its place tells of the functions. One that is remembered otherwise has
 	// no interpreter's loop among its callers, and no such function then.
 	at.chain = 0;
+	at.task = 0;
 	at.loop = 0;
 	at.machine = 0;
 	at.machine_start = 0;
