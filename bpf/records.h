@@ -354,7 +354,6 @@ struct cpu_state {
 	u64 transfers_left;  // that may be recorded until they are allowed anew
 	u64 armed_timer;     // that a thread armed and that fires now
 	u64 handoffs_left;   // as for transfers
-	u64 tasks_left;	     // that walks may go on in, as for transfers
 	u64 interrupt_end;   // of the last interrupt
 	u64 soft_end;	     // of the last softirq
 	u64 soft_interrupts; // whether this softirq came with an interrupt
@@ -365,7 +364,7 @@ struct cpu_state {
 	u32 row_device;
 	u32 row_pages;
 	u32 row_step;
-	u32 padding;
+	u32 tasks_left; // that walks may go on in, as for transfers
 };
 
 enum context {

@@ -46,23 +46,35 @@ u64 handoffs_allowed;
 // remembered.
 #define TASKS_ALLOWED 20
 
+// Allows all of these anew, if it is time for that.
+static __always_inline bool allow_anew(struct cpu_state *state)
+{
+	u64 now = bpf_ktime_get_ns();
+
+	if (now - state->allowed_since < ALLOWANCE_NS)
+		return false;
+	state->allowed_since = now;
+	state->transfers_left = transfers_allowed;
+	state->handoffs_left = handoffs_allowed;
+	state->tasks_left = TASKS_ALLOWED;
+	return true;
+}
+
 // Whether one more may be recorded of what `left` counts, of the CPU's state.
 static __always_inline bool may_record(struct cpu_state *state, u64 *left)
 {
-	u64 now;
-
-	if (!*left) {
-		now = bpf_ktime_get_ns();
-		if (now - state->allowed_since < ALLOWANCE_NS)
-			return false;
-		state->allowed_since = now;
-		state->transfers_left = transfers_allowed;
-		state->handoffs_left = handoffs_allowed;
-		state->tasks_left = TASKS_ALLOWED;
-		if (!*left)
-			return false;
-	}
+	if (!*left && (!allow_anew(state) || !*left))
+		return false;
 	--*left;
+	return true;
+}
+
+// Whether one more walk may go on in a task.
+static __always_inline bool may_walk_on(struct cpu_state *state)
+{
+	if (!state->tasks_left && !allow_anew(state))
+		return false;
+	state->tasks_left--;
 	return true;
 }
 

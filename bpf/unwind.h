@@ -325,7 +325,6 @@ __noinline u32 step(struct cursor *at)
 {
 	struct signal_registers registers;
 	struct task_registers task;
-	struct cpu_state *state;
 	u64 cfa, fp, ip, link, before;
 	u32 rule, saved;
 
@@ -376,9 +375,7 @@ __noinline u32 step(struct cursor *at)
 		return STACK_UNKNOWN;
 	case RULE_TASK:
 		// The thread's own stack ends here, if it has put no task aside.
-		state = this_cpu(at->cpu);
-		if (!may_record(state, &state->tasks_left) ||
-		    !read_word(at, at->sp + cfa * 8, &before) ||
+		if (!may_walk_on(this_cpu(at->cpu)) || !read_word(at, at->sp + cfa * 8, &before) ||
 		    bpf_probe_read_user(&task, sizeof(task),
 					(void *)(before + TASK_REGISTERS_OFFSET)) ||
 		    task.own != before || task.ip < 4096)

@@ -120,14 +120,14 @@ pub enum Mark {
     AwaitsPool = 1 << 51,
     /// A virtual machine that ends waits for the threads that a program has for that.
     AwaitsHooks = 1 << 52,
+    /// The kernel waits for a program to mount a file system, or ends that wait.
+    AwaitsMount = 1 << 53,
     /// A thread waits for another one to end.
     Joins = 1 << 54,
     /// The task that a language's scheduler has put aside last waits for another one.
     AwaitsTask = 1 << 55,
     /// The same for a lock that another one has.
     AwaitsTaskLock = 1 << 56,
-    /// The kernel waits for a program to mount a file system, or ends that wait.
-    AwaitsMount = 1 << 53,
 }
 
 /// Marks that one of the innermost few frames shows, by a part of its function's name.

@@ -176,7 +176,9 @@ impl Table {
         let start = self.number(2 * first).filter(|&start| start <= address)?;
         // The next one's start, or the end of all.
         (address < self.number(2 * first + 2)?).then_some(())?;
-        let function = str::from_utf8(self.function(first)?).ok()?;
+        let name = self.name_at(first)?;
+        let length = name.iter().take(LONGEST).position(|&byte| byte == 0)?;
+        let function = str::from_utf8(&name[..length]).ok()?;
         (!function.is_empty()).then(|| Name {
             function: function.to_owned(),
             offset: address - start,
@@ -184,22 +186,24 @@ impl Table {
         })
     }
 
-    /// What the function at a place in the list is called.
-    fn function(&self, at: usize) -> Option<&[u8]> {
+    /// The names from that of the function at a place in the list on; each ends with a 0.
+    fn name_at(&self, at: usize) -> Option<&[u8]> {
         let description = usize::try_from(self.number(2 * at + 1)?).ok()?;
         // Its first number is its address again.
         let at = (self.descriptions.checked_add(description)?).checked_add(self.width)?;
         let name = self.bytes.get(at..at.checked_add(4)?)?;
         let name = u32::from_le_bytes(name.try_into().ok()?);
         let name = self.names.checked_add(usize::try_from(name).ok()?)?;
-        let rest = self.bytes.get(name..)?;
-        let length = rest.iter().take(LONGEST).position(|&byte| byte == 0)?;
-        Some(&rest[..length])
+        self.bytes.get(name..)
     }
 
     /// Where a function begins and ends, by the file's own count.
     fn find(&self, name: &str) -> Option<(u64, u64)> {
-        let at = (0..self.count).find(|&at| self.function(at) == Some(name.as_bytes()))?;
+        let is_it = |names: &[u8]| {
+            let rest = names.strip_prefix(name.as_bytes());
+            rest.is_some_and(|rest| rest.first() == Some(&0))
+        };
+        let at = (0..self.count).find(|&at| self.name_at(at).is_some_and(is_it))?;
         let address = |at: usize| self.text.checked_add(self.number(at)?);
         Some((address(2 * at)?, address(2 * at + 2)?))
     }

@@ -22,7 +22,7 @@ pub(super) fn debtor(evidence: &Evidence<'_>, wait: &Wait) -> Option<Edge> {
         let what = "was started as the program ends, and has not ended";
         (EdgeKind::Awaited, hook(evidence, wait)?, what)
     } else if awaits(Mark::Joins) {
-        let what = "may be what it waits for to end, and waits for it";
+        let what = "is one of those that it may wait for to end, and waits for it";
         (EdgeKind::Awaited, joined(evidence, wait)?, what)
     } else {
         return None;
