@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 // What each process has open by which others can keep it waiting: pipes, sockets, locked files, the
-// device by which a program serves a file system, and what the kernel asks it by before others open
-// files (leases, fanotify). One pass over all open files, when somebody looks. It tells
-// what lies unread, and of a TCP connection whether its last bytes went out or came in: so that it
-// is known who owes whom what was asked for before the recording.
+// devices by which a program serves a file system (FUSE) or mounts one (autofs), and what the
+// kernel asks it by before others open files (leases, fanotify). One pass over all open files, when
+// somebody looks. It tells what lies unread, and of a TCP connection whether its last bytes went
+// out or came in: so that it is known who owes whom what was asked for before the recording.
 #pragma once
 
 #include <bpf/bpf_tracing.h>

@@ -208,7 +208,7 @@ struct cursor {
 	u32 cpu;
 	u32 exact; // ip is no return address: that very instruction was interrupted
 	u16 window;
-	u16 task;    // it went on in a task that the thread had put aside
+	u16 task;    // it went on in a task that the thread had parked
 	u16 chain;   // functions of a language are among its callers (chain.h)
 	u32 loop;    // the frame that was left was an interpreter's loop
 	u32 machine; // INTERPRETER_..., if there is one for machine.h; else 0
@@ -277,7 +277,8 @@ struct signal_registers {
 };
 #define SIGNAL_REGISTERS_OFFSET 120
 
-// Where Go's runtime keeps a goroutine's registers in what describes it; crates/unwind has more.
+// Where Go's runtime keeps a parked goroutine's registers in what describes it; crates/unwind has
+// more.
 struct task_registers {
 	u64 sp, ip, own, context, older_result, newer_fp, fp;
 };
@@ -374,7 +375,7 @@ __noinline u32 step(struct cursor *at)
 		at->exact = 1;
 		return STACK_UNKNOWN;
 	case RULE_TASK:
-		// The thread's own stack ends here, if it has put no task aside.
+		// The thread's own stack ends here, if it has parked no task.
 		if (!may_walk_on(this_cpu(at->cpu)) || !read_word(at, at->sp + cfa * 8, &before) ||
 		    bpf_probe_read_user(&task, sizeof(task),
 					(void *)(before + TASK_REGISTERS_OFFSET)) ||

@@ -462,7 +462,8 @@ impl Unwinder {
             let word = copy.bytes.get(at..at.checked_add(8)?)?;
             Some(u64::from_ne_bytes(word.try_into().ok()?))
         };
-        // A task that the thread has put aside, and its stack, lie elsewhere. They stay as they are while it waits.
+        // A task that the thread has parked, and its stack, lie elsewhere. They are as they were while the thread
+        // still waits; another thread may have gone on with the task, and then the frames are newer ones of it.
         let mut memory = |address: u64| {
             let elsewhere = || {
                 in_task

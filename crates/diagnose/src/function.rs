@@ -116,7 +116,7 @@ pub(crate) fn own(evidence: &Evidence<'_>, stack: StackId) -> Option<Function> {
 /// Which frame of a stack speaks for it, counted from the innermost; none where none has a name.
 pub(crate) fn own_frame(evidence: &Evidence<'_>, stack: StackId) -> Option<usize> {
     let mut frames: Vec<_> = evidence.stacks.stack(stack).collect();
-    // Behind it comes the task that a thread without any has had last. It says something where it waits for another.
+    // Behind it comes the task that the thread parked last. It says something where it waits for another.
     let scheduler = frames
         .iter()
         .position(|frame| frame.function == Some("runtime.mcall"));

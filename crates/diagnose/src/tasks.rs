@@ -15,7 +15,7 @@ pub(crate) fn is_without(evidence: &Evidence<'_>, wait: &Wait) -> bool {
     evidence.shows(wait.user_stack(evidence), Mark::Scheduler)
 }
 
-/// Whether the task that a thread has put aside last waits for another of its program's.
+/// Whether the task that a thread parked last waits for another of its program's.
 pub(crate) fn awaits_other(evidence: &Evidence<'_>, wait: &Wait) -> bool {
     is_without(evidence, wait) && evidence.shows(wait.user_stack(evidence), Mark::AwaitsTask)
 }

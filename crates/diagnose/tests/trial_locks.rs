@@ -306,7 +306,11 @@ fn a_program_waits_for_a_debugger() {
         "{}",
         waits.sentence
     );
-    assert!(!verdict("Agent::Start").sentence.contains("debugger"));
+    let by_python = verdict("Event.wait;PyDB.block_until_configuration_done;main");
+    assert!(by_python.sentence.contains("debugger"), "{by_python:?}");
+    for own in ["Agent::Start", "wait_for_client;main"] {
+        assert!(!verdict(own).sentence.contains("debugger"), "{own}");
+    }
 }
 
 /// Two threads of a test wait for each other, one of which the other has started. Another test's thread ended just

@@ -333,11 +333,11 @@ fn no_goroutine_can_run() {
 }
 
 /// A client waits for a server of Go, no thread of which has a goroutine to run, though it has asked a database
-/// before. Behind its scheduler a thread's stack shows the goroutine that it put aside last: the one that waits for
+/// before. Behind its scheduler a thread's stack shows the goroutine that it parked last: the one that waits for
 /// a lock, else the deepest of those that wait for others, tells what the server waits for; one that waits for the
 /// network does not, and neither does a function of it.
 #[test]
-fn a_goroutine_that_was_put_aside_tells_what_is_waited_for() {
+fn a_parked_goroutine_tells_what_is_waited_for() {
     const IDLE: &str = "runtime.stopm;runtime.findRunnable;runtime.schedule;runtime.park_m;runtime.mcall;runtime.gopark";
     let verdict = |second: &str| {
         let recording = record(&format!(

@@ -124,7 +124,7 @@ pub enum Mark {
     AwaitsMount = 1 << 53,
     /// A thread waits for another one to end.
     Joins = 1 << 54,
-    /// The task that a language's scheduler has put aside last waits for another one.
+    /// The task that a language's scheduler parked last waits for another one.
     AwaitsTask = 1 << 55,
     /// The same for a lock that another one has.
     AwaitsTaskLock = 1 << 56,

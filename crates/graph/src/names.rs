@@ -135,6 +135,8 @@ pub const IDLE: &[&str] = &[
     "Pool._handle_workers",
     "Queue._feed",
     "_ExecutorManagerThread.wait_result_broken_or_wakeup",
+    // Those of Python's debugger, which wait for what it is to do.
+    "PyDBDaemonThread.run",
     // A thread that gets a job's token from make or cargo, for whoever wants one.
     "std::sys::backtrace::__rust_begin_short_backtrace::<jobserver::imp::spawn_helper*",
 ];
@@ -361,7 +363,7 @@ pub(crate) const AWAITS_THREADS: &[&str] = &["_shutdown"];
 /// Functions in which a program waits for a debugger to attach, or to let it go on: of node, of Python's debugpy.
 pub(crate) const AWAITS_DEBUGGER: &[&str] = &[
     "node::inspector::MainThreadInterface::WaitForFrontendEvent*",
-    "wait_for_client",
+    "PyDB.block_until_configuration_done",
 ];
 
 /// Functions of Python that import a module, and have its lock meanwhile.

@@ -1,6 +1,6 @@
 //! Names of a Go program's functions from its own table of them, which stays where symbols and debug
-//! information were stripped: Go's runtime needs it to print stacks. The table also tells where the runtime puts a
-//! goroutine aside.
+//! information were stripped: Go's runtime needs it to print stacks. The table also tells where the runtime parks
+//! goroutines.
 //!
 //! The table (`.gopclntab`) begins with a header, whose first word tells the version. It says where
 //! the functions are, ascending by their first address, and where their names are. The layouts are
@@ -40,8 +40,8 @@ pub(crate) fn name_rest(file: &File, addresses: &[Option<u64>], names: &mut [Nam
     }
 }
 
-/// Where in the file the code lies by which Go's runtime puts a goroutine aside and goes on as its scheduler: from
-/// where to where, bytes.
+/// Where in the file the code lies by which a thread of Go leaves the goroutine that it parks for the scheduler's
+/// stack: from where to where, bytes.
 pub(crate) fn parks(file: &File) -> Option<(u32, u32)> {
     const FUNCTION: &str = "runtime.mcall";
     let (start, end) = Table::of(file)?.find(FUNCTION)?;

@@ -85,6 +85,12 @@ pub struct SocketTable {
     shared: HashMap<String, usize>,
 }
 
+fn add_once(processes: &mut Vec<Upid>, process: Upid) {
+    if !processes.contains(&process) {
+        processes.push(process);
+    }
+}
+
 impl SocketTable {
     /// Finds the ends that belong together, and who has them.
     pub fn new(sockets: Sockets, descriptors: &Descriptors) -> SocketTable {
@@ -137,17 +143,16 @@ impl SocketTable {
         for row in 0..descriptors.len() {
             let (object, process) = (descriptors.object[row], descriptors.process[row]);
             match DescriptorKind::from(descriptors.kind[row]) {
-                kind @ (DescriptorKind::FileSystem
-                | DescriptorKind::Keeper
-                | DescriptorKind::Mounter) => {
-                    let processes = match kind {
-                        DescriptorKind::FileSystem => &mut self.file_systems,
-                        DescriptorKind::Keeper => &mut self.keepers,
-                        _ => &mut self.mounters,
-                    };
-                    if !processes.contains(&process) {
-                        processes.push(process);
-                    }
+                DescriptorKind::FileSystem => {
+                    add_once(&mut self.file_systems, process);
+                    continue;
+                }
+                DescriptorKind::Keeper => {
+                    add_once(&mut self.keepers, process);
+                    continue;
+                }
+                DescriptorKind::Mounter => {
+                    add_once(&mut self.mounters, process);
                     continue;
                 }
                 kind @ (DescriptorKind::LockedFile | DescriptorKind::FileLock) => {

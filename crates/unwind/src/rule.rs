@@ -47,13 +47,13 @@ pub enum Kind {
     /// CFA = (the word at sp + 8 * ((`cfa` & 0xfff) - 1)) + 8 * (`cfa` >> 12): the code has aligned
     /// its stack and stored the previous stack pointer on it, as OpenSSL's assembly does.
     Stored = 11,
-    /// The word at sp + 8 * `cfa` is the address of what describes a task (of Go, a goroutine) that the thread has
-    /// just put aside: the walk goes on where that stopped, on its own stack.
+    /// The word at sp + 8 * `cfa` is the address of what describes the task (a goroutine) that the thread has just
+    /// parked: the walk goes on in that, on its own stack.
     Task = 12,
 }
 
-/// Where Go's runtime keeps the registers of a goroutine that is put aside: bytes from the begin of its
-/// description (`g.sched` in Go's `src/runtime/runtime2.go`).
+/// Where Go's runtime keeps the registers of a parked goroutine: bytes from the begin of its description (`g.sched`
+/// in Go's `src/runtime/runtime2.go`).
 pub(crate) struct Task {
     /// Its stack pointer.
     pub sp: u64,
@@ -61,9 +61,10 @@ pub(crate) struct Task {
     pub ip: u64,
     /// The address of the description itself.
     pub own: u64,
-    /// Its frame pointer, in versions that keep a word for a result among them; 0 in others.
+    /// Its frame pointer in older versions, as 1.19, which have one word more before it. In newer ones, as 1.26,
+    /// this word is 0 while the goroutine is parked.
     pub fp: u64,
-    /// The same in those others; 0 where there is that word.
+    /// Its frame pointer in newer versions; in older ones this word is always 0 on x86-64.
     pub newer_fp: u64,
 }
 
@@ -97,7 +98,7 @@ impl Rule {
         None => Rule::UNSUPPORTED,
     };
 
-    /// Where Go's runtime has put a goroutine aside, whose address it has just pushed.
+    /// Where Go's runtime has parked a goroutine, whose address it has just pushed.
     pub const TASK: Rule = Rule(Kind::Task as u32);
 
     /// A rule; `None` if `saved` is above 4095.

@@ -84,7 +84,7 @@ pub fn walk_with(
         }
         let Some(caller) = registers.caller(rule, &mut memory) else {
             return match rule.kind() {
-                // It has put none aside: so its own stack ends here.
+                // It has parked none: so its own stack ends here.
                 Kind::Task => End::Root,
                 _ => End::Unreadable,
             };
@@ -164,8 +164,8 @@ impl Registers {
 mod tests {
     use super::*;
 
-    /// From a scheduler's own stack a walk goes on in the task that it put aside, on whose stack the callers may lie
-    /// below; a word that points to no task ends it, as if there was none.
+    /// From a scheduler's own stack a walk goes on in the task that the thread parked, on whose stack the callers may
+    /// lie below; a word that points to no task ends it, as if there was none.
     #[test]
     fn goes_on_in_a_task() {
         const TASK: u64 = 0xc000_1000;

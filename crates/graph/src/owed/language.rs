@@ -61,16 +61,14 @@ fn importer(evidence: &Evidence<'_>, wait: &Wait) -> Option<Utid> {
     Some(other)
 }
 
-/// The first thread that waits for the one that joins some thread: if it is another that is joined, that is
-/// kept waiting as well, or will be.
+/// The first thread that waits for an import of the one that joins some thread: if it is another that is joined,
+/// that is kept waiting as well, or will be.
 fn joined(evidence: &Evidence<'_>, wait: &Wait) -> Option<Utid> {
-    let mut others = others(evidence, wait);
-    let (other, _) = others.find(|(_, there)| {
-        let there =
-            there.filter(|there| evidence.shows(there.user_stack(evidence), Mark::AwaitsImport));
-        there.is_some_and(|there| importer(evidence, &there) == Some(wait.thread))
-    })?;
-    Some(other)
+    let awaits_import =
+        |there: &Wait| evidence.shows(there.user_stack(evidence), Mark::AwaitsImport);
+    let mut waits = others(evidence, wait).filter_map(|(_, there)| there);
+    let there = waits.find(awaits_import)?;
+    (importer(evidence, &there)? == wait.thread).then_some(there.thread)
 }
 
 /// The first thread of a pool that has something to do.

@@ -18,7 +18,7 @@ use crate::wait::{Wait, WaitKind};
 /// The thread of a process that should answer: one that is stopped; else one that waits for what
 /// lies at `object`; else one of a database that is kept from a lock; else one that is busy with
 /// something, which may be this; else one that itself asked somebody, or a program that its process has started;
-/// else one that sleeps, unless it does so for very long or again and again; else the one that has put aside the
+/// else one that sleeps, unless it does so for very long or again and again; else the one that parked the
 /// deepest of a scheduler's tasks that wait for each other; else the one that waits for what they wait for; else
 /// the first.
 pub(super) fn thread_of(
@@ -99,8 +99,8 @@ pub(super) fn thread_of(
         let there = wait_at(evidence, thread, until);
         there.filter(|there| evidence.shows(there.user_stack(evidence), Mark::Scheduler))
     };
-    // Of the tasks that its threads have put aside last, one that waits for a lock, or the one most deep in work,
-    // waits for what they all wait for.
+    // Of the tasks that its threads parked last, one that waits for a lock, or the one most deep in work, waits for
+    // what they all wait for.
     let deepest_task = || {
         let awaits = |thread: Utid| {
             without_task(thread)
