@@ -2,8 +2,8 @@
 //!
 //! An interval is its start, state and cause, 13 bytes; it ends where the next one begins, so
 //! that there can be no gap and no overlap. Building sorts the events by thread, gives each
-//! thread room for all the intervals it could have, fills the rooms on all cores (`lane`), and
-//! closes the columns up.
+//! thread room for all the intervals it could have, and fills the rooms on all cores (`lane`). What is
+//! left of a room is memory that was never touched, so nothing is moved to close the columns up.
 
 use crate::events::{CpuSwitches, Lists, ThreadEvents, ThreadInterrupts};
 use crate::lane::{self, Life, Room};
@@ -21,12 +21,14 @@ use std::ops::Range;
 pub struct Timeline {
     /// By utid.
     lives: Vec<Life>,
-    /// Where each thread's intervals begin, by utid; one more than there are threads.
+    /// Where each thread's room begins, by utid; its life says how much of it is filled.
     offsets: Vec<usize>,
     starts: Vec<u64>,
     states: Vec<State>,
     causes: Vec<u32>,
     cpus: Lists,
+    /// Intervals of all threads.
+    len: usize,
     missing_switches: usize,
     end: u64,
 }
@@ -48,21 +50,29 @@ impl Timeline {
         let lives = threads.iter().map(|t| t.end.unwrap_or(0).max(t.start));
         let end = [&switches.ts, &wakes.ts, &interrupts.ts]
             .iter()
-            .filter_map(|ts| ts.iter().max().copied())
+            .filter_map(|ts| ts.par_iter().max().copied())
             .chain(lives)
             .fold(end, u64::max);
         let count = thread_count(switches, wakes, interrupts, threads);
         let known = known_lives(threads, count, end);
-        let events = Lists::new(count, ThreadEvents { switches, wakes });
-        let mut interrupted = Lists::new(count, ThreadInterrupts(interrupts));
-        interrupted.sort_by_key(|row| {
-            let row = row as usize;
-            (interrupts.ts[row], Reverse(interrupts.duration[row]))
-        });
-        let seen = switches.cpu.iter().filter(|&&cpu| cpu != NO_CPU);
+        let seen = switches.cpu.par_iter().filter(|&&cpu| cpu != NO_CPU);
         let cpu_count = seen.max().map_or(0, |&cpu| cpu as usize + 1);
-        let cpus = Lists::new(cpu_count, CpuSwitches(switches));
-        let unseen = lane::Unseen::new(switches, &cpus);
+        let ((events, interrupted), (cpus, unseen)) = rayon::join(
+            || {
+                let events = Lists::new(count, ThreadEvents { switches, wakes });
+                let mut interrupted = Lists::new(count, ThreadInterrupts(interrupts));
+                interrupted.sort_by_key(|row| {
+                    let row = row as usize;
+                    (interrupts.ts[row], Reverse(interrupts.duration[row]))
+                });
+                (events, interrupted)
+            },
+            || {
+                let cpus = Lists::new(cpu_count, CpuSwitches(switches));
+                let unseen = lane::Unseen::new(switches, &cpus);
+                (cpus, unseen)
+            },
+        );
         let tables = lane::Tables {
             unseen: &unseen,
             switches,
@@ -85,8 +95,12 @@ impl Timeline {
         let mut causes = vec![0; total];
 
         let mut jobs = Vec::with_capacity(count);
+        let mut offsets = Vec::with_capacity(count);
+        let mut offset = 0;
         let (mut s, mut t, mut c) = (&mut starts[..], &mut states[..], &mut causes[..]);
         for (utid, &room) in rooms.iter().enumerate() {
+            offsets.push(offset);
+            offset += room;
             jobs.push((
                 utid,
                 Room {
@@ -112,16 +126,8 @@ impl Timeline {
             })
             .collect();
 
-        let offsets = close_up(&rooms, &lives, |from, to| {
-            starts.copy_within(from.clone(), to);
-            states.copy_within(from.clone(), to);
-            causes.copy_within(from, to);
-        });
-        let used = offsets[count];
-        shrink(&mut starts, used);
-        shrink(&mut states, used);
-        shrink(&mut causes, used);
         Timeline {
+            len: lives.iter().map(|life| life.intervals).sum(),
             lives,
             offsets,
             starts,
@@ -151,12 +157,12 @@ impl Timeline {
 
     /// Number of intervals of all threads together.
     pub fn len(&self) -> usize {
-        self.starts.len()
+        self.len
     }
 
     /// Whether there is no interval at all.
     pub fn is_empty(&self) -> bool {
-        self.starts.is_empty()
+        self.len == 0
     }
 
     /// A thread's life as far as the trace saw it, ns since the trace's start; empty for idle
@@ -168,9 +174,11 @@ impl Timeline {
 
     /// The intervals of a thread; none for idle and for a thread that is not known.
     pub fn intervals(&self, utid: Utid) -> Intervals<'_> {
-        let i = utid as usize;
-        let range = match self.offsets.get(i..i + 2) {
-            Some(&[from, to]) => from..to,
+        let range = match (
+            self.offsets.get(utid as usize),
+            self.lives.get(utid as usize),
+        ) {
+            (Some(&from), Some(life)) => from..from + life.intervals,
             _ => 0..0,
         };
         Intervals {
@@ -228,36 +236,11 @@ fn thread_count(
         &interrupts.thread,
     ]
     .into_iter()
-    .filter_map(|column| column.iter().max().copied());
+    .filter_map(|column| column.par_iter().max().copied());
     let known = threads.iter().map(|t| t.utid).max();
     let highest = in_events.chain(known).max().unwrap_or(IDLE) as usize;
     let possible = threads.iter().len() + 2 * switches.len() + wakes.len() + interrupts.len();
     highest.min(possible) + 1
-}
-
-/// Moves what each room holds to the front by `shift(from, to)`; gives where each then begins.
-fn close_up(
-    rooms: &[usize],
-    lives: &[Life],
-    mut shift: impl FnMut(Range<usize>, usize),
-) -> Vec<usize> {
-    let mut offsets = Vec::with_capacity(rooms.len() + 1);
-    let (mut from, mut to) = (0, 0);
-    for (room, life) in rooms.iter().zip(lives) {
-        offsets.push(to);
-        if from != to {
-            shift(from..from + life.intervals, to);
-        }
-        from += room;
-        to += life.intervals;
-    }
-    offsets.push(to);
-    offsets
-}
-
-fn shrink<T>(column: &mut Vec<T>, len: usize) {
-    column.truncate(len);
-    column.shrink_to_fit();
 }
 
 /// The intervals of one thread, in order, without gap or overlap.
