@@ -266,6 +266,7 @@ fn by_pipe(evidence: &Evidence<'_>, wait: &Wait) -> f64 {
             || takes_orders_by_pipe(evidence, wait)
             || is_from_outside(evidence, wait)
             || reads_recorder(evidence, wait)
+            || reads_maker(evidence, wait)
     };
     match () {
         () if reads && is_idle() => IDLE,
@@ -308,13 +309,35 @@ fn reads_child(evidence: &Evidence<'_>, wait: &Wait) -> bool {
     !wait.writes(evidence) && writers.peek().is_some() && writers.all(is_child)
 }
 
-/// Whether only the recorder writes to the pipe that a thread reads: it shows what that prints.
+/// Whether the recorder, or a program that started it, can write to the pipe that a thread reads: it shows what
+/// they print, and whoever shares that pipe is a problem of its own.
 fn reads_recorder(evidence: &Evidence<'_>, wait: &Wait) -> bool {
+    evidence
+        .sockets
+        .holders(wait.object(evidence))
+        .iter()
+        .any(|holder| {
+            let main = evidence.threads.process(holder.process).threads.first();
+            let started = || main.is_some_and(|&main| started_recorder(evidence, main));
+            holder.writes && (evidence.is_recorders(holder.process) || started())
+        })
+}
+
+/// Whether each program that writes to the pipe that a thread reads shows what the recorder prints, or awaits
+/// what started it: it says something once the recording has ended.
+fn reads_maker(evidence: &Evidence<'_>, wait: &Wait) -> bool {
+    let awaits_recorder = |holder: &Holder| {
+        let main = evidence.threads.process(holder.process).threads.first();
+        main.is_some_and(|&main| {
+            wait_before(evidence, main, wait.end).is_some_and(|there| match there.kind {
+                WaitKind::Child => started_recorder(evidence, main),
+                _ => reads_recorder(evidence, &there),
+            })
+        })
+    };
     let holders = evidence.sockets.holders(wait.object(evidence)).iter();
     let mut writers = holders.filter(|holder| holder.writes).peekable();
-    let is_recorder =
-        |holder: &Holder| Some(evidence.threads.process(holder.process).pid) == evidence.recorder;
-    writers.peek().is_some() && writers.all(is_recorder)
+    writers.peek().is_some() && writers.all(awaits_recorder)
 }
 
 /// Whether nothing came through a pipe all along because whoever should write to it, or to the pipe that

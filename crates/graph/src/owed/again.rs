@@ -234,7 +234,7 @@ fn late_for_safepoint(evidence: &Evidence<'_>, wait: &Wait, until: u64) -> Optio
 }
 
 /// The first thread of the only child that a thread's process has at a moment.
-fn only_child(evidence: &Evidence<'_>, thread: Utid, moment: u64) -> Option<Utid> {
+pub(super) fn only_child(evidence: &Evidence<'_>, thread: Utid, moment: u64) -> Option<Utid> {
     let process = evidence.threads.thread(thread).upid;
     let children = (evidence.threads.processes()).filter(|child| child.parent == process);
     let mut alive = children

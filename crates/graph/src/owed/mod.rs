@@ -54,9 +54,9 @@ pub use connection::{awaits_time_limit, is_lost, is_open, may_be_open, open_requ
 pub(crate) use connection::{is_undelivered, serves_known, still_at_work};
 pub(crate) use killed::{all_killed, exited_mate, killed};
 pub(crate) use own::told_by_stacks;
-use partner::child_at_terminal;
 pub use partner::only_partner;
 pub(crate) use partner::terminal_reader;
+use partner::{child_at_terminal, lone_child};
 pub(crate) use pipe::relative;
 pub use pipe::{is_from_outside, is_job_pool, is_own_pipe, takes_orders_by_pipe};
 use pipe::{is_lifeline, other_end};
@@ -158,7 +158,8 @@ fn named_debtor(evidence: &Evidence<'_>, wait: &Wait) -> Option<Edge> {
             .or_else(|| server_at_work(evidence, wait))
             .or_else(|| only_client(evidence, wait))
             .or_else(|| only_partner(evidence, wait))
-            .or_else(|| child_at_terminal(evidence, wait)),
+            .or_else(|| child_at_terminal(evidence, wait))
+            .or_else(|| lone_child(evidence, wait)),
         _ => None,
     }
 }

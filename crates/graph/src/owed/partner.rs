@@ -5,12 +5,14 @@ use hangdog_trace::ids::{Upid, Utid};
 use hangdog_trace::object::Object;
 use std::collections::HashSet;
 
+use super::again::only_child;
 use super::owes;
 use super::who::{
     ancestors, first_thread, is_descendant, is_home, is_there, peer_of, thread_of, wait_at,
 };
 use crate::edge::{Edge, Strength};
 use crate::evidence::Evidence;
+use crate::marks::Mark;
 use crate::wait::{Wait, WaitKind};
 
 /// So many processes hand on what comes between a program and who does its work.
@@ -106,6 +108,30 @@ pub(crate) fn terminal_reader(evidence: &Evidence<'_>, wait: &Wait) -> Option<Ed
         evidence.name(thread)
     );
     Some(owes(thread, Strength::Weak, reason))
+}
+
+/// The only child of a program with one thread that waits in select or poll, and nothing says what for: it hears
+/// of the child by a pipe, or of its end by a signal.
+pub(super) fn lone_child(evidence: &Evidence<'_>, wait: &Wait) -> Option<Edge> {
+    let process = evidence.threads.process_of(wait.thread);
+    let is_other = |&thread: &Utid| thread != wait.thread && is_there(evidence, thread, wait.end);
+    if wait.kind != WaitKind::Poll
+        || !wait.object(evidence).is_none()
+        || process.threads.iter().any(is_other)
+    {
+        return None;
+    }
+    let moment = wait.start + wait.duration() / 2;
+    let reads_commands = |&child: &Utid| {
+        wait_at(evidence, child, moment)
+            .is_some_and(|there| evidence.shows(there.user_stack(evidence), Mark::ReadsCommands))
+    };
+    let child = only_child(evidence, wait.thread, moment).filter(|child| !reads_commands(child))?;
+    let reason = format!(
+        "it has one thread and one child, {}, and what it polls is not known",
+        evidence.name(child)
+    );
+    Some(owes(child, Strength::Weak, reason))
 }
 
 /// The only child of a process, if that reads a terminal: whoever started it may have the other end, as
