@@ -118,7 +118,7 @@ pub fn fly(options: &Options, socket: &Path, mut listeners: Listeners<'_>) -> Re
     let mut followers = Followers::of(listeners.names);
     while !stop_asked() {
         std::thread::sleep(PERIOD);
-        flight.session.look_at_open_files();
+        flight.session.look_at_limits_if_due();
         flight.keep_up(false)?;
         if let Some(client) = listener.accept() {
             flight.serve(client);
@@ -297,6 +297,8 @@ struct Flight {
     waiting: Vec<Event>,
     /// What was open then, and when the last snapshot was made.
     open: Vec<Definition>,
+    /// The limits of control groups, by process and kind: of memory as they were when the group had most.
+    limits: HashMap<u32, HashMap<u8, Definition>>,
     /// When that first look was over.
     looked: u64,
     /// Snapshots that are on disk.
@@ -333,6 +335,7 @@ impl Flight {
             marks,
             waiting,
             open: Vec::new(),
+            limits: HashMap::new(),
             looked,
             snapshots: Arc::default(),
             savers: Vec::new(),
@@ -379,7 +382,19 @@ impl Flight {
                 What::Limit(ref limit) if limit.kind == LimitKind::Descriptors => {
                     self.log.push(Definition { ts, what });
                 }
-                What::Open(_) | What::Limit(_) => self.open.push(Definition { ts, what }),
+                // Who has ended by the next snapshot is told of no more.
+                What::Limit(ref limit) => {
+                    let limits = self.limits.entry(limit.pid).or_default();
+                    let kind = limit.kind.into();
+                    let had_more = limits.get(&kind).is_some_and(|known| match &known.what {
+                        What::Limit(known) => known.limit == limit.limit && known.used > limit.used,
+                        _ => false,
+                    });
+                    if !had_more {
+                        limits.insert(kind, Definition { ts, what });
+                    }
+                }
+                What::Open(_) => self.open.push(Definition { ts, what }),
                 What::Socket(ref socket) => {
                     self.sockets.insert(socket.object, Definition { ts, what });
                 }
@@ -408,6 +423,7 @@ impl Flight {
             if let Some(ended) = self.population.apply(&what) {
                 self.stacks.remove(&ended);
                 self.functions.remove(&ended);
+                self.limits.remove(&ended);
             }
         }
         if self.forgotten_at > 0 && horizon > self.forgotten_at {
@@ -518,6 +534,8 @@ impl Flight {
         pending.definitions.extend(self.sockets.values().cloned());
         pending.definitions.extend(self.memory.values().cloned());
         pending.definitions.extend(self.open.iter().cloned());
+        let limits = self.limits.values().flat_map(HashMap::values);
+        pending.definitions.extend(limits.cloned());
         for (&pid, stacks) in &self.stacks {
             pending
                 .definitions

@@ -8,6 +8,7 @@ use std::collections::HashMap;
 use std::fs;
 use std::io::Read;
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 use hangdog_trace::words::LimitKind;
 
@@ -26,6 +27,8 @@ pub(crate) struct Limit {
 
 /// What version 1 has for "no limit", and more.
 const NONE_FROM: u64 = 1 << 60;
+/// The controllers of version 1 whose limits count.
+const LIMITING: [&str; 3] = ["memory", "blkio", "cpu"];
 /// No such file is longer: a machine with many containers has thousands of mounts.
 const LONGEST: u64 = 1 << 22;
 
@@ -61,6 +64,66 @@ pub(crate) fn all() -> Vec<Limit> {
         }
     }
     found
+}
+
+/// Looks now and then who is in a control group with limits: a program that has ended by the end of the recording
+/// had its limits too, and of memory it counts how much the group had while it ran.
+pub(crate) struct Groups {
+    due: Instant,
+    /// What was told already of those that were there at the last look: the limit, and whether it was used up.
+    told: HashMap<(u32, u8), (u64, bool)>,
+}
+
+/// So often; later where a look takes long.
+const EVERY: Duration = Duration::from_secs(1);
+/// A look is followed by so many times what it took.
+const REST: u32 = 200;
+/// No more groups are looked at, nor processes.
+const MOST_GROUPS: usize = 4096;
+const MOST_PROCESSES: usize = 4096;
+/// Who has this part of its memory has used it up.
+const FULL: f64 = 0.9;
+
+impl Groups {
+    pub(crate) fn new() -> Groups {
+        Groups {
+            due: Instant::now() + EVERY,
+            told: HashMap::new(),
+        }
+    }
+
+    /// The limits that were not told yet, if it is time to look again.
+    pub(crate) fn look_if_due(&mut self) -> Vec<Limit> {
+        let begin = Instant::now();
+        if begin < self.due {
+            return Vec::new();
+        }
+        let new = self.look();
+        self.due = Instant::now() + EVERY.max(begin.elapsed() * REST);
+        new
+    }
+
+    fn look(&mut self) -> Vec<Limit> {
+        let mountinfo = read_text(Path::new("/proc/self/mountinfo")).unwrap_or_default();
+        self.news(&Mount::all(&mountinfo))
+    }
+
+    fn news(&mut self, mounts: &[Mount]) -> Vec<Limit> {
+        let before = std::mem::take(&mut self.told);
+        let mut all = Vec::new();
+        for mount in mounts.iter().filter(|mount| mount.tells_limits()) {
+            mount.members(&mut all);
+        }
+        all.retain(|limit| {
+            let is_full = limit.used as f64 >= FULL * limit.limit as f64;
+            let key = (limit.pid, limit.kind.into());
+            let known = before.get(&key).copied();
+            let was_full = known.is_some_and(|(_, full)| full);
+            self.told.insert(key, (limit.limit, is_full || was_full));
+            known.is_none_or(|(of, _)| of != limit.limit) || is_full && !was_full
+        });
+        all
+    }
 }
 
 /// Where a hierarchy of control groups is mounted.
@@ -103,8 +166,39 @@ impl Mount {
             of => {
                 let is_here = |name: &str| self.controllers.iter().any(|own| own == name);
                 of.split(',')
-                    .any(|name| ["memory", "blkio", "cpu"].contains(&name) && is_here(name))
+                    .any(|name| LIMITING.contains(&name) && is_here(name))
             }
+        }
+    }
+
+    fn tells_limits(&self) -> bool {
+        let mut controllers = self.controllers.iter();
+        self.controllers.is_empty() || controllers.any(|name| LIMITING.contains(&name.as_str()))
+    }
+
+    /// The limits of each process of the hierarchy that has any.
+    fn members(&self, all: &mut Vec<Limit>) {
+        let mut groups = vec![(PathBuf::new(), Vec::new())];
+        let mut seen = 0;
+        while let Some((group, outer)) = groups.pop()
+            && seen < MOST_GROUPS
+            && all.len() < MOST_PROCESSES
+        {
+            seen += 1;
+            let mut limits = self.own_limits(&group);
+            inherit(&mut limits, outer);
+            let folder = self.at.join(&group);
+            if !limits.is_empty() {
+                let members = read_text(&folder.join("cgroup.procs")).unwrap_or_default();
+                // One outside this namespace is 0.
+                let members = members.lines().filter_map(|line| line.parse().ok());
+                for pid in members.filter(|&pid: &u32| pid > 0) {
+                    all.extend(limits.iter().cloned().map(|limit| Limit { pid, ..limit }));
+                }
+            }
+            let inner = fs::read_dir(&folder).into_iter().flatten().flatten();
+            let inner = inner.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()));
+            groups.extend(inner.map(|entry| (group.join(entry.file_name()), limits.clone())));
         }
     }
 
@@ -118,15 +212,7 @@ impl Mount {
             return found;
         }
         for group in inner.ancestors() {
-            for limit in self.own_limits(group) {
-                match found.iter_mut().find(|known| known.kind == limit.kind) {
-                    Some(known) if limit.kind == LimitKind::Cpu && limit.limit < known.limit => {
-                        *known = limit;
-                    }
-                    Some(_) => {}
-                    None => found.push(limit),
-                }
-            }
+            inherit(&mut found, self.own_limits(group));
         }
         found
     }
@@ -193,6 +279,19 @@ impl Mount {
             }
         }
         found
+    }
+}
+
+/// Adds the limits of an outer group: of each kind the inner one counts, of CPU time the one that allows least.
+fn inherit(limits: &mut Vec<Limit>, outer: Vec<Limit>) {
+    for limit in outer {
+        match limits.iter_mut().find(|known| known.kind == limit.kind) {
+            Some(known) if limit.kind == LimitKind::Cpu && limit.limit < known.limit => {
+                *known = limit;
+            }
+            Some(_) => {}
+            None => limits.push(limit),
+        }
     }
 }
 
@@ -277,6 +376,42 @@ mod tests {
         write(&root.path().join("c"), &[("cpu.cfs_quota_us", "10000\n")]);
         let cpu = (LimitKind::Cpu, 100, 0, "/c");
         assert_eq!(told(&mount.limits("/c")), [cpu, read]);
+    }
+
+    /// Each member of a group with limits is told of once, and again where the group has used up its memory since.
+    #[test]
+    fn members_are_told_once() {
+        let root = tempfile::tempdir().unwrap();
+        let outer = [("io.max", "8:0 wbps=1000\n"), ("cgroup.procs", "7\n")];
+        write(&root.path().join("a"), &outer);
+        let inner = |used| [("memory.max", "4096\n"), ("memory.current", used)];
+        write(&root.path().join("a/b"), &inner("5\n"));
+        write(&root.path().join("a/b"), &[("cgroup.procs", "0\n8\n")]);
+        write(&root.path().join("c"), &[("cgroup.procs", "9\n")]);
+        let mount = Mount {
+            at: root.path().to_owned(),
+            root: "/".into(),
+            controllers: Vec::new(),
+        };
+        let mut groups = Groups::new();
+        let mut news = || {
+            let news = groups.news(std::slice::from_ref(&mount));
+            let mut news: Vec<_> = news.iter().map(|it| (it.pid, it.kind, it.used)).collect();
+            news.sort_by_key(|&(pid, kind, used)| (pid, u8::from(kind), used));
+            news
+        };
+        let write_of = |pid| (pid, LimitKind::DiskWrite, 0);
+        let memory = |used| (8, LimitKind::Memory, used);
+        assert_eq!(news(), [write_of(7), memory(5), write_of(8)]);
+        assert_eq!(news(), []);
+        write(&root.path().join("a/b"), &inner("4000\n"));
+        assert_eq!(news(), [memory(4000)]);
+        write(&root.path().join("a/b"), &inner("5\n"));
+        assert_eq!(news(), [], "it was full once");
+        write(&root.path().join("c"), &[("memory.max", "64\n")]);
+        assert_eq!(news(), [(9, LimitKind::Memory, 0)]);
+        write(&root.path().join("c"), &[("cgroup.procs", "")]);
+        assert_eq!(news(), []);
     }
 
     /// Only hierarchies that tell limits are asked.

@@ -457,7 +457,7 @@ impl<'a> Recording<'a> {
                 }
             };
             self.session.rest_flags(&mut self.pending.events);
-            self.session.look_at_open_files();
+            self.session.look_at_limits_if_due();
             let taken = (self.snapshots.as_mut()).and_then(|it| it.go_on(snapshot_asked()));
             if let Some(taken) = taken {
                 self.world.keep(&taken);

@@ -24,6 +24,7 @@ use crate::counters::{self, KINDS};
 use crate::error::{Error, Result};
 use crate::event::{Event, FlagUse, Happening};
 use crate::flag::{Flag, MOST_FLAGS, Watch};
+use crate::limits::Groups;
 use crate::marks::{Finder, Found, Ticks};
 use crate::open_files::OpenFiles;
 use crate::perf::MAPPINGS;
@@ -122,6 +123,7 @@ pub(crate) struct Session {
     transfers: BoundedHooks,
     handoffs: BoundedHooks,
     open_files: OpenFiles,
+    groups: Groups,
     /// The breakpoints on flags.
     watch: Watch,
     /// Whether stacks are taken.

@@ -15,6 +15,7 @@ use crate::bounded::BoundedHooks;
 use crate::counters::{Counters, KINDS};
 use crate::error::{Error, Result};
 use crate::flag::Watch;
+use crate::limits::Groups;
 use crate::marks::{Finder, Ticks};
 use crate::open_files::OpenFiles;
 use crate::perf::MappingEvents;
@@ -139,6 +140,7 @@ impl Session {
             transfers: BoundedHooks::transfers(options.transfers),
             handoffs: BoundedHooks::handoffs(),
             open_files: OpenFiles::new(),
+            groups: Groups::new(),
             watch: Watch::default(),
             stacks: options.stacks,
             unwinder,

@@ -102,10 +102,13 @@ impl Session {
         self.define_limits(all);
     }
 
-    /// Who has no file left that it may open, if it is time to look again.
-    pub(crate) fn look_at_open_files(&mut self) {
-        let all = self.open_files.look_if_due();
-        self.define_limits(all);
+    /// Who has no file left that it may open, and who is in a group with limits, if it is time to look again.
+    pub(crate) fn look_at_limits_if_due(&mut self) {
+        let mut all = self.open_files.look_if_due();
+        all.extend(self.groups.look_if_due());
+        if !all.is_empty() {
+            self.define_limits(all);
+        }
     }
 
     fn define_limits(&self, all: Vec<Limit>) {
