@@ -113,7 +113,7 @@ fn of_jit(function: &str, source: &str) -> Origin {
 
 /// Code of an executable or a library.
 fn of_file(function: &str, module: &str, source: &str) -> Origin {
-    const RUNTIME: [&str; 11] = [
+    const RUNTIME: [&str; 14] = [
         "libc.so",
         "libc-2.",
         "ld-",
@@ -125,6 +125,10 @@ fn of_file(function: &str, module: &str, source: &str) -> Origin {
         "libgcc_s",
         "libstdc++",
         "libc++",
+        // OpenMP, which calls the parts of a function that it runs in parallel.
+        "libgomp",
+        "libomp.",
+        "libiomp5",
     ];
     match function {
         _ if RUNTIME.iter().any(|start| module.starts_with(start)) => Origin::Runtime,

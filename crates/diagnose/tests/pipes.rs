@@ -110,6 +110,43 @@ fn the_recorder_only_inherited_the_pipe() {
     assert_eq!(verdict.root.who.tid, 200, "{}", verdict.sentence);
 }
 
+/// Who runs a script with a recording in it, and shows what that prints, waits for the recording: that is no
+/// problem, though what is recorded prints there too.
+#[test]
+fn who_shows_what_a_recording_prints() {
+    let victims = |recorder: &str| {
+        let mut recording = record(&format!(
+            "process tool 50\nthread tool tool 50
+            process bash 60\nthread bash bash 60
+            process make 100\nthread make make 100
+            process cc 200\nthread cc cc 200
+            process hangdog 300\nthread hangdog hangdog 300
+            0 open tool object=pipe:1 access=read
+            0 open bash object=pipe:1 access=write
+            0 open bash object=pipe:2 access=read
+            0 open make object=pipe:2 access=write
+            0 open cc object=pipe:2 access=write
+            0 open make object=pipe:3 access=read
+            0 open cc object=pipe:3 access=write
+            {recorder}
+            0 cpu0 switch tool -> idle sleeping read object=pipe:1 stack=read;collect
+            0 cpu0 switch bash -> idle sleeping read object=pipe:2 stack=read;zread
+            0 cpu0 switch make -> idle sleeping read object=pipe:3 stack=read;gather
+            0 cpu2 switch hangdog -> idle sleeping nanosleep stack=nanosleep;record
+            0 cpu1 switch idle -> cc
+            3s cpu1 switch cc -> idle sleeping read object=inet:9 stack=read;main
+            end 6s"
+        ));
+        recording.recorder = Some(300);
+        let victims = problems(&recording, None).into_iter();
+        victims.map(|(name, _)| name).collect::<Vec<String>>()
+    };
+    let apart = victims("");
+    assert_eq!(apart[0], "tool", "{apart:?}");
+    let shares = victims("0 open hangdog object=pipe:2 access=write");
+    assert_eq!(shares[0], "make", "{shares:?}");
+}
+
 /// Who opens the other end of a FIFO in the end need not have been expected to. One that worked all along
 /// was.
 #[test]

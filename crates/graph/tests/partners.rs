@@ -179,6 +179,47 @@ fn a_child_that_reads_the_terminal() {
     );
 }
 
+/// A program with one thread and one child waits for that: where it polls what is not known, and where it polls a
+/// pipe that only itself writes to, as it does when a signal comes. A second thread may be what writes there, of
+/// two children it is not told which one it waits for, and of one that is idle only the end can be awaited.
+#[test]
+fn one_thread_and_one_child() {
+    let asked = |more: &str, wait: &str, child: &str| {
+        let recording = Recording::of(&format!(
+            "process app 100\nthread main app 100 name=app
+            process child 200\nprocess other 300\nprocess grand 400
+            0 open app object=pipe:5 access=read\n0 open app object=pipe:5 access=write
+            0 cpu0 switch idle -> main
+            0.1ms fork main -> child child 200
+            {more}
+            0.2ms cpu1 switch idle -> child
+            1ms cpu1 switch child -> idle sleeping {child}
+            200ms cpu0 switch main -> idle sleeping {wait}
+            end 5s"
+        ));
+        source(&recording, "main") == Some(recording.t("child"))
+    };
+    let (polls, own) = ("pselect6", "pselect6 object=pipe:5");
+    let works = "read object=inet:9 stack=read;fetch";
+    assert!(asked("", polls, works));
+    assert!(asked("", own, works));
+    assert!(!asked("", "read object=pipe:5", works), "it left it open");
+    let second = "0.15ms fork main -> mate app 101";
+    assert!(!asked(second, polls, works));
+    assert!(!asked(second, own, works));
+    let two = "0.15ms fork main -> other other 300";
+    assert!(!asked(two, polls, works));
+    assert!(!asked(two, own, works));
+    let idle = "epoll_wait object=epoll:3 stack=epoll_wait;serve";
+    assert!(!asked("", polls, idle));
+    assert!(asked("", own, idle));
+    let grandchild = "0.15ms fork child -> grand grand 400
+        0.2ms cpu2 switch idle -> grand
+        1ms cpu2 switch grand -> idle sleeping read object=inet:9 stack=read;fetch";
+    assert!(asked(grandchild, polls, polls), "which polls for its own");
+    assert!(!asked("", polls, polls));
+}
+
 /// None of a process's threads can go on: its main thread waits for others to end, and the one that is most
 /// deep in work stands for them.
 #[test]

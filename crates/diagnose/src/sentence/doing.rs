@@ -25,11 +25,13 @@ pub(crate) fn within(facts: &Facts<'_, '_>) -> String {
     }
 }
 
-/// Where many waits are told as one: that a good part of them was in other functions.
+/// Where many waits are told as one, and one function is named: that a good part of them was in others.
 fn elsewhere(facts: &Facts<'_, '_>) -> &'static str {
     const NEARLY_ALL: f64 = 0.8;
     match facts.function {
-        Some(function) if function.share < NEARLY_ALL => " and elsewhere",
+        Some(function) if function.share < NEARLY_ALL && !within(facts).is_empty() => {
+            " and elsewhere"
+        }
         _ => "",
     }
 }

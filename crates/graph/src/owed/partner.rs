@@ -7,12 +7,12 @@ use std::collections::HashSet;
 
 use super::again::only_child;
 use super::owes;
+use super::pipe::is_own_pipe;
 use super::who::{
     ancestors, first_thread, is_descendant, is_home, is_there, peer_of, thread_of, wait_at,
 };
 use crate::edge::{Edge, Strength};
 use crate::evidence::Evidence;
-use crate::marks::Mark;
 use crate::wait::{Wait, WaitKind};
 
 /// So many processes hand on what comes between a program and who does its work.
@@ -110,28 +110,42 @@ pub(crate) fn terminal_reader(evidence: &Evidence<'_>, wait: &Wait) -> Option<Ed
     Some(owes(thread, Strength::Weak, reason))
 }
 
-/// The only child of a program with one thread that waits in select or poll, and nothing says what for: it hears
-/// of the child by a pipe, or of its end by a signal.
+/// The only child of a program with one thread that waits in select or poll, where that is for a pipe which nobody
+/// but itself writes to, as it does in the handler of a signal; or where nothing says what it is for, the program is
+/// connected with nobody else, and the child works or waits for such a child itself.
 pub(super) fn lone_child(evidence: &Evidence<'_>, wait: &Wait) -> Option<Edge> {
+    const GENERATIONS: usize = 8;
+    let child = child_polled_for(evidence, wait, GENERATIONS)?;
+    let name = evidence.name(child);
+    let reason = match is_own_pipe(evidence, wait) {
+        true => format!(
+            "it polls a pipe that only itself writes to, and {name} is its only child, whose end is a signal to it"
+        ),
+        false => format!("it has one thread and one child, {name}, and what it polls is not known"),
+    };
+    Some(owes(child, Strength::Weak, reason))
+}
+
+fn child_polled_for(evidence: &Evidence<'_>, wait: &Wait, generations: usize) -> Option<Utid> {
     let process = evidence.threads.process_of(wait.thread);
     let is_other = |&thread: &Utid| thread != wait.thread && is_there(evidence, thread, wait.end);
-    if wait.kind != WaitKind::Poll
-        || !wait.object(evidence).is_none()
-        || process.threads.iter().any(is_other)
-    {
+    if wait.kind != WaitKind::Poll || process.threads.iter().any(is_other) {
         return None;
     }
     let moment = wait.start + wait.duration() / 2;
-    let reads_commands = |&child: &Utid| {
-        wait_at(evidence, child, moment)
-            .is_some_and(|there| evidence.shows(there.user_stack(evidence), Mark::ReadsCommands))
+    let child = only_child(evidence, wait.thread, moment)?;
+    if is_own_pipe(evidence, wait) {
+        return Some(child);
+    }
+    let is_unknown =
+        || wait.object(evidence).is_none() && connected_below(evidence, process.upid).is_some();
+    let works = || {
+        wait_at(evidence, child, moment).is_none_or(|there| {
+            !is_home(evidence, &there) && there.kind != WaitKind::Sleep
+                || generations > 0 && child_polled_for(evidence, &there, generations - 1).is_some()
+        })
     };
-    let child = only_child(evidence, wait.thread, moment).filter(|child| !reads_commands(child))?;
-    let reason = format!(
-        "it has one thread and one child, {}, and what it polls is not known",
-        evidence.name(child)
-    );
-    Some(owes(child, Strength::Weak, reason))
+    (is_unknown() && works()).then_some(child)
 }
 
 /// The only child of a process, if that reads a terminal: whoever started it may have the other end, as

@@ -5,8 +5,8 @@ use hangdog_trace::ids::{NONE, Upid, Utid};
 use hangdog_trace::object::{Object, ObjectKind};
 use hangdog_trace::sockets::Holder;
 
-use super::again::only_child;
 use super::owes;
+use super::partner::lone_child;
 use super::who::{
     ancestors, is_amid, is_descendant, is_there, main_life, stopped_thread, thread_of, wait_at,
 };
@@ -36,7 +36,7 @@ pub(super) fn other_end(evidence: &Evidence<'_>, wait: &Wait, pipe: Object) -> O
     }
     let stopped = |&process: &Upid| stopped_thread(evidence, process, wait.end).is_some();
     let chosen = match others[..] {
-        [] => return signalling_child(evidence, wait),
+        [] => return lone_child(evidence, wait),
         [_] if !writes && has_parent_gone(evidence, wait) => return None,
         [only] => only,
         _ => {
@@ -93,23 +93,6 @@ pub(super) fn other_end(evidence: &Evidence<'_>, wait: &Wait, pipe: Object) -> O
         ),
     };
     Some(owes(thread, strength, reason))
-}
-
-/// The only child of a program with one thread that waits for a pipe which nobody but itself writes to: it does
-/// so in the handler of a signal, and that it gets as its child ends.
-fn signalling_child(evidence: &Evidence<'_>, wait: &Wait) -> Option<Edge> {
-    let process = evidence.threads.process_of(wait.thread);
-    let mut threads = process.threads.iter();
-    let is_other = |&thread: &Utid| thread != wait.thread && is_there(evidence, thread, wait.end);
-    if !is_own_pipe(evidence, wait) || threads.any(is_other) {
-        return None;
-    }
-    let child = only_child(evidence, wait.thread, wait.start + wait.duration() / 2)?;
-    let reason = format!(
-        "it reads a pipe that only itself writes to, and {} is its only child, whose end is a signal to it",
-        evidence.name(child)
-    );
-    Some(owes(child, Strength::Weak, reason))
 }
 
 /// Whether a thread waits at a moment for a pipe of which none but `other` has the other end.
