@@ -77,7 +77,7 @@ pub(crate) struct Groups {
 /// So often; later where a look takes long.
 const EVERY: Duration = Duration::from_secs(1);
 /// A look is followed by so many times what it took.
-const REST: u32 = 200;
+const REST: u32 = 500;
 /// No more groups are looked at, nor processes.
 const MOST_GROUPS: usize = 4096;
 const MOST_PROCESSES: usize = 4096;
