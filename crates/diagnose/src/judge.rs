@@ -1,5 +1,6 @@
 //! From blame to verdict: the report on who is to blame most, and by which way that was found.
 
+use hangdog_graph::owed::{is_orphan, left_behind};
 use hangdog_graph::{Edge, EdgeKind, Evidence, Source, Wait, WaitKind};
 use hangdog_trace::Yardstick;
 use hangdog_trace::ids::{Upid, Utid};
@@ -118,6 +119,7 @@ impl Judge<'_, '_> {
             alike: suspect.alike.len(),
             knot,
             is_asked: self.is_asked(&suspect),
+            keeps_open: self.keeps_open(&suspect),
             is_idle_server: self.is_idle_server(&suspect),
             is_open: self.is_open(&suspect),
             in_turn: self.in_turn(&suspect),
@@ -359,6 +361,26 @@ impl Judge<'_, '_> {
         let main = self.blame.main_step(suspect);
         let reached = self.blame.steps[main].reached.as_ref();
         reached.is_some_and(|(_, belief)| matches!(belief.kind, EdgeKind::Peer | EdgeKind::Asked))
+    }
+
+    /// Who reads a pipe to which the suspect can write, which waits for anything itself: a program in the background
+    /// keeps what reads the output of those that started it from seeing its end.
+    fn keeps_open(&self, suspect: &Suspect) -> Option<Utid> {
+        let main = self.blame.main_step(suspect);
+        let (waiting, belief) = self.blame.steps[main].reached.as_ref()?;
+        let wait = &waiting.wait;
+        let is_piped = wait.object(self.evidence).is_pipe() && !wait.writes(self.evidence)
+            || left_behind(self.evidence, wait).is_some();
+        let process = |thread| self.evidence.threads.thread(thread).upid;
+        let is_idle = suspect.kind == BlameKind::Message
+            && (self.longest_wait(suspect))
+                .is_some_and(|it| matches!(it.kind, WaitKind::Poll | WaitKind::Idle));
+        (is_piped
+            && is_idle
+            && belief.kind == EdgeKind::Peer
+            && process(wait.thread) != process(suspect.thread)
+            && is_orphan(self.evidence, process(suspect.thread), wait.end))
+        .then_some(wait.thread)
     }
 
     /// Whether another process asked the suspect, or got from it at last what it waited for, while it had nothing

@@ -11,7 +11,7 @@ use hangdog_graph::owed::{
     accepted_late, asked_again, asked_before, asked_own, awaits_completions, child_looked_after,
     has_unread, is_deadlocked, is_descendant, is_from_outside, is_job_pool, is_lost, is_open,
     is_own_pipe, is_upkeep, may_be_open, may_wait_for_jobs, only_partner, open_request, peer_of,
-    takes_orders_by_pipe, waits_out_child,
+    remote_output, takes_orders_by_pipe, waits_out_child,
 };
 use hangdog_graph::{EdgeKind, Evidence, Gate, Mark, Source, Strength, Wait, WaitKind};
 use hangdog_timeline::State;
@@ -112,6 +112,7 @@ pub(crate) fn owed(evidence: &Evidence<'_>, wait: &Wait, often: bool) -> f64 {
             MAYBE
         }
         WaitKind::Message if wait.is_idle(evidence) => IDLE,
+        WaitKind::Poll if is_main && remote_output(evidence, wait).is_some() => MAYBE,
         // A language's scheduler with nothing to run waits for what was asked for too.
         WaitKind::Poll if wait.is_idle(evidence) && !object.is_pipe() => asked(evidence, wait),
         // By pipes, or by looking again and again.

@@ -343,3 +343,37 @@ fn a_thread_that_ended_is_not_missed_by_who_started_others() {
     let other = sentence("main");
     assert!(other.contains("short exited"), "{other}");
 }
+
+/// A task of an asynchronous runtime waits for a lock, and no other thread of the process does anything: the lock is
+/// with a task that was suspended, and it is the waiting thread that would have to run that. The event loop of the
+/// main thread has it not. Another thread that is in the middle of work may have it.
+#[test]
+fn a_suspended_task_has_the_lock() {
+    let found = |task: &str, worker: &str| {
+        let recording = record(&format!(
+            "process app 100
+            thread main app 100
+            thread executor app 101
+            thread worker app 102
+            0 cpu0 switch idle -> main
+            0 cpu1 switch idle -> executor
+            0 cpu2 switch idle -> worker
+            1ms cpu0 switch main -> idle sleeping epoll_wait object=epoll:3 stack=epoll_wait;block_on;main
+            2ms cpu2 switch worker -> idle sleeping {worker}
+            3ms cpu1 switch executor -> idle sleeping futex arg=128 object=futex:0x10 stack=pthread_mutex_lock;order;{task};run
+            end 3s"
+        ));
+        explain(&recording, "executor", 3_000..3_000_000)
+    };
+    let idle = "epoll_wait object=epoll:4 stack=epoll_wait;accept_loop";
+    let task = "tokio::runtime::task::raw::poll";
+    let own = found(task, idle);
+    assert_eq!(own.root.class, Class::Circular, "{}", own.sentence);
+    assert_eq!(own.root.who.tid, 101, "{}", own.sentence);
+    let says = "waited for a lock in order that it has itself";
+    assert!(own.sentence.contains(says), "{}", own.sentence);
+    let works = "nanosleep arg=9s stack=nanosleep;report";
+    assert_eq!(found(task, works).root.who.tid, 102);
+    let guessed = found("handle", idle);
+    assert_ne!(guessed.root.class, Class::Circular, "{}", guessed.sentence);
+}

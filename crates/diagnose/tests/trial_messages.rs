@@ -483,3 +483,47 @@ fn a_poll_that_is_to_last_for_a_while_waits_for_its_time_limit() {
     );
     assert!(!for_good.contains("timeout"), "{for_good}");
 }
+
+/// A program was started in the background over ssh, and what started it has ended. It has the pipes open that the
+/// server's session reads, so that neither that nor the client ends. Threads that it made and that wait as soon as they
+/// run are not what it waits for.
+#[test]
+fn a_program_in_the_background_keeps_a_pipe_open() {
+    let recording = record(
+            "process ssh 100\nthread ssh ssh 100
+            process sshd 200\nthread sshd sshd 200
+            process bash 300\nprocess daemon 400
+            0 socket ssh object=inet:1 local=127.0.0.1:5000 remote=127.0.0.1:22
+            0 socket sshd object=inet:2 local=127.0.0.1:22 remote=127.0.0.1:5000
+            0 socket sshd object=inet:3 local=127.0.0.1:22
+            0 open ssh object=inet:1 last=received
+            0 open sshd object=inet:2 last=sent
+            0 open sshd object=inet:3 kind=listener
+            0 open sshd object=pipe:7 access=read
+            0 open daemon object=pipe:7 access=write
+            0 cpu0 switch idle -> ssh
+            0 cpu1 switch idle -> sshd
+            0.1ms fork sshd -> bash bash 300
+            0.2ms fork bash -> daemon daemon 400
+            0.3ms cpu2 switch idle -> daemon
+            0.4ms cpu3 switch idle -> bash
+            0.5ms cpu2 switch daemon -> idle uninterruptible read object=file:9 stack=read;settings kstack=io_schedule;wait
+            0.7ms cpu2 wake idle -> daemon in=interrupt vector=33
+            0.8ms cpu2 switch idle -> daemon
+            0.9ms exit bash 0
+            1ms fork daemon -> helper daemon 401
+            1ms cpu2 wake daemon -> helper fork new
+            1.1ms cpu3 switch bash -> helper dead
+            1.2ms fork daemon -> second daemon 402
+            1.3ms cpu2 wake daemon -> second fork new
+            1.4ms cpu3 switch helper -> second sleeping futex arg=128 object=futex:0x10 stack=pthread_cond_wait;maintain
+            1.5ms cpu3 switch second -> idle sleeping futex arg=128 object=futex:0x50 stack=pthread_cond_wait;sweep
+            2ms cpu2 switch daemon -> idle sleeping epoll_wait object=epoll:4 stack=epoll_wait;serve
+            3ms cpu1 switch sshd -> idle sleeping ppoll stack=ppoll;session
+            4ms cpu0 switch ssh -> idle sleeping poll stack=poll;client_loop
+            end 6s",
+    );
+    let verdict = explain(&recording, "ssh", 4_000..6_000_000);
+    let says = "daemon, which kept a pipe open that sshd reads";
+    assert!(verdict.sentence.contains(says), "{}", verdict.sentence);
+}

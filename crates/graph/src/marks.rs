@@ -128,6 +128,8 @@ pub enum Mark {
     AwaitsTask = 1 << 55,
     /// The same for a lock that another one has.
     AwaitsTaskLock = 1 << 56,
+    /// A runtime executes a task that others of the thread's may be suspended beside.
+    RunsTask = 1 << 57,
 }
 
 /// Marks that one of the innermost few frames shows, by a part of its function's name.
@@ -144,7 +146,7 @@ const INNERMOST: [(Mark, &[&str]); 7] = [
 const FEW: usize = 6;
 
 /// Marks that any frame shows, by its function's name, or by the start of it.
-const ANYWHERE: [(Mark, &[&str]); 50] = [
+const ANYWHERE: [(Mark, &[&str]); 51] = [
     (Mark::Idle, names::IDLE),
     (Mark::DiskWait, names::DISK_WAIT),
     (Mark::DiskWake, names::DISK_WAKE),
@@ -195,6 +197,7 @@ const ANYWHERE: [(Mark, &[&str]); 50] = [
     (Mark::Joins, names::JOINS),
     (Mark::AwaitsTask, names::AWAITS_TASK),
     (Mark::AwaitsTaskLock, names::AWAITS_TASK_LOCK),
+    (Mark::RunsTask, names::RUNS_TASK),
 ];
 
 /// The marks of all stacks, by their rows.

@@ -169,6 +169,16 @@ pub(crate) const AWAITS_TASK_LOCK: &[&str] = &[
     "internal/sync.runtime_SemacquireMutex",
 ];
 
+/// Functions in which an asynchronous runtime executes a task: of Rust, Python and Kotlin.
+pub(crate) const RUNS_TASK: &[&str] = &[
+    "tokio::runtime::task::*",
+    "<core::pin::Pin<P> as core::future::future::Future>::poll",
+    "async_task::raw::*",
+    "Handle._run",
+    "kotlinx.coroutines.DispatchedTask.run",
+    "void kotlinx.coroutines.DispatchedTask.run()",
+];
+
 /// Functions that take tasks from a queue, by parts of their names: who waits right within them has none.
 pub const TAKES_TASKS: &[&str] = &["node::(anonymous namespace)::PlatformWorkerThread("];
 

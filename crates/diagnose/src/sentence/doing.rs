@@ -136,6 +136,10 @@ pub(crate) fn reason(facts: &Facts<'_, '_>) -> String {
         BlameKind::Message if facts.wait.is_some_and(|wait| reads_commands(facts, &wait)) => {
             format!("waited for its next command{within}")
         }
+        BlameKind::Message if let Some(reader) = facts.keeps_open => {
+            let reader = facts.evidence.name(reader);
+            format!("kept a pipe open that {reader} reads, waiting for a message itself{within}")
+        }
         BlameKind::Message if facts.is_asked => {
             format!("did not answer, waiting for a message itself{within}")
         }

@@ -30,6 +30,8 @@ pub(crate) struct Facts<'a, 'e> {
     pub knot: Option<&'a Knot>,
     /// The culprit was asked over a connection, or has the other end of a pipe.
     pub is_asked: bool,
+    /// Who reads a pipe that the culprit has open to write to, while that waits for anything.
+    pub keeps_open: Option<Utid>,
     /// The culprit was asked, or sent at last what was waited for, and had nothing to do in the longest of its
     /// waits.
     pub is_idle_server: bool,

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 /// A phrase that begins with a verb in the past tense, in the present tense.
 pub(crate) fn present(phrase: &str) -> String {
-    const VERBS: [(&str, &str); 9] = [
+    const VERBS: [(&str, &str); 10] = [
         ("did", "does"),
         ("waited", "waits"),
         ("slept", "sleeps"),
@@ -12,6 +12,7 @@ pub(crate) fn present(phrase: &str) -> String {
         ("was", "is"),
         ("had", "has"),
         ("ran", "runs"),
+        ("kept", "keeps"),
         ("polled", "polls"),
         ("exited", "has exited"),
     ];

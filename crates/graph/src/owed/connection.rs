@@ -11,9 +11,10 @@ use std::ops::Range;
 
 use super::amid::{amid_child, child_at_work, other_thread};
 use super::owes;
+use super::pipe::left_behind;
 use super::who::{
-    is_home, is_there, main_life, most_at_work, peer_of, process_of, stopped_thread, thread_of,
-    wait_at,
+    first_thread, is_home, is_there, main_life, most_at_work, peer_of, process_of, stopped_thread,
+    thread_of, wait_at,
 };
 use crate::edge::{Edge, EdgeKind, Source, Strength, by_timer};
 use crate::evidence::{Evidence, signed};
@@ -403,6 +404,27 @@ pub(super) fn asked_process(evidence: &Evidence<'_>, wait: &Wait) -> Option<Edge
         let (only, second) = (asks.next()?, asks.next());
         second.is_none().then(|| peer(evidence, wait, only))?
     })
+}
+
+/// The server of a client that polls for long, where that waits on this machine for what others print: so ssh waits
+/// until nobody has the output of its command open any more.
+pub fn remote_output(evidence: &Evidence<'_>, wait: &Wait) -> Option<Edge> {
+    const LONG_NS: u64 = 1_000_000_000;
+    if wait.kind != WaitKind::Poll || wait.by_epoll(evidence) || wait.duration() < LONG_NS {
+        return None;
+    }
+    let process = evidence.threads.thread(wait.thread).upid;
+    let left_behind = |object: Object| {
+        let server = first_thread(evidence, peer_of(evidence, object)?)?;
+        let there = wait_at(evidence, server, wait.end)?;
+        left_behind(evidence, &there).map(|_| server)
+    };
+    let server = evidence.sockets.asks(process).find_map(left_behind)?;
+    let reason = format!(
+        "it is a client of {}, which waits for what others print",
+        evidence.name(server)
+    );
+    Some(owes(server, Strength::Weak, reason))
 }
 
 /// Whom a process waits for that serves one connection and asked for nothing: its client.

@@ -50,7 +50,9 @@ pub(crate) use came::handed_answer;
 pub use clients::may_wait_for_jobs;
 use clients::other_client;
 use connection::{asked_process, only_client, peer, server_at_work};
-pub use connection::{awaits_time_limit, is_lost, is_open, may_be_open, open_request};
+pub use connection::{
+    awaits_time_limit, is_lost, is_open, may_be_open, open_request, remote_output,
+};
 pub(crate) use connection::{is_undelivered, serves_known, still_at_work};
 pub(crate) use killed::{all_killed, exited_mate, killed};
 pub(crate) use own::told_by_stacks;
@@ -58,13 +60,13 @@ pub use partner::only_partner;
 pub(crate) use partner::terminal_reader;
 use partner::{child_at_terminal, lone_child};
 pub(crate) use pipe::relative;
-pub use pipe::{is_from_outside, is_job_pool, is_own_pipe, takes_orders_by_pipe};
+pub use pipe::{is_from_outside, is_job_pool, is_own_pipe, left_behind, takes_orders_by_pipe};
 use pipe::{is_lifeline, other_end};
 pub use stopped::has_unread;
 pub(crate) use who::stopped_thread;
 pub use who::{
-    ancestors, awaits_completions, descendants, has_mates, is_deadlocked, is_descendant, is_upkeep,
-    peer_of, started_together,
+    ancestors, awaits_completions, descendants, has_mates, is_deadlocked, is_descendant, is_orphan,
+    is_upkeep, peer_of, started_together,
 };
 use who::{is_amid, is_home, is_machine, is_there, thread_of, wait_at};
 
@@ -156,6 +158,8 @@ fn named_debtor(evidence: &Evidence<'_>, wait: &Wait) -> Option<Edge> {
             .or_else(|| awaits_user(evidence, wait).then(of_user))
             .or_else(|| child_at_work(evidence, wait))
             .or_else(|| server_at_work(evidence, wait))
+            .or_else(|| left_behind(evidence, wait))
+            .or_else(|| remote_output(evidence, wait))
             .or_else(|| only_client(evidence, wait))
             .or_else(|| only_partner(evidence, wait))
             .or_else(|| child_at_terminal(evidence, wait))
@@ -326,10 +330,22 @@ pub(crate) fn asked(evidence: &Evidence<'_>, wait: &Wait) -> Vec<Edge> {
         let home = condition(evidence.wakes.ts[row]);
         home.is_some() && home == condition(middle)
     };
+    // A new worker that waits as soon as it runs has found nothing to do, nor has one that naps; who made it serves
+    // others.
+    let found_nothing = |row: usize, other: Utid| {
+        let begin = evidence.timeline.life(other).start;
+        let soon = begin.saturating_add(ASKED_WITHIN_NS);
+        matches!(wait.kind, WaitKind::Poll | WaitKind::Idle)
+            && evidence.wakes.new[row]
+            && (goes_on(evidence, other, wait)
+                || wait_at(evidence, other, middle)
+                    .is_some_and(|there| there.kind == WaitKind::Condition && there.start <= soon))
+    };
     let mut asked: Vec<Utid> = Vec::new();
     for &row in woken.iter().rev() {
         let other = evidence.wakes.wakee[row];
-        if evidence.threads.thread(other).upid == own && went_home(row, other) {
+        let is_own = evidence.threads.thread(other).upid == own;
+        if is_own && (went_home(row, other) || found_nothing(row, other)) {
             continue;
         }
         let known = evidence.threads.thread(other);

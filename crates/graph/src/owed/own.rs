@@ -5,7 +5,7 @@ use hangdog_trace::ids::{StackId, Utid};
 use hangdog_trace::words::ModuleKind;
 
 use super::language;
-use super::who::{is_there, wait_at};
+use super::who::{is_home, is_there, wait_at};
 use crate::edge::{Edge, EdgeKind, Source, Strength};
 use crate::evidence::Evidence;
 use crate::marks::Mark;
@@ -29,7 +29,7 @@ pub(crate) fn told_by_stacks(evidence: &Evidence<'_>, wait: &Wait) -> Option<Edg
         let reason = "a signal interrupted it within the allocator, whose lock it waits for again";
         return Some(holder(wait.thread, reason.to_owned()));
     }
-    if let Some(edge) = within_section(evidence, wait) {
+    if let Some(edge) = within_section(evidence, wait).or_else(|| suspended_task(evidence, wait)) {
         return Some(edge);
     }
     let process = evidence.threads.process_of(wait.thread);
@@ -113,6 +113,33 @@ fn within_section(evidence: &Evidence<'_>, wait: &Wait) -> Option<Edge> {
         Strength::Weak,
         Source::Thread(only),
         reason,
+    ))
+}
+
+/// A lock that a task of an asynchronous runtime waits for, where no other thread of the process does anything: a task
+/// that was suspended with it has it, and this very thread would have to run that.
+fn suspended_task(evidence: &Evidence<'_>, wait: &Wait) -> Option<Edge> {
+    let runs_task = evidence.shows(wait.user_stack(evidence), Mark::RunsTask);
+    if !runs_task || wait.holder.is_some() || !wait.is_for_own_lock(evidence) {
+        return None;
+    }
+    let moment = wait.start + wait.duration() / 2;
+    let may_have_it = |&other: &Utid| {
+        other != wait.thread
+            && is_there(evidence, other, moment)
+            && wait_at(evidence, other, moment)
+                .is_none_or(|there| !is_home(evidence, &there) && !there.is_for_own_lock(evidence))
+    };
+    let process = evidence.threads.process_of(wait.thread);
+    if process.threads.iter().any(may_have_it) {
+        return None;
+    }
+    let reason = "no other thread of its process does anything, so that a task which was suspended has the lock";
+    Some(Edge::new(
+        EdgeKind::Holder,
+        Strength::Weak,
+        Source::Thread(wait.thread),
+        reason.to_owned(),
     ))
 }
 

@@ -8,7 +8,8 @@ use hangdog_trace::sockets::Holder;
 use super::owes;
 use super::partner::lone_child;
 use super::who::{
-    ancestors, is_amid, is_descendant, is_there, main_life, stopped_thread, thread_of, wait_at,
+    ancestors, first_thread, is_amid, is_descendant, is_orphan, is_there, main_life,
+    stopped_thread, thread_of, wait_at,
 };
 use crate::edge::{Edge, Strength};
 use crate::evidence::Evidence;
@@ -93,6 +94,41 @@ pub(super) fn other_end(evidence: &Evidence<'_>, wait: &Wait, pipe: Object) -> O
         ),
     };
     Some(owes(thread, strength, reason))
+}
+
+/// A program in the background that alone has the other ends of the pipes which another reads, where that polls them
+/// among other things: so sshd's session waits for what a command prints, until nobody has its output open any
+/// more.
+pub fn left_behind(evidence: &Evidence<'_>, wait: &Wait) -> Option<Edge> {
+    if wait.kind != WaitKind::Poll || wait.by_epoll(evidence) || !wait.object(evidence).is_none() {
+        return None;
+    }
+    let own = evidence.threads.thread(wait.thread).upid;
+    let mut only: Option<(Upid, Object)> = None;
+    for pipe in evidence.sockets.had(own).filter(|object| object.is_pipe()) {
+        let ends = evidence.sockets.holders(pipe).iter();
+        let ends = ends.filter(|end| !evidence.is_recorders(end.process));
+        let is_read = |end: &Holder| end.process == own && end.reads && !end.writes;
+        if !ends.clone().any(is_read) {
+            continue;
+        }
+        for writer in ends.filter(|end| end.writes) {
+            if writer.process == own || only.is_some_and(|(other, _)| other != writer.process) {
+                return None;
+            }
+            only = Some((writer.process, pipe));
+        }
+    }
+    let (writer, pipe) = only?;
+    let thread = first_thread(evidence, writer)?;
+    if !is_there(evidence, thread, wait.end) || !is_orphan(evidence, writer, wait.end) {
+        return None;
+    }
+    let reason = format!(
+        "{} alone can write to {pipe}, and what started that has ended",
+        evidence.name(thread)
+    );
+    Some(owes(thread, Strength::Weak, reason))
 }
 
 /// Whether a thread waits at a moment for a pipe of which none but `other` has the other end.

@@ -375,6 +375,16 @@ pub(super) fn main_life(evidence: &Evidence<'_>, process: Upid) -> Option<Range<
     Some(evidence.timeline.life(first))
 }
 
+/// Whether what started a process had ended by a moment: it runs in the background, and nobody awaits its end.
+pub fn is_orphan(evidence: &Evidence<'_>, process: Upid, at: u64) -> bool {
+    const INIT: u32 = 1;
+    let parent = evidence.threads.process(process).parent;
+    parent != NONE
+        && (evidence.threads.process(parent).pid == INIT
+            || main_life(evidence, parent)
+                .is_some_and(|life| life.end <= at && life.end < evidence.timeline.end()))
+}
+
 /// Some processes, and all that they started, directly or by others.
 pub fn descendants(evidence: &Evidence<'_>, heads: impl Iterator<Item = Upid>) -> HashSet<Upid> {
     let mut family: HashSet<Upid> = heads.collect();
