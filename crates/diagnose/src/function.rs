@@ -25,6 +25,8 @@ pub(crate) struct Function {
     pub collecting: f64,
     /// What most of the samples are in that are in the kernel, where these are many.
     pub in_kernel: Option<InKernel>,
+    /// The function of a library in which most of the samples are, where this one is the program's own.
+    pub in_library: Option<Beside>,
 }
 
 /// Parts of the names of functions that collect the garbage of a language's machine: V8's, CPython's, HotSpot's,
@@ -110,6 +112,7 @@ pub(crate) fn own(evidence: &Evidence<'_>, stack: StackId) -> Option<Function> {
         beside: None,
         collecting: 0.0,
         in_kernel: None,
+        in_library: None,
     })
 }
 

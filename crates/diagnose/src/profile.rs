@@ -37,6 +37,14 @@ const CALLED: f64 = 0.25;
 const TELLING: u64 = 20;
 /// A function that has this share of the samples for itself does not only hand out work.
 const OWN_WORK: f64 = 0.25;
+/// Generic functions of a compiled language's own library, that only call what they were given.
+fn is_adapter(function: &str) -> bool {
+    let name = function.trim_start_matches('<');
+    ["core::", "alloc::", "std::"]
+        .iter()
+        .any(|crate_| name.starts_with(crate_))
+}
+
 /// A function on a smaller share of the samples is not listed.
 const LEAST: f64 = 0.01;
 /// So many of the hottest functions within the common one are told.
@@ -268,14 +276,47 @@ impl<'a> Profile<'a> {
             },
             collecting: self.collecting(),
             in_kernel: self.in_kernel().filter(|_| !share.kernel),
-            beside: self.beside.and_then(|identity| {
-                let share = self.share(identity);
-                Some(Beside {
-                    name: share.function,
-                    place: share.source.or(share.module)?,
-                    share: share.total,
-                })
-            }),
+            in_library: self.in_library(common),
+            beside: self.beside.and_then(|identity| self.beside(identity)),
+        })
+    }
+
+    fn beside(&self, identity: Identity<'a>) -> Option<Beside> {
+        let share = self.share(identity);
+        Some(Beside {
+            name: share.function,
+            place: share.source.or(share.module)?,
+            share: share.total,
+        })
+    }
+
+    /// The function of a library by which `outer`, of the program itself, called what most of the time went to.
+    fn in_library(&self, outer: Identity<'a>) -> Option<Beside> {
+        let origin = |identity: &Identity<'a>| self.tallies[identity].origin;
+        let is_own = matches!(origin(&outer), Some(Origin::Program | Origin::Script));
+        if !is_own || self.count < TELLING {
+            return None;
+        }
+        let is_of_library = |identity: &&Identity<'a>| {
+            matches!(
+                origin(identity),
+                Some(Origin::Library | Origin::Package | Origin::ThirdParty)
+            ) && !is_adapter(identity.0)
+        };
+        let mut called: HashMap<Identity<'a>, u64> = HashMap::new();
+        for (functions, count) in self.within(outer, |_| true) {
+            if let Some(&first) = functions.iter().rev().find(is_of_library) {
+                *called.entry(first).or_default() += count;
+            }
+        }
+        let most = called
+            .into_iter()
+            .max_by_key(|&(identity, count)| (count, Reverse(identity)))
+            .filter(|&(_, count)| self.part(count) >= MORE);
+        let (identity, count) = most?;
+        Some(Beside {
+            share: self.part(count),
+            ..self.beside(identity)?
         })
     }
 

@@ -500,3 +500,28 @@ fn not_of_a_wait() {
     let step = verdict.path.last().expect("a path");
     assert_eq!(step.stack_end, Some("unsupported"));
 }
+
+/// What a program's function had a library do is told by the library's function that it called, where that is most of
+/// the time; what that calls within the library is not, nor is it told of less.
+#[test]
+fn the_library_that_did_the_work_is_told() {
+    let says = |own_ms: u64| {
+        let begin = 100 - own_ms;
+        let inner = samples(0, "main", 0..begin, "png_inflate;png_read_row;render;draw");
+        let own = samples(0, "main", begin..100, "render;draw");
+        let recording = record(&format!(
+            "process app 100\nthread main app 100
+            0 cpu0 switch idle -> main
+            {inner}{own}
+            end 100ms"
+        ));
+        explain(&recording, "main", 0..100_000).sentence
+    };
+    let told = "ran render (app), 90 % in png_read_row (libpng.so.16)";
+    assert!(
+        says(10).contains("90 % in png_read_row"),
+        "{} {told}",
+        says(10)
+    );
+    assert!(!says(60).contains("png_read_row"), "{}", says(60));
+}

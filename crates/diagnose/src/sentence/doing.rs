@@ -238,6 +238,11 @@ pub(crate) fn ran_for(facts: &Facts<'_, '_>, function: &Function) -> String {
         let percent = facts.share * beside.share * 100.0;
         text += &format!(" and {name} ({place}) for {percent:.0} %");
     }
+    if let Some(library) = &function.in_library {
+        let (name, place) = (brief(&library.name), file_of(&library.place));
+        let percent = facts.share * library.share * 100.0;
+        text += &format!(", {percent:.0} % in {name} ({place})");
+    }
     if let Some(kernel) = &function.in_kernel {
         let percent = facts.share * kernel.share * 100.0;
         text += &format!(", {percent:.0} % in the kernel ({})", kernel.name);
