@@ -1,6 +1,8 @@
-"""Rust programs: a web server on tokio whose tasks do not let others run."""
+"""Rust programs: a web server on tokio whose tasks do not let others run, or wait for one another's lock."""
 
+import signal
 import subprocess
+import time
 
 from case import Root, Truth, freeze
 from freezes.runtimes import (
@@ -11,12 +13,13 @@ from freezes.runtimes import (
     activities,
     built,
     length_s,
+    must_last,
     must_wait,
     runners,
     tool,
     visits,
 )
-from stage import Fault, free_port, wait_for
+from stage import Fault, free_port, now_ns, wait_for
 
 FOLDER = PROGRAMS / "rust" / "gateway"
 
@@ -84,4 +87,33 @@ def computation(stage):
         frozen=visitor.span,
         witness=f"/proc: {running[0]}",
         function=r"\bmake_thumbnail\b",
+    )
+
+
+@freeze("runtimes", "tokio-lock-across-await")
+def lock_across_await(stage):
+    """A task on tokio's only thread keeps a mutex while it awaits a timer. The task of a second client waits for
+    that mutex on the same thread, so that the timer is never looked at."""
+    server, port = gateway(stage, 0)
+    visits(stage, port)
+    causer = Client(stage, port, "/order/0.5")
+    time.sleep(0.1)
+    begin = now_ns()
+    second = Client(stage, port, "/order/0.5")
+    wait_for("the lock", lambda: "futex" in activities(server.pid, look_s=0.1)[0].waits_in)
+    visitor = Client(stage, port, "/health")
+    found = stage.hold(lambda: activities(server.pid))
+    server.signal(signal.SIGKILL)
+    frozen = must_last(stage, (begin, server.ended()))
+    waiting = must_wait(found, server.pid)
+    if len(found) != 1 or "futex" not in waiting.waits_in:
+        raise Fault(f"/proc: {'; '.join(map(str, found))}")
+    return Truth(
+        text="Circular or LongWait; root tokio's only thread, in take_order, for a lock that a task of its has",
+        victims=(visitor.pid, second.pid, causer.pid, server.pid),
+        roots=(Root(server.pid, ("Circular", "LongWait"), thread=server.pid),),
+        frozen=frozen,
+        witness=f"/proc: the only thread, {waiting}",
+        function=r"\btake_order\b|\banswer_on_one_thread\b|\bserve\b",
+        cycle=True,
     )

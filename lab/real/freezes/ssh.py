@@ -1,4 +1,4 @@
-"""ssh: a server that is stopped, and a way to it that goes nowhere."""
+"""ssh: a server that is stopped, a way to it that goes nowhere, and a program left behind by a command."""
 
 import os
 import pathlib
@@ -7,8 +7,9 @@ import signal
 
 from case import Root, Truth, freeze
 from freezes.pipes import connect
-from freezes.procfs import must_be_stopped, must_wait_in, running, until_named
-from stage import CannotRun, accepts, free_port, need, now_ns, output_of, wait_for
+from freezes.procfs import descendants, must_be_stopped, must_wait_in, pipes, running, status, until_named
+from freezes.tcp import PYTHON
+from stage import CannotRun, Fault, accepts, free_port, need, now_ns, output_of, wait_for
 
 
 class Server:
@@ -100,4 +101,36 @@ def proxy_command(stage):
         outside=True,
         frozen=(begin, end),
         witness=f"/proc: ssh waits in {channels[0]}, socat in {channels[1]}",
+    )
+
+
+@freeze("shells", "ssh-background-program")
+def background_program(stage):
+    """ssh runs a command that leaves a web server in the background and ends. The server has the command's output open,
+    which sshd reads to its end."""
+    need(PYTHON)
+    server, port = Server(stage), free_port()
+    stage.ordinary()
+    words = [*server.client, "-p", str(server.port), "root@127.0.0.1"]
+    ssh = stage.program([*words, f"{PYTHON} -m http.server --bind 127.0.0.1 {port} & echo deployed"])
+    wait_for("the web server", lambda: accepts(port))
+    begin = until_named(ssh.pid, "ssh")
+    left = running(pathlib.Path(PYTHON).name, port)
+    daemon = server.process.pid
+    wait_for("the shell's end", lambda: int(status(left)["PPid"]) not in descendants(daemon))
+    sessions = [pid for pid in descendants(daemon) if pipes(pid) & pipes(left)]
+
+    def look():
+        if not sessions or not pipes(sessions[0]) & pipes(left):
+            raise Fault("/proc: sshd and the program in the background share no pipe")
+        return must_wait_in(ssh.pid), must_wait_in(sessions[0]), must_wait_in(left)
+
+    channels = stage.hold(look)
+    os.kill(left, signal.SIGKILL)
+    return Truth(
+        text="LongWait for the end of a command's output; root the web server in the background, which has it open",
+        victims=(ssh.pid,),
+        roots=(Root(left, ("LongWait",)),),
+        frozen=(begin, ssh.ended()),
+        witness=f"/proc: a pipe of sshd's session is open in {left} alone; they wait in {', '.join(channels)}",
     )
