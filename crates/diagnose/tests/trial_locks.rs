@@ -377,3 +377,37 @@ fn a_suspended_task_has_the_lock() {
     let guessed = found("handle", idle);
     assert_ne!(guessed.root.class, Class::Circular, "{}", guessed.sentence);
 }
+
+/// The thread of a window waits for the result of a task that a worker computes. That it is woken by the thread that
+/// reads the display where it has no task, and by the same object, says nothing of that; and the thread that started
+/// the program waits for its end.
+#[test]
+fn a_window_waits_for_the_result_of_a_task() {
+    let parks = "sleeping futex arg=128 object=futex:0x10 stack=pthread_cond_wait;Parker::park;java.util.concurrent";
+    let mut text = String::from(
+        "process app 100\nthread launcher app 100\nthread events app 101\nthread display app 102\nthread worker app 103
+        0 cpu0 switch idle -> launcher\n0 cpu1 switch idle -> display
+        1ms cpu0 switch launcher -> events sleeping futex arg=128 object=futex:0x90 stack=pthread_cond_wait;jni_DestroyJavaVM\n",
+    );
+    for turn in 0..10 {
+        let at = 10 + 20 * turn;
+        text += &format!(
+            "{at}ms cpu0 switch events -> idle {parks}.LinkedBlockingQueue.take;java.awt.EventQueue.getNextEvent
+            {}ms cpu1 wake display -> events futex op=wake object=futex:0x10 stack=pthread_cond_signal;post
+            {}us cpu0 switch idle -> events\n",
+            at + 10,
+            (at + 10) * 1000 + 50
+        );
+    }
+    let recording = record(&format!(
+        "{text}
+        215ms cpu1 switch display -> worker sleeping poll object=inet:9 stack=poll;waitForEvents
+        220ms cpu0 switch events -> idle {parks}.FutureTask.get;javax.swing.SwingWorker.get;actionPerformed
+        end 3s"
+    ));
+    let verdict = explain(&recording, "events", 220_000..3_000_000);
+    assert_eq!(verdict.root.who.tid, 103, "{}", verdict.sentence);
+    let victims = problems(&recording, None);
+    let is_launcher = |(name, _): &(String, _)| name == "launcher";
+    assert!(!victims.iter().any(is_launcher), "{victims:?}");
+}

@@ -94,9 +94,12 @@ impl History {
             let (stack, object) = (&evidence.switches.user_stack, &evidence.switches.object);
             let is_lock = evidence.shows(stack[row], Mark::LanguageLock)
                 && !evidence.shows(stack[row], Mark::LanguageCondition);
+            // Nor is the result of a task what a thread waits for that has none, though it may do so by the same object.
+            let awaits_result = |row: usize| evidence.shows(stack[row], Mark::AwaitsResult);
             let is_near = |other: usize| {
                 !is_here(other)
                     && evidence.are_near(other, row)
+                    && awaits_result(other) == awaits_result(row)
                     && !(is_lock && object[other] != object[row])
             };
             history.add(evidence, thread, before, is_near);

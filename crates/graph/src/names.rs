@@ -107,6 +107,8 @@ pub const SIGNAL: &[&str] = &[
 
 /// The scheduler of goroutines has none for a thread, which waits for whatever comes next.
 pub const IDLE: &[&str] = &[
+    // The thread that started a Java program, once `main` has returned.
+    "jni_DestroyJavaVM",
     "runtime.findRunnable",
     "runtime.findrunnable",
     "runtime.stopm",

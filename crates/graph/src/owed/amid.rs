@@ -48,7 +48,8 @@ fn sole_other(evidence: &Evidence<'_>, wait: &Wait) -> Option<Utid> {
     others.next().filter(|_| others.next().is_none())
 }
 
-/// What the first thread of a program, or a worker that has a task, may wait for by a condition: another
+/// What the first thread of a program, a worker that has a task, or who waits for the result of one, may wait for by a
+/// condition: another
 /// that is in the middle of work, or that waits for a lock; where there is none, a worker of a pool that
 /// waits for itself, or a child of its process that is in the middle of work. A thread of a language's
 /// scheduler waits for whatever its process does.
@@ -60,7 +61,9 @@ pub(crate) fn amid_something(evidence: &Evidence<'_>, wait: &Wait) -> Option<Edg
     let awaits_other = wait.kind == WaitKind::Condition
         && wait.holder.is_none()
         && (evidence.stands_for_program(wait.thread)
-            || evidence.shows(wait.user_stack(evidence), Mark::Handles));
+            || [Mark::Handles, Mark::AwaitsResult]
+                .iter()
+                .any(|&mark| evidence.shows(wait.user_stack(evidence), mark)));
     if !awaits_other {
         return program_at_work(evidence, wait);
     }
