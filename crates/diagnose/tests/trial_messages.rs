@@ -527,3 +527,54 @@ fn a_program_in_the_background_keeps_a_pipe_open() {
     let says = "daemon, which kept a pipe open that sshd reads";
     assert!(verdict.sentence.contains(says), "{}", verdict.sentence);
 }
+
+/// All workers of a server's pool wait for another service: the way to that says how many. Of three it says nothing.
+#[test]
+fn how_many_threads_wait_for_one_service() {
+    let reason = |workers: usize| {
+        let mut text = String::from(
+            "process client 100\nthread client client 100
+            process web 200\nthread web web 200
+            process service 300\nthread service service 300
+            0 socket client object=inet:1 local=127.0.0.1:5000 remote=127.0.0.1:80
+            0 socket web object=inet:2 local=127.0.0.1:80 remote=127.0.0.1:5000
+            0 socket web object=inet:3 local=127.0.0.1:80
+            0 socket service object=inet:4 local=127.0.0.1:90
+            0 cpu0 switch idle -> client\n0 cpu1 switch idle -> service\n",
+        );
+        for worker in 0..workers {
+            let (own, end, port) = (10 + worker, 40 + worker, 6000 + worker);
+            text += &format!(
+                "thread worker{worker} web {}
+                0 socket web object=inet:{own} local=127.0.0.1:{port} remote=127.0.0.1:90
+                0 socket service object=inet:{end} local=127.0.0.1:90 remote=127.0.0.1:{port}
+                {}ms cpu2 switch idle -> worker{worker}
+                {}.5ms transfer worker{worker} sent 8 object=inet:{own}
+                {}.7ms cpu2 switch worker{worker} -> idle sleeping recvfrom object=inet:{own} stack=recv;fetch\n",
+                201 + worker,
+                1 + worker,
+                1 + worker,
+                1 + worker
+            );
+        }
+        let recording = record(&format!(
+            "{text}
+            20ms cpu1 switch service -> idle sleeping nanosleep arg=9s stack=nanosleep;render
+            21ms transfer client sent 8 object=inet:1
+            22ms cpu0 switch client -> idle sleeping recvfrom object=inet:1 stack=recv;ask
+            23ms cpu3 switch idle -> web
+            24ms cpu3 switch web -> idle sleeping epoll_wait object=epoll:5 stack=epoll_wait;serve
+            end 3s"
+        ));
+        let verdict = explain(&recording, "client", 22_000..3_000_000);
+        assert_eq!(verdict.root.who.tid, 300, "{}", verdict.sentence);
+        let reasons = verdict.path.iter().filter_map(|step| step.edge.as_ref());
+        reasons
+            .map(|edge| edge.reason.clone())
+            .collect::<Vec<_>>()
+            .join("\n")
+    };
+    let says = "threads of its process wait for that";
+    assert!(reason(5).contains(&format!("5 {says}")), "{}", reason(5));
+    assert!(!reason(3).contains(says), "{}", reason(3));
+}

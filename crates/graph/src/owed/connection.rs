@@ -148,7 +148,12 @@ pub(super) fn peer(evidence: &Evidence<'_>, wait: &Wait, object: Object) -> Opti
             owes(thread, Strength::Strong, reason)
         }
         (Some(Role::Client), 0) => {
-            let reason = format!("it asked {name} over {object}, and got no answer");
+            let alike = waiting_for(evidence, wait, evidence.threads.thread(thread).upid);
+            let alike = match alike {
+                0..MANY_ALIKE => String::new(),
+                count => format!("; {count} threads of its process wait for that"),
+            };
+            let reason = format!("it asked {name} over {object}, and got no answer{alike}");
             owes(thread, Strength::Strong, reason)
         }
         _ => {
@@ -425,6 +430,26 @@ pub fn remote_output(evidence: &Evidence<'_>, wait: &Wait) -> Option<Edge> {
         evidence.name(server)
     );
     Some(owes(server, Strength::Weak, reason))
+}
+
+/// So many threads of one process that wait for the same server are told of: all of a pool may.
+const MANY_ALIKE: usize = 4;
+
+/// How many threads of the waiting one's process wait for an answer of the same server; 0 for a short wait.
+fn waiting_for(evidence: &Evidence<'_>, wait: &Wait, server: Upid) -> usize {
+    const LONG_NS: u64 = 100_000_000;
+    let threads = &evidence.threads.process_of(wait.thread).threads;
+    if wait.duration() < LONG_NS || threads.len() < MANY_ALIKE {
+        return 0;
+    }
+    let waits_for_it = |&&thread: &&Utid| {
+        wait_at(evidence, thread, wait.end).is_some_and(|there| {
+            let object = there.object(evidence);
+            evidence.sockets.role(object) == Some(Role::Client)
+                && peer_of(evidence, object) == Some(server)
+        })
+    };
+    threads.iter().filter(waits_for_it).count()
 }
 
 /// Whom a process waits for that serves one connection and asked for nothing: its client.
