@@ -78,9 +78,9 @@ pub(crate) struct Groups {
 const EVERY: Duration = Duration::from_secs(1);
 /// A look is followed by so many times what it took.
 const REST: u32 = 500;
-/// No more groups are looked at, nor processes.
+/// No more groups of a hierarchy are looked at, nor limits told of.
 const MOST_GROUPS: usize = 4096;
-const MOST_PROCESSES: usize = 4096;
+const MOST_TOLD: usize = 8192;
 /// Who has this part of its memory has used it up.
 const FULL: f64 = 0.9;
 
@@ -182,7 +182,7 @@ impl Mount {
         let mut seen = 0;
         while let Some((group, outer)) = groups.pop()
             && seen < MOST_GROUPS
-            && all.len() < MOST_PROCESSES
+            && all.len() < MOST_TOLD
         {
             seen += 1;
             let mut limits = self.own_limits(&group);
