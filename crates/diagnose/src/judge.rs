@@ -372,7 +372,7 @@ impl Judge<'_, '_> {
         let is_piped = wait.object(self.evidence).is_pipe() && !wait.writes(self.evidence)
             || left_behind(self.evidence, wait).is_some();
         let process = |thread| self.evidence.threads.thread(thread).upid;
-        let is_idle = suspect.kind == BlameKind::Message
+        let is_idle = matches!(suspect.kind, BlameKind::Message | BlameKind::Timer)
             && (self.longest_wait(suspect))
                 .is_some_and(|it| matches!(it.kind, WaitKind::Poll | WaitKind::Idle));
         (is_piped

@@ -136,10 +136,7 @@ pub(crate) fn reason(facts: &Facts<'_, '_>) -> String {
         BlameKind::Message if facts.wait.is_some_and(|wait| reads_commands(facts, &wait)) => {
             format!("waited for its next command{within}")
         }
-        BlameKind::Message if let Some(reader) = facts.keeps_open => {
-            let reader = facts.evidence.name(reader);
-            format!("kept a pipe open that {reader} reads, waiting for a message itself{within}")
-        }
+        BlameKind::Message if let Some(reader) = facts.keeps_open => kept_open(facts, reader),
         BlameKind::Message if facts.is_asked => {
             format!("did not answer, waiting for a message itself{within}")
         }
@@ -181,6 +178,13 @@ pub(crate) fn reason(facts: &Facts<'_, '_>) -> String {
             Some(WaitKind::Condition) if goes_on(facts) => {
                 format!("waited for a condition{within}, with a time limit")
             }
+            Some(_) if let Some(reader) = facts.keeps_open => kept_open(facts, reader),
+            // An event loop that looks up now and then, whatever it waits for.
+            Some(WaitKind::Poll)
+                if facts.is_asked && facts.wait.is_some_and(|it| it.by_epoll(facts.evidence)) =>
+            {
+                format!("did not answer, waiting for a message itself{within}")
+            }
             Some(_) => format!("waited{within} until a timeout{}", limit_of_poll(facts)),
             None => format!("slept, or waited for a timeout{within}"),
         },
@@ -217,6 +221,12 @@ pub(crate) fn is_ran(facts: &Facts<'_, '_>) -> bool {
         && facts.started.is_none()
         && facts.class != Class::RepeatedYield
         && !facts.is_idle_server
+}
+
+/// That a program in the background has a pipe open that `reader` reads to its end.
+fn kept_open(facts: &Facts<'_, '_>, reader: Utid) -> String {
+    let (reader, within) = (facts.evidence.name(reader), within(facts));
+    format!("kept a pipe open that {reader} reads, waiting for a message itself{within}")
 }
 
 /// A function that ran, with its place.
