@@ -144,12 +144,11 @@ pub(crate) fn owed(evidence: &Evidence<'_>, wait: &Wait, often: bool) -> f64 {
                 (_, Some(Role::Client)) if wait.kind == WaitKind::Poll => {
                     // The answer may have come in pieces, the last of them at the end of the wait.
                     let middle = wait.start + wait.duration() / 2;
-                    if [wait.end, middle]
-                        .into_iter()
-                        .any(|at| is_open(evidence, object, at))
-                    {
+                    let moments = [wait.end, middle];
+                    if moments.iter().any(|&at| is_open(evidence, object, at)) {
                         asked_by(evidence, object)
-                    } else if is_main && may_be_open(evidence, object, wait.end) {
+                    } else if is_main && moments.iter().any(|&at| may_be_open(evidence, object, at))
+                    {
                         HOPED
                     } else {
                         IDLE

@@ -578,3 +578,35 @@ fn how_many_threads_wait_for_one_service() {
     assert!(reason(5).contains(&format!("5 {says}")), "{}", reason(5));
     assert!(!reason(3).contains(says), "{}", reason(3));
 }
+
+/// A server's main thread polls the connection by which it was asked before the recording, and hands on what comes to
+/// a thread that computes the answer. That the answer comes at last does not make the connection one that was used
+/// before.
+#[test]
+fn a_main_thread_that_polls_hands_on_what_comes() {
+    let recording = record(
+        "process client 100\nthread client client 100
+        process server 200\nthread main server 200 name=server\nthread worker server 201
+        0 socket client object=inet:1 local=127.0.0.1:5000 remote=127.0.0.1:80
+        0 socket server object=inet:2 local=127.0.0.1:80 remote=127.0.0.1:5000
+        0 socket server object=inet:3 local=127.0.0.1:80
+        0 open client object=inet:1
+        0 open server object=inet:2
+        0 open server object=inet:3 kind=listener
+        0 cpu1 switch idle -> worker
+        0 cpu0 switch client -> idle sleeping poll object=inet:1 stack=poll;ask
+        0 cpu0 switch main -> idle sleeping poll object=inet:2 arg=60000 stack=poll;dispatch
+        2440ms transfer worker sent 8 object=inet:2
+        2441ms cpu1 wake worker -> client sendto in=softirq vector=3
+        2441.1ms cpu0 switch idle -> client
+        2441.2ms transfer client received 8 object=inet:1
+        2442ms cpu1 switch worker -> idle sleeping futex arg=393 object=futex:0x10 stack=sem_wait;take
+        2443ms cpu0 switch client -> idle sleeping read object=char:3 stack=read;prompt
+        end 6s",
+    );
+    let verdict = explain(&recording, "client", 0..2_441_000);
+    assert_eq!(verdict.root.who.tid, 201, "{}", verdict.sentence);
+    assert_eq!(verdict.root.class, Class::LongRunning);
+    let victims = problems(&recording, None);
+    assert_eq!(victims[0].0, "client", "{victims:?}");
+}

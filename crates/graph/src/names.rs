@@ -202,6 +202,8 @@ pub const DISK_WAIT: &[&str] = &[
     "ext4_read_bh",
     "ext4_bread",
     "__bread_gfp",
+    "bh_uptodate_or_lock",
+    "jread",
     "xfs_buf_iowait",
     "jbd2_log_wait_commit",
     "jbd2_journal_commit_transaction",
@@ -223,6 +225,10 @@ pub(crate) const DISK_PURPOSES: &[(&str, &str)] = &[
     (
         "balance_dirty_pages",
         "too much of what was written is not on the disk yet",
+    ),
+    (
+        "jbd2_journal_recover",
+        "the file system's journal is replayed, as it is mounted",
     ),
 ];
 

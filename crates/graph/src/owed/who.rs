@@ -123,11 +123,13 @@ pub(super) fn thread_of(
     let awaits_pipe = |thread: &Utid| {
         wait_at(evidence, *thread, until).is_some_and(|there| there.object(evidence).is_pipe())
     };
-    // What came there was taken, if its thread waits for more: by one that works.
+    // What came there was taken, if its thread waits for more: by one that works. A main thread that polls hands on
+    // what comes, too.
     let has_passed_on = |reader: &Utid| {
         let there = wait_at(evidence, *reader, until);
-        there.is_some_and(|there| there.by_epoll(evidence))
-            && alive().any(|other| is_busy(&other) && !sleeps(&other))
+        there.is_some_and(|there| {
+            there.by_epoll(evidence) || there.kind == WaitKind::Poll && is_main(reader)
+        }) && alive().any(|other| is_busy(&other) && !sleeps(&other))
     };
     all()
         .find(|thread| reads(thread) && !has_passed_on(thread))
