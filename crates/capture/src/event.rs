@@ -108,11 +108,13 @@ pub(crate) enum Happening {
     /// A CPU went from the event's thread to another.
     Switch(Switch),
     /// The event's thread was found off its CPU (`waiting.rs`), and had been so `since` then; both
-    /// times are of CLOCK_MONOTONIC.
+    /// times are of CLOCK_MONOTONIC. `is_chosen` says that it waits for several things, of which the
+    /// object is the one that matters.
     Waiting {
         switch: Switch,
         born: u64,
         since: u64,
+        is_chosen: bool,
     },
     Wake(Wake),
     Interrupt {

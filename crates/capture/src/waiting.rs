@@ -237,11 +237,17 @@ impl Found {
                     .holder_for(raw.pid),
                 call => sysv::last_user(raw.tid, call),
             };
+            let chosen = match raw.object {
+                0 if polls(raw.call) => open.awaited(raw.pid, &polled(raw.tid, raw.pid, raw.call)),
+                _ if epolls(raw.call) => open.awaited_by_epoll(raw.pid, &epolled(raw.tid, raw.pid)),
+                _ => 0,
+            };
             found.events.push(Event {
                 ts: raw.ts,
                 tid: raw.tid,
                 cpu: NO_CPU,
                 what: Happening::Waiting {
+                    is_chosen: chosen != 0,
                     born: raw.born_at,
                     since: clock
                         .and_then(|clock| clock.of_thread(&raw))
@@ -251,18 +257,9 @@ impl Found {
                         left: raw.left,
                         next_priority: 0,
                         call: raw.call,
-                        object: match raw.object {
-                            0 if polls(raw.call) => {
-                                open.awaited(raw.pid, &polled(raw.tid, raw.pid, raw.call))
-                            }
-                            object if epolls(raw.call) => {
-                                let epolled = epolled(raw.tid, raw.pid);
-                                match open.awaited_by_epoll(raw.pid, &epolled) {
-                                    0 => object,
-                                    awaited => awaited,
-                                }
-                            }
-                            object => object,
+                        object: match chosen {
+                            0 => raw.object,
+                            chosen => chosen,
                         },
                         arg: match names_other(raw.call.into(), raw.left) {
                             true => u64::from(other) << 32 | raw.arg & 0xffff_ffff,

@@ -24,7 +24,6 @@ use crate::event::{self, Event, Happening, Probed};
 use crate::flag;
 use crate::marker::{self, TextMarks};
 use crate::marks::RawMark;
-use crate::polled::{epolls, polls};
 use crate::population::Population;
 use crate::probe::Probe;
 use crate::records::{Definition, What};
@@ -579,11 +578,10 @@ impl World {
     }
 
     /// What a thread waits for: as it was found, where it waits again by the same call for several things.
-    fn awaited_object(&mut self, thread: Utid, switch: &event::Switch, was_found: bool) -> u64 {
+    /// `is_chosen` says that it was found so.
+    fn awaited_object(&mut self, thread: Utid, switch: &event::Switch, is_chosen: bool) -> u64 {
         let is_epoll = |object: u64| Object(object).kind() == ObjectKind::Epoll;
-        let is_one_of_several = polls(switch.call) && switch.object != 0
-            || epolls(switch.call) && !is_epoll(switch.object);
-        if was_found && is_one_of_several {
+        if is_chosen {
             self.polled.insert(thread, (switch.call, switch.object));
         }
         let waits = matches!(
@@ -633,7 +631,14 @@ impl World {
                     });
                 }
                 let (arg, holder) = self.what_is_waited_for(thread, switch, was_found);
-                let object = self.awaited_object(thread, switch, was_found);
+                let is_chosen = matches!(
+                    event.what,
+                    Happening::Waiting {
+                        is_chosen: true,
+                        ..
+                    }
+                );
+                let object = self.awaited_object(thread, switch, is_chosen);
                 self.tables.switches.push(Switch {
                     ts,
                     cpu,
@@ -818,5 +823,43 @@ mod tests {
         let row = |pid: u32| rows.pid.iter().position(|&it| it == pid).unwrap();
         assert_eq!(rows.parent[row(500)], rows.thread[row(30_000)]);
         assert_eq!(rows.parent[row(30_000)], NONE);
+    }
+
+    /// The object that was chosen of several, for a thread that was found waiting for them, is that of its next waits
+    /// for several by the same call. That of a wait for one thing alone is not.
+    #[test]
+    fn only_a_choice_among_several_is_kept() {
+        let select = libc::SYS_pselect6 as i16;
+        let pipe = Object::new(ObjectKind::Pipe, 5).0;
+        let objects = |is_chosen: bool| {
+            let mut world = World::new(0, &Population::default());
+            let wait = |object| event::Switch {
+                next: 0,
+                left: Left::Sleeping.into(),
+                next_priority: 0,
+                call: select,
+                object,
+                arg: 0,
+                user_stack: 0,
+                kernel_stack: 0,
+            };
+            let found = Happening::Waiting {
+                switch: wait(pipe),
+                born: 0,
+                since: 0,
+                is_chosen,
+            };
+            for (ts, what) in [(1, found), (2, Happening::Switch(wait(0)))] {
+                world.happen(&Event {
+                    ts,
+                    tid: 7,
+                    cpu: 0,
+                    what,
+                });
+            }
+            world.tables.switches.object
+        };
+        assert_eq!(objects(true), [pipe, pipe]);
+        assert_eq!(objects(false), [pipe, 0]);
     }
 }
