@@ -382,7 +382,7 @@ impl Flight {
                 What::Limit(ref limit) if limit.kind == LimitKind::Descriptors => {
                     self.log.push(Definition { ts, what });
                 }
-                // Who has ended by the next snapshot is told of no more.
+                // A process may have ended by the next snapshot, so that no look finds its limits then.
                 What::Limit(ref limit) => {
                     let limits = self.limits.entry(limit.pid).or_default();
                     let kind = limit.kind.into();

@@ -29,6 +29,7 @@ pub mod flight;
 mod function;
 #[cfg(fuzzing)]
 pub mod fuzz;
+mod groups;
 mod limits;
 pub mod live;
 mod machine;

@@ -8,7 +8,6 @@ use std::collections::HashMap;
 use std::fs;
 use std::io::Read;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
 
 use hangdog_trace::words::LimitKind;
 
@@ -31,6 +30,10 @@ const NONE_FROM: u64 = 1 << 60;
 const LIMITING: [&str; 3] = ["memory", "blkio", "cpu"];
 /// No such file is longer: a machine with many containers has thousands of mounts.
 const LONGEST: u64 = 1 << 22;
+/// Of a hierarchy no more groups are looked at for their members, and no more limits of members reported: whoever may
+/// make groups can make any number.
+const MOST_GROUPS: usize = 4096;
+const MOST_OF_MEMBERS: usize = 8192;
 
 /// The limits of all processes that have any.
 pub(crate) fn all() -> Vec<Limit> {
@@ -66,73 +69,13 @@ pub(crate) fn all() -> Vec<Limit> {
     found
 }
 
-/// Looks now and then who is in a control group with limits: a program that has ended by the end of the recording
-/// had its limits too, and of memory it counts how much the group had while it ran.
-pub(crate) struct Groups {
-    due: Instant,
-    /// What was told already of those that were there at the last look: the limit, and whether it was used up.
-    told: HashMap<(u32, u8), (u64, bool)>,
-}
-
-/// So often; later where a look takes long.
-const EVERY: Duration = Duration::from_secs(1);
-/// A look is followed by so many times what it took.
-const REST: u32 = 500;
-/// No more groups of a hierarchy are looked at, nor limits told of.
-const MOST_GROUPS: usize = 4096;
-const MOST_TOLD: usize = 8192;
-/// Who has this part of its memory has used it up.
-const FULL: f64 = 0.9;
-
-impl Groups {
-    pub(crate) fn new() -> Groups {
-        Groups {
-            due: Instant::now() + EVERY,
-            told: HashMap::new(),
-        }
-    }
-
-    /// The limits that were not told yet, if it is time to look again.
-    pub(crate) fn look_if_due(&mut self) -> Vec<Limit> {
-        let begin = Instant::now();
-        if begin < self.due {
-            return Vec::new();
-        }
-        let new = self.look();
-        self.due = Instant::now() + EVERY.max(begin.elapsed() * REST);
-        new
-    }
-
-    fn look(&mut self) -> Vec<Limit> {
-        let mountinfo = read_text(Path::new("/proc/self/mountinfo")).unwrap_or_default();
-        self.news(&Mount::all(&mountinfo))
-    }
-
-    fn news(&mut self, mounts: &[Mount]) -> Vec<Limit> {
-        let before = std::mem::take(&mut self.told);
-        let mut all = Vec::new();
-        for mount in mounts.iter().filter(|mount| mount.tells_limits()) {
-            mount.members(&mut all);
-        }
-        all.retain(|limit| {
-            let is_full = limit.used as f64 >= FULL * limit.limit as f64;
-            let key = (limit.pid, limit.kind.into());
-            let known = before.get(&key).copied();
-            let was_full = known.is_some_and(|(_, full)| full);
-            self.told.insert(key, (limit.limit, is_full || was_full));
-            known.is_none_or(|(of, _)| of != limit.limit) || is_full && !was_full
-        });
-        all
-    }
-}
-
 /// Where a hierarchy of control groups is mounted.
 pub(crate) struct Mount {
-    at: PathBuf,
+    pub(crate) at: PathBuf,
     /// The group that is its root, in a container.
-    root: String,
+    pub(crate) root: String,
     /// Of version 1, its controllers; of version 2 none.
-    controllers: Vec<String>,
+    pub(crate) controllers: Vec<String>,
 }
 
 impl Mount {
@@ -171,18 +114,18 @@ impl Mount {
         }
     }
 
-    fn tells_limits(&self) -> bool {
+    pub(crate) fn tells_limits(&self) -> bool {
         let mut controllers = self.controllers.iter();
         self.controllers.is_empty() || controllers.any(|name| LIMITING.contains(&name.as_str()))
     }
 
-    /// The limits of each process of the hierarchy that has any.
-    fn members(&self, all: &mut Vec<Limit>) {
+    /// The limits of the processes that are in groups with any.
+    pub(crate) fn of_members(&self) -> Vec<Limit> {
+        let mut all: Vec<Limit> = Vec::new();
         let mut groups = vec![(PathBuf::new(), Vec::new())];
         let mut seen = 0;
         while let Some((group, outer)) = groups.pop()
             && seen < MOST_GROUPS
-            && all.len() < MOST_TOLD
         {
             seen += 1;
             let mut limits = self.own_limits(&group);
@@ -192,14 +135,18 @@ impl Mount {
                 let members = read_text(&folder.join("cgroup.procs")).unwrap_or_default();
                 // One outside this namespace is 0.
                 let members = members.lines().filter_map(|line| line.parse().ok());
-                for pid in members.filter(|&pid: &u32| pid > 0) {
-                    all.extend(limits.iter().cloned().map(|limit| Limit { pid, ..limit }));
-                }
+                let of_members = members.filter(|&pid: &u32| pid > 0).flat_map(|pid| {
+                    let of_group = limits.iter().cloned();
+                    of_group.map(move |limit| Limit { pid, ..limit })
+                });
+                all.extend(of_members.take(MOST_OF_MEMBERS - all.len()));
             }
             let inner = fs::read_dir(&folder).into_iter().flatten().flatten();
             let inner = inner.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()));
-            groups.extend(inner.map(|entry| (group.join(entry.file_name()), limits.clone())));
+            let inner = inner.map(|entry| (group.join(entry.file_name()), limits.clone()));
+            groups.extend(inner.take(MOST_GROUPS));
         }
+        all
     }
 
     /// The limits of a group, each of the first of it and those around it that has one.
@@ -376,42 +323,6 @@ mod tests {
         write(&root.path().join("c"), &[("cpu.cfs_quota_us", "10000\n")]);
         let cpu = (LimitKind::Cpu, 100, 0, "/c");
         assert_eq!(told(&mount.limits("/c")), [cpu, read]);
-    }
-
-    /// Each member of a group with limits is told of once, and again where the group has used up its memory since.
-    #[test]
-    fn members_are_told_once() {
-        let root = tempfile::tempdir().unwrap();
-        let outer = [("io.max", "8:0 wbps=1000\n"), ("cgroup.procs", "7\n")];
-        write(&root.path().join("a"), &outer);
-        let inner = |used| [("memory.max", "4096\n"), ("memory.current", used)];
-        write(&root.path().join("a/b"), &inner("5\n"));
-        write(&root.path().join("a/b"), &[("cgroup.procs", "0\n8\n")]);
-        write(&root.path().join("c"), &[("cgroup.procs", "9\n")]);
-        let mount = Mount {
-            at: root.path().to_owned(),
-            root: "/".into(),
-            controllers: Vec::new(),
-        };
-        let mut groups = Groups::new();
-        let mut news = || {
-            let news = groups.news(std::slice::from_ref(&mount));
-            let mut news: Vec<_> = news.iter().map(|it| (it.pid, it.kind, it.used)).collect();
-            news.sort_by_key(|&(pid, kind, used)| (pid, u8::from(kind), used));
-            news
-        };
-        let write_of = |pid| (pid, LimitKind::DiskWrite, 0);
-        let memory = |used| (8, LimitKind::Memory, used);
-        assert_eq!(news(), [write_of(7), memory(5), write_of(8)]);
-        assert_eq!(news(), []);
-        write(&root.path().join("a/b"), &inner("4000\n"));
-        assert_eq!(news(), [memory(4000)]);
-        write(&root.path().join("a/b"), &inner("5\n"));
-        assert_eq!(news(), [], "it was full once");
-        write(&root.path().join("c"), &[("memory.max", "64\n")]);
-        assert_eq!(news(), [(9, LimitKind::Memory, 0)]);
-        write(&root.path().join("c"), &[("cgroup.procs", "")]);
-        assert_eq!(news(), []);
     }
 
     /// Only hierarchies that tell limits are asked.

@@ -24,7 +24,7 @@ use crate::counters::{self, KINDS};
 use crate::error::{Error, Result};
 use crate::event::{Event, FlagUse, Happening};
 use crate::flag::{Flag, MOST_FLAGS, Watch};
-use crate::limits::Groups;
+use crate::groups::Groups;
 use crate::marks::{Finder, Found, Ticks};
 use crate::open_files::OpenFiles;
 use crate::perf::MAPPINGS;

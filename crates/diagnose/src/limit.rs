@@ -5,12 +5,10 @@ use std::ops::Range;
 
 use hangdog_graph::Evidence;
 use hangdog_trace::ids::{Upid, Utid};
-use hangdog_trace::words::LimitKind;
+use hangdog_trace::words::{LimitKind, USED_UP};
 
 use crate::blame::BlameKind;
 
-/// A group that has this part of its memory has to give some back before it gets more.
-const FULL: f64 = 0.9;
 /// No chain of parents is followed further.
 const LONGEST: usize = 16;
 
@@ -37,7 +35,7 @@ pub(crate) fn of(
         let (limit, used) = (limits.limit[row], limits.used[row]);
         let amount = bytes(limit);
         match kind {
-            LimitKind::Memory => (used as f64 >= FULL * limit as f64)
+            LimitKind::Memory => (used as f64 >= USED_UP * limit as f64)
                 .then(|| format!("has used up its memory limit of {amount}")),
             LimitKind::DiskRead => Some(format!("limits reads from a disk to {amount} per second")),
             LimitKind::DiskWrite => Some(format!("limits writes to a disk to {amount} per second")),

@@ -37,18 +37,19 @@ const CALLED: f64 = 0.25;
 const TELLING: u64 = 20;
 /// A function that has this share of the samples for itself does not only hand out work.
 const OWN_WORK: f64 = 0.25;
-/// Generic functions of a compiled language's own library, that only call what they were given.
-fn is_adapter(function: &str) -> bool {
-    let name = function.trim_start_matches('<');
-    ["core::", "alloc::", "std::"]
-        .iter()
-        .any(|crate_| name.starts_with(crate_))
-}
-
 /// A function on a smaller share of the samples is not listed.
 const LEAST: f64 = 0.01;
 /// So many of the hottest functions within the common one are told.
 const HOT: usize = 3;
+
+/// Whether a function is a generic one of Rust's or C++'s own library, which only calls what it was given.
+fn is_adapter(function: &str) -> bool {
+    const NAMESPACES: [&str; 3] = ["core::", "alloc::", "std::"];
+    let name = function.trim_start_matches('<');
+    NAMESPACES
+        .iter()
+        .any(|namespace| name.starts_with(namespace))
+}
 
 /// Name, module, and whether it is the kernel's.
 type Identity<'a> = (&'a str, Option<&'a str>, bool);

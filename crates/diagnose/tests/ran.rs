@@ -501,8 +501,8 @@ fn not_of_a_wait() {
     assert_eq!(step.stack_end, Some("unsupported"));
 }
 
-/// What a program's function had a library do is told by the library's function that it called, where that is most of
-/// the time; what that calls within the library is not, nor is it told of less.
+/// The sentence names the function of a library that the program's function called, if most of the time went there;
+/// neither a function further inside the library, nor one that took less.
 #[test]
 fn the_library_that_did_the_work_is_told() {
     let says = |own_ms: u64| {

@@ -577,7 +577,7 @@ tables! {
         last: u8,
     }
 
-    /// A limit that the control group of a process, or one around it, had when somebody looked: when the recording began, when it ended, and every second or later, where a look takes long, for who has come into a group with limits or has used up its memory since. The nearest of each kind; of CPU time the least. And the processes that had nearly as many files open as they may, looked for every few seconds.
+    /// A limit of the control group of a process, or of one around it: the nearest of each kind; of CPU time the least. The limits of all processes are read when the recording begins and ends. In between groups are read every second, or less often where that takes long: a process that has come into a group with limits has rows then, and once more when the group has used up its memory. And the processes that had nearly as many files open as they may, looked for every few seconds.
     Limits of Limit as "limits" {
         /// When, ns since the trace's start; ascending.
         ts: u64,

@@ -239,6 +239,9 @@ word! {
     }
 }
 
+/// A control group that has this part of the memory that it may have must give some back before it gets more.
+pub const USED_UP: f64 = 0.9;
+
 word! {
     /// What is limited, of a control group or of a process.
     LimitKind {

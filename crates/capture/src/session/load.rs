@@ -15,7 +15,7 @@ use crate::bounded::BoundedHooks;
 use crate::counters::{Counters, KINDS};
 use crate::error::{Error, Result};
 use crate::flag::Watch;
-use crate::limits::Groups;
+use crate::groups::Groups;
 use crate::marks::{Finder, Ticks};
 use crate::open_files::OpenFiles;
 use crate::perf::MappingEvents;

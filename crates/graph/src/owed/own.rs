@@ -116,8 +116,8 @@ fn within_section(evidence: &Evidence<'_>, wait: &Wait) -> Option<Edge> {
     ))
 }
 
-/// A lock that a task of an asynchronous runtime waits for, where no other thread of the process does anything: a task
-/// that was suspended with it has it, and this very thread would have to run that.
+/// Who has a lock that a task of an asynchronous runtime waits for, where no other thread of the process does anything:
+/// most likely a suspended task, which only this thread could run.
 fn suspended_task(evidence: &Evidence<'_>, wait: &Wait) -> Option<Edge> {
     let runs_task = evidence.shows(wait.user_stack(evidence), Mark::RunsTask);
     if !runs_task || wait.holder.is_some() || !wait.is_for_own_lock(evidence) {
@@ -134,7 +134,7 @@ fn suspended_task(evidence: &Evidence<'_>, wait: &Wait) -> Option<Edge> {
     if process.threads.iter().any(may_have_it) {
         return None;
     }
-    let reason = "no other thread of its process does anything, so that a task which was suspended has the lock";
+    let reason = "no other thread of its process does anything; a suspended task of its own may have the lock";
     Some(Edge::new(
         EdgeKind::Holder,
         Strength::Weak,
