@@ -32,6 +32,7 @@ pub mod fuzz;
 mod groups;
 mod limits;
 pub mod live;
+mod looks;
 mod machine;
 mod marker;
 mod marks;

@@ -1,8 +1,9 @@
 //! The chains of waits at one moment, without a recording.
 //!
-//! Two passes tell who is off its CPU and what is open (`bpf/waiting.h`, `bpf/descriptors.h`), and
+//! Two passes tell who is off its CPU and what is open (`bpf/waiting.h`, `bpf/descriptors.h`), again and again for
+//! a quarter of a second, and
 //! the sampling clock what runs meanwhile ([`running`]); nothing else is attached, and nobody is
-//! stopped. What they find becomes a trace like any other. Most of
+//! stopped. The most typical of these looks ([`looks`]) becomes a trace like any other. Much of
 //! the time goes into the unwind tables of files: those of the process that is asked about come
 //! first, then those of whoever it has to do with, the nearest first, as long as
 //! there is time.
@@ -16,6 +17,7 @@ use hangdog_trace::meta::{Meta, Mode, RecordingState};
 use hangdog_trace::{Threads, TraceWriter};
 
 use crate::error::Result;
+use crate::looks::{self, Moment};
 use crate::owner::asked_by;
 use crate::pace;
 use crate::population::Population;
@@ -23,7 +25,7 @@ use crate::privileges;
 use crate::procfs;
 use crate::record::{describe, unread_files};
 use crate::records::{Definition, StackCopy, What};
-use crate::running::{self, Times};
+use crate::running;
 use crate::save::finish;
 use crate::session::{Options, Session};
 use crate::system::monotonic_ns;
@@ -34,10 +36,12 @@ const NOMINAL: Duration = Duration::from_secs(1);
 /// So long it is waited for what tells interpreters' functions, and so long stacks of others than the
 /// process that is asked about are walked.
 const PATIENCE: Duration = Duration::from_millis(300);
-/// So long each thread that can run is given to come on a CPU, where the sampling clock sees what it does.
-const ON_TURN: Duration = Duration::from_millis(150);
-/// How often the clock ticks, about.
-const CLOCK: Duration = Duration::from_millis(5);
+/// For so long more looks are taken, and the sampling clock sees what runs.
+const LOOKING: Duration = Duration::from_millis(250);
+/// The least between two looks, uneven with the clocks of programs.
+const PAUSE: Duration = Duration::from_micros(17_300);
+/// So many times what a look took is rested after it.
+const REST: u32 = 4;
 
 /// Writes who waits for what now as the trace `output`, which must not exist. The stacks of
 /// `process` (pid or name) come first, and without a name those of all.
@@ -57,41 +61,52 @@ pub fn look(options: &Options, process: &str, output: &Path) -> Result<()> {
     let mut session = Session::for_a_look(options)?;
     let mut cursor = session.rings.oldest();
     let start = monotonic_ns();
-    let mut found = session.look_around();
-    let looked = monotonic_ns();
+    let mut looks = vec![session.look(None)];
+    session.look_at_limits();
     let population = procfs::population();
     session.adopt(&population, PATIENCE);
+    session.read_functions(&mut looks[0].found);
     let adopted = monotonic_ns();
-    let running = std::mem::take(&mut found.running);
-    let mut pending = Pending {
-        events: session.take_in(found),
-        ..Pending::default()
-    };
     let mut sampled = Vec::new();
-    let end = Instant::now() + ON_TURN;
+    let end = Instant::now() + LOOKING;
     loop {
+        let begun = Instant::now();
+        let mut look = session.look(looks.last().map(|look| &look.found));
+        session.read_functions(&mut look.found);
+        looks.push(look);
         session.rings.read(&mut cursor, &mut sampled);
-        if running::are_seen(&running, &sampled, adopted) || Instant::now() >= end {
+        let left = end.saturating_duration_since(Instant::now());
+        if left.is_zero() {
             break;
         }
-        std::thread::sleep(CLOCK);
+        std::thread::sleep(PAUSE.max(begun.elapsed() * REST).min(left));
     }
     session.detach();
+    let mut pending = Pending::default();
     session.collect_definitions(&mut pending.definitions)?;
+    let mut world = World::new(start, &population);
+    let threads = Threads::new(&world.tables.lifecycle);
+    let asked = threads.find_processes(process);
+    let asked = asked.iter().map(|&upid| threads.process(upid).pid);
+    let known = pending.definitions.iter().chain(&looks[0].open);
+    let order = Acquaintance::new(&population, known).order(asked);
+    let steps = order.iter().copied().collect();
+    let Moment {
+        events,
+        mut definitions,
+        running,
+    } = looks::most_typical(looks, &population, &steps);
+    pending.events = events;
+    pending.definitions.append(&mut definitions);
     let stacks = running::settle(
         (start, NOMINAL),
-        Times { looked, adopted },
+        adopted,
         &running,
         &sampled,
         &mut pending.events,
         &mut pending.definitions,
     );
     session.read_functions_of_running(&mut pending.definitions, &stacks);
-    let mut world = World::new(start, &population);
-    let threads = Threads::new(&world.tables.lifecycle);
-    let found = threads.find_processes(process);
-    let first = found.iter().map(|&upid| threads.process(upid).pid);
-    let order = Acquaintance::new(&population, &pending.definitions).order(first);
     walk(&mut session, &mut pending.definitions, &order);
     world.advance(&mut pending, u64::MAX);
     let tables = world.into_named(&mut Namer::default(), |_, _| ());
@@ -107,7 +122,7 @@ pub fn look(options: &Options, process: &str, output: &Path) -> Result<()> {
 
 /// Walks the copies of stacks among `definitions` and names the functions of virtual machines in all of
 /// them, process by process in this `order`; of copies for which there is no time nothing is left.
-fn walk(session: &mut Session, definitions: &mut Vec<Definition>, order: &[u32]) {
+fn walk(session: &mut Session, definitions: &mut Vec<Definition>, order: &[(u32, u32)]) {
     let mut stacks: HashMap<u32, Vec<Definition>> = HashMap::new();
     let mut others = Vec::new();
     for definition in definitions.drain(..) {
@@ -125,7 +140,7 @@ fn walk(session: &mut Session, definitions: &mut Vec<Definition>, order: &[u32])
         return definitions.append(&mut all);
     }
     let end = Instant::now() + PATIENCE;
-    for pid in order {
+    for (pid, _) in order {
         let mut own = stacks.remove(pid).unwrap_or_default();
         session.unwind(&mut own, monotonic_ns(), true);
         definitions.append(&mut own);
@@ -142,7 +157,10 @@ fn walk(session: &mut Session, definitions: &mut Vec<Definition>, order: &[u32])
 struct Acquaintance(HashMap<u32, HashSet<u32>>);
 
 impl Acquaintance {
-    fn new(population: &Population, definitions: &[Definition]) -> Acquaintance {
+    fn new<'a>(
+        population: &Population,
+        definitions: impl Iterator<Item = &'a Definition> + Clone,
+    ) -> Acquaintance {
         let mut known: HashMap<u32, HashSet<u32>> = HashMap::new();
         let mut meet = |a: u32, b: u32| {
             known.entry(a).or_default().insert(b);
@@ -156,7 +174,7 @@ impl Acquaintance {
         // Both ends of a connection are known by one of them.
         let mut ends: HashMap<u64, u64> = HashMap::new();
         let mut by_addresses: HashMap<[&str; 2], u64> = HashMap::new();
-        for definition in definitions {
+        for definition in definitions.clone() {
             if let What::Socket(socket) = &definition.what {
                 let mut addresses = [socket.local.as_str(), socket.remote.as_str()];
                 addresses.sort_unstable();
@@ -178,16 +196,19 @@ impl Acquaintance {
         Acquaintance(known)
     }
 
-    /// All processes that have to do with the `first`, directly or by others, the nearest first.
-    fn order(&self, first: impl Iterator<Item = u32>) -> Vec<u32> {
+    /// All processes that have to do with the `first`, directly or by others, the nearest first, each with how many
+    /// steps away it is.
+    fn order(&self, first: impl Iterator<Item = u32>) -> Vec<(u32, u32)> {
         let mut seen = HashSet::new();
-        let mut order: Vec<u32> = first.filter(|&pid| seen.insert(pid)).collect();
+        let first = first.filter(|&pid| seen.insert(pid));
+        let mut order: Vec<(u32, u32)> = first.map(|pid| (pid, 0)).collect();
         let mut at = 0;
-        while let Some(&pid) = order.get(at) {
+        while let Some(&(pid, steps)) = order.get(at) {
             at += 1;
             let mut near: Vec<u32> = self.0.get(&pid).into_iter().flatten().copied().collect();
             near.sort_unstable();
-            order.extend(near.into_iter().filter(|&pid| seen.insert(pid)));
+            near.retain(|&pid| seen.insert(pid));
+            order.extend(near.into_iter().map(|pid| (pid, steps + 1)));
         }
         order
     }

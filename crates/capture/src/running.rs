@@ -1,10 +1,8 @@
 //! Who runs at a moment, and in which function: for a look without a recording.
 //!
 //! A pass over all threads tells who is on a CPU, but a running thread's registers are not to be had
-//! without stopping it. The sampling clock has them: it runs while the look goes on, and its last
-//! samples of a thread stand for what that did in the moment. A thread that was sampled and does not
-//! wait runs, also if it had to leave its CPU to another right then; but not if it was runnable for long
-//! before it got one.
+//! without stopping it. The sampling clock has them: it runs while the looks go on, and its last
+//! samples of a thread stand for what that did in the moment. Which threads count as running, [`looks`](crate::looks) tells.
 
 use std::collections::{HashMap, HashSet};
 use std::time::Duration;
@@ -17,30 +15,18 @@ use crate::records::{Definition, What};
 use crate::waiting::Running;
 
 /// So many samples of a thread are kept.
-const MOST: usize = 8;
-/// A thread that gets no CPU for this long after the look counts as runnable, not running, ns. Threads that share a
-/// CPU take turns sooner.
-const KEPT_OUT_NS: u64 = 50_000_000;
+const MOST: usize = 64;
 /// No system call.
 const CALL_NONE: i16 = -1;
 
-/// When the parts of a look were over, ns.
-#[derive(Clone, Copy)]
-pub(crate) struct Times {
-    /// All threads had been looked at.
-    pub looked: u64,
-    /// The kernel side knew the interpreters of the processes that there are: samples tell their functions since.
-    pub adopted: u64,
-}
-
-/// Has the threads of `running` run from `start` on in `events`, where they were `sampled` or on a CPU,
-/// with their samples spread over the `length` of the moment: those that tell an interpreter's functions, if there
-/// are any. Copies of stacks of which nobody tells
+/// Has the threads of `running` run from `start` on in `events`, with their samples of those `sampled` spread over the
+/// `length` of the moment: those since the kernel side had `adopted` the processes that there are, and so tells their
+/// interpreters' functions, if there are any. Copies of stacks of which nobody tells
 /// any more are taken out of the `definitions`, all of which are of the moment. Returns whose stack is
 /// whose, by its id.
 pub(crate) fn settle(
     (start, length): (u64, Duration),
-    times: Times,
+    adopted: u64,
     running: &[Running],
     sampled: &[Event],
     events: &mut Vec<Event>,
@@ -61,14 +47,9 @@ pub(crate) fn settle(
                 _ => None,
             })
             .collect();
-        let on_turn = own.iter().map(|(event, _)| event.ts).min();
-        let is_kept_out = on_turn.is_none_or(|ts| ts >= times.looked.saturating_add(KEPT_OUT_NS));
-        if is_kept_out && !thread.on_cpu {
-            continue;
-        }
         runs.insert(thread.tid);
         new.push(begins(thread.tid, start));
-        let told = own.partition_point(|(event, _)| event.ts < times.adopted);
+        let told = own.partition_point(|(event, _)| event.ts < adopted);
         let own = if told < own.len() { &own[told..] } else { &own };
         let last = &own[own.len().saturating_sub(MOST)..];
         for (at, &(event, user_stack)) in last.iter().enumerate() {
@@ -96,17 +77,6 @@ pub(crate) fn settle(
     kept
 }
 
-/// Whether the clock has seen each of these threads run since a moment.
-pub(crate) fn are_seen(running: &[Running], sampled: &[Event], since: u64) -> bool {
-    let own = std::process::id();
-    let is_seen = |tid: u32| {
-        let mut samples = (sampled.iter()).filter(|event| event.tid == tid && event.ts >= since);
-        samples.any(|event| matches!(event.what, Happening::Sample { .. }))
-    };
-    let mut others = running.iter().filter(|thread| thread.pid != own);
-    others.all(|thread| is_seen(thread.tid))
-}
-
 /// A thread comes on a CPU, it is not told which.
 fn begins(tid: u32, start: u64) -> Event {
     Event {
@@ -131,14 +101,12 @@ mod tests {
     use super::*;
     use crate::records::StackCopy;
 
-    const LOOKED: u64 = 4000;
     const MOMENT: (u64, Duration) = (1000, Duration::from_nanos(800));
 
-    fn thread(tid: u32, on_cpu: bool) -> Running {
+    fn thread(tid: u32) -> Running {
         Running {
             tid,
             pid: tid,
-            on_cpu,
             ..Running::default()
         }
     }
@@ -165,53 +133,36 @@ mod tests {
         }
     }
 
-    /// A runnable thread counts as running if it was sampled soon after the look. If it was sampled late or never,
-    /// it stays runnable. A blocked thread stays blocked, also if it was sampled later.
+    /// The threads that run have their samples spread over the moment; those that wait are as they were, also if
+    /// they were sampled.
     #[test]
-    fn who_was_sampled_and_does_not_wait_runs() {
+    fn samples_are_spread_over_the_moment() {
         let waiting = |tid| Event {
             tid,
             ..begins(tid, 1000)
         };
-        let mut events = vec![waiting(1), waiting(2), waiting(3), waiting(5)];
-        let mut definitions = vec![copy(10), copy(11), copy(30), copy(50)];
-        let wanting = [1, 2, 5].map(|tid| thread(tid, false));
-        let running = [&wanting[..], &[thread(4, true)]].concat();
-        let late = Event {
-            ts: LOOKED + KEPT_OUT_NS,
-            ..sample(5, 50)
-        };
-        let sampled = [sample(1, 10), sample(1, 11), sample(3, 30), late];
-        let times = Times {
-            looked: LOOKED,
-            adopted: LOOKED,
-        };
+        let mut events = vec![waiting(1), waiting(3)];
+        let mut definitions = vec![copy(10), copy(11), copy(30)];
+        let sampled = [sample(1, 10), sample(1, 11), sample(3, 30)];
+        let running = [thread(1), thread(4)];
         let kept = settle(
             MOMENT,
-            times,
+            4000,
             &running,
             &sampled,
             &mut events,
             &mut definitions,
         );
         let told: Vec<(u64, u32)> = events.iter().map(|event| (event.ts, event.tid)).collect();
-        // 2, 3 and 5 are as they were; 1 and 4 come on a CPU; 1 has two samples.
+        // 3 is as it was; 1 and 4 come on a CPU; 1 has two samples.
         assert_eq!(
             told,
-            [
-                (1000, 2),
-                (1000, 3),
-                (1000, 5),
-                (1000, 0),
-                (1200, 1),
-                (1600, 1),
-                (1000, 0)
-            ]
+            [(1000, 3), (1000, 0), (1200, 1), (1600, 1), (1000, 0)]
         );
         let mut stacks: Vec<_> = kept.into_keys().collect();
         stacks.sort_unstable();
         assert_eq!(stacks, [10, 11]);
-        assert_eq!(definitions.len(), 2, "nobody tells of stacks 30 and 50");
+        assert_eq!(definitions.len(), 2, "nobody tells of stack 30");
         assert!(definitions.iter().all(|definition| definition.ts == 1000));
     }
 
@@ -226,11 +177,8 @@ mod tests {
             };
             let mut stacks: Vec<u32> = settle(
                 MOMENT,
-                Times {
-                    looked: LOOKED,
-                    adopted,
-                },
-                &[thread(1, true)],
+                adopted,
+                &[thread(1)],
                 &[sample(1, 10), late],
                 &mut Vec::new(),
                 &mut vec![copy(10), copy(11)],
@@ -242,8 +190,5 @@ mod tests {
         };
         assert_eq!(kept(5500), [11]);
         assert_eq!(kept(7000), [10, 11]);
-        let sampled = [sample(1, 10)];
-        let is_seen = |since| are_seen(&[thread(1, true)], &sampled, since);
-        assert!(is_seen(5000) && !is_seen(5001));
     }
 }

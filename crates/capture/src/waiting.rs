@@ -73,6 +73,15 @@ pub(crate) struct RawDescriptor {
     padding: [u8; 5],
 }
 
+impl RawWaiting {
+    /// Whether the thread left its CPU right when whoever looks came to one.
+    fn had_to_leave_for_reader(&self) -> bool {
+        /// What a switch takes, with some room, ns.
+        const SWITCH: u64 = 50_000;
+        self.left_at.abs_diff(self.reader_came) <= SWITCH
+    }
+}
+
 /// What a process has open.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Open {
@@ -140,6 +149,8 @@ pub(crate) struct Found {
     copied: Vec<Copied>,
     /// Who was on a CPU, or wanted one.
     pub running: Vec<Running>,
+    /// What was told of whom, by the thread and when it left its CPU by the scheduler's clock.
+    told: HashMap<(u32, u64), usize>,
 }
 
 /// A thread that does not wait.
@@ -147,7 +158,7 @@ pub(crate) struct Found {
 pub(crate) struct Running {
     pub tid: u32,
     pub pid: u32,
-    /// It was on a CPU.
+    /// It was on a CPU, or would have been but for whoever looks.
     pub on_cpu: bool,
     pub thread_pointer: u64,
 }
@@ -192,11 +203,13 @@ pub(crate) trait Stacks {
 }
 
 impl Found {
-    /// Reads what the pass wrote; `open` is what processes have open. Without `stacks` none are wanted.
+    /// Reads what the pass wrote; `open` is what processes have open. Without `stacks` none are wanted. Of a
+    /// thread that has not come to a CPU since the look `before`, what that told is told again.
     pub(crate) fn parse(
         bytes: &[u8],
         open: &[Definition],
         mut stacks: Option<impl Stacks>,
+        before: Option<&Found>,
     ) -> Found {
         let open = Opened::of(open);
         let mut found = Found::default();
@@ -214,12 +227,23 @@ impl Found {
                 found.running.push(Running {
                     tid: raw.tid,
                     pid: raw.pid,
-                    on_cpu,
+                    on_cpu: on_cpu || raw.had_to_leave_for_reader(),
                     thread_pointer: raw.thread_pointer,
                 });
             }
             if on_cpu {
                 continue;
+            }
+            if raw.left_at != 0 {
+                let place = (raw.tid, raw.left_at);
+                found.told.insert(place, found.events.len());
+                if let Some(event) = before.and_then(|before| before.of(place)) {
+                    found.events.push(Event {
+                        ts: raw.ts,
+                        ..event.clone()
+                    });
+                    continue;
+                }
             }
             let (mut user_stack, mut kernel_stack) = (0, 0);
             if let Some(stacks) = &mut stacks {
@@ -272,6 +296,11 @@ impl Found {
             });
         }
         found
+    }
+
+    /// What was told of a thread that left its CPU at a time.
+    fn of(&self, place: (u32, u64)) -> Option<&Event> {
+        self.told.get(&place).and_then(|&at| self.events.get(at))
     }
 
     fn user_stack(&mut self, raw: &RawWaiting, stacks: &mut impl Stacks) -> u32 {

@@ -291,18 +291,23 @@ impl<'a> Profile<'a> {
         })
     }
 
-    /// The function of a library by which `outer`, of the program itself, called what most of the time went to.
+    /// The function of a library by which `outer`, of the program itself, called what most of the time went to;
+    /// also of the C library where `outer` has no name.
     fn in_library(&self, outer: Identity<'a>) -> Option<Beside> {
         let origin = |identity: &Identity<'a>| self.tallies[identity].origin;
-        let is_own = matches!(origin(&outer), Some(Origin::Program | Origin::Script));
+        let is_nameless = origin(&outer) == Some(Origin::Nameless);
+        let is_own =
+            is_nameless || matches!(origin(&outer), Some(Origin::Program | Origin::Script));
         if !is_own || self.count < TELLING {
             return None;
         }
         let is_of_library = |identity: &&Identity<'a>| {
-            matches!(
-                origin(identity),
-                Some(Origin::Library | Origin::Package | Origin::ThirdParty)
-            ) && !is_adapter(identity.0)
+            let is_told = match origin(identity) {
+                Some(Origin::Library | Origin::Package | Origin::ThirdParty) => true,
+                Some(Origin::Runtime) => is_nameless,
+                _ => false,
+            };
+            is_told && !is_adapter(identity.0)
         };
         let mut called: HashMap<Identity<'a>, u64> = HashMap::new();
         for (functions, count) in self.within(outer, |_| true) {

@@ -563,6 +563,20 @@ pub(crate) const POLLS_LOCK: &[&str] = &[
     "PIDLockFile.acquire",
     // Mercurial
     "localrepository._lock",
+    // apt
+    "pkgCacheFile::BuildCaches*",
+];
+
+/// Programs that have the lock of dpkg's files, or wait for it.
+pub(crate) const PACKAGE_MANAGERS: &[&str] = &[
+    "apt",
+    "apt-get",
+    "aptitude",
+    "aptd",
+    "dpkg",
+    "packagekitd",
+    "synaptic",
+    "unattended-upgr",
 ];
 
 /// Functions of a shell that wait for one child, and for any on the way to that.
@@ -584,6 +598,9 @@ pub(crate) const AWAITS_CHILD: &[&str] = &[
     "node::SyncProcessRunner::*",
     "spawnSync",
     "command_substitute",
+    // vim
+    "call_shell",
+    "mch_call_shell",
 ];
 
 /// Functions in which a shell or another interpreter reads what it is to do next.
@@ -707,7 +724,7 @@ pub(crate) const TAKES_WORK: &[&str] = &[
     "org.apache.kafka.clients.consumer.KafkaConsumer.poll*",
 ];
 
-/// Functions that wait for the result of a task.
+/// Functions that wait for what other threads of a program do: the result of a task, or room in a full queue.
 pub(crate) const AWAITS_RESULT: &[&str] = &[
     "java.util.concurrent.FutureTask.get*",
     "java.util.concurrent.FutureTask.awaitDone*",
@@ -729,6 +746,14 @@ pub(crate) const AWAITS_RESULT: &[&str] = &[
     "Barrier.wait",
     "std::__future_base::_State_baseV2::wait*",
     "std::__basic_future<*",
+    // Room in a queue that is full
+    "Queue.put",
+    "java.util.concurrent.ArrayBlockingQueue.put",
+    "java.util.concurrent.LinkedBlockingQueue.put",
+    "java.util.concurrent.LinkedBlockingDeque.put*",
+    "java.util.concurrent.SynchronousQueue.put",
+    // rsyslog
+    "qqueueEnqMsg",
 ];
 
 /// Functions in which a program with a window waits for what comes next.

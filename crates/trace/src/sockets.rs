@@ -333,6 +333,13 @@ impl SocketTable {
         self.locked.iter().filter(has_it).map(|&(_, by, _)| by)
     }
 
+    /// Whether a process has an exclusive lock on a file.
+    pub fn has_lock(&self, process: Upid) -> bool {
+        self.locked
+            .iter()
+            .any(|&(_, by, has_it)| by == process && has_it)
+    }
+
     /// The files that a process has open and on which it has no exclusive lock, while somebody has a
     /// lock on them.
     pub fn locked_files(&self, process: Upid) -> impl Iterator<Item = Object> + '_ {

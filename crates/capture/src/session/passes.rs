@@ -20,6 +20,7 @@ use crate::chain::{Numbers, Runtime};
 use crate::error::{Error, Result};
 use crate::event::Event;
 use crate::limits::Limit;
+use crate::looks::Look;
 use crate::records::{Definition, What};
 use crate::system::monotonic_ns;
 use crate::unwind::Unwinder;
@@ -39,22 +40,34 @@ impl Session {
     /// [`take_in`](Session::take_in). What processes have open comes with the next definitions. Stops
     /// nobody. What this kernel does not offer is listed among the hooks.
     pub(crate) fn look_around(&mut self) -> Found {
-        let open = parse_descriptors(&self.pass(DESCRIPTORS_PASS));
-        // Who looks must just have come to its CPU: `waiting.rs` compares two clocks by that.
-        std::thread::sleep(COMING);
-        let bytes = self.pass(WAITING_PASS);
-        let found = Found::parse(&bytes, &open, self.stacks.then(|| StackNumbers::of(self)));
+        let Look { open, found } = self.look(None);
         self.define(open);
         self.look_at_limits();
         found
     }
 
-    /// The threads that were found, as events. What these refer to comes with the next definitions. Who
-    /// is alive must have been adopted: until then it is not known where interpreters keep their frames.
-    pub(crate) fn take_in(&mut self, mut found: Found) -> Vec<Event> {
+    /// One of several looks, after the one `before`.
+    pub(crate) fn look(&mut self, before: Option<&Found>) -> Look {
+        let open = parse_descriptors(&self.pass(DESCRIPTORS_PASS));
+        // Who looks must just have come to its CPU: `waiting.rs` compares two clocks by that.
+        std::thread::sleep(COMING);
+        let bytes = self.pass(WAITING_PASS);
+        let stacks = self.stacks.then(|| StackNumbers::of(self));
+        let found = Found::parse(&bytes, &open, stacks, before);
+        Look { open, found }
+    }
+
+    /// Reads the interpreters' functions that the threads are in that a look has found, as far as they still stand there.
+    pub(crate) fn read_functions(&mut self, found: &mut Found) {
         if self.stacks {
             found.read_functions(StackNumbers::of(self));
         }
+    }
+
+    /// The threads that were found, as events. What these refer to comes with the next definitions. Who
+    /// is alive must have been adopted: until then it is not known where interpreters keep their frames.
+    pub(crate) fn take_in(&mut self, mut found: Found) -> Vec<Event> {
+        self.read_functions(&mut found);
         self.define(found.definitions);
         found.events
     }
@@ -96,7 +109,7 @@ impl Session {
     }
 
     /// What control groups allow their processes now, and who has no file left that it may open.
-    fn look_at_limits(&mut self) {
+    pub(crate) fn look_at_limits(&mut self) {
         let mut all = limits::all();
         all.extend(self.open_files.look());
         self.define_limits(all);
@@ -120,7 +133,7 @@ impl Session {
         self.define(all.into_iter().map(definition).collect());
     }
 
-    fn define(&self, definitions: Vec<Definition>) {
+    pub(crate) fn define(&self, definitions: Vec<Definition>) {
         let mut defined = self.defined.lock().unwrap_or_else(PoisonError::into_inner);
         defined.extend(definitions);
     }

@@ -249,7 +249,10 @@ pub(crate) fn ran_for(facts: &Facts<'_, '_>, function: &Function) -> String {
         text += &format!(" and {name} ({place}) for {percent:.0} %");
     }
     if let Some(library) = &function.in_library {
-        let (name, place) = (brief(&library.name), file_of(&library.place));
+        // The C library calls its own functions by names of its own.
+        let exported = (library.name.strip_prefix("__GI_"))
+            .map_or(library.name.as_str(), |name| name.trim_start_matches('_'));
+        let (name, place) = (brief(exported), file_of(&library.place));
         let percent = facts.share * library.share * 100.0;
         text += &format!(", {percent:.0} % in {name} ({place})");
     }

@@ -14,6 +14,7 @@ use crate::edge::{Edge, EdgeKind, Source, Strength, was_death};
 use crate::evidence::Evidence;
 use crate::file_locks::{self, File};
 use crate::marks::Mark;
+use crate::names::PACKAGE_MANAGERS;
 use crate::wait::{Wait, WaitKind};
 use hangdog_timeline::{Interval, State};
 use std::iter;
@@ -453,7 +454,8 @@ fn released_later(evidence: &Evidence<'_>, wait: &Wait, until: u64) -> Option<Ed
 }
 
 /// Who may have made the file that a thread tries to make again and again, as a lock: the only other
-/// process that runs the same program and does not try too.
+/// process that runs the same program and does not try too. Of those that install packages, which lock the same files, the
+/// first that has a file locked.
 fn lock_file(evidence: &Evidence<'_>, wait: &Wait, until: u64) -> Option<Edge> {
     let polls = |wait: &Wait| evidence.shows(wait.user_stack(evidence), Mark::PollsLock);
     if !polls(wait) {
@@ -461,8 +463,12 @@ fn lock_file(evidence: &Evidence<'_>, wait: &Wait, until: u64) -> Option<Edge> {
     }
     let own = evidence.threads.process_of(wait.thread);
     let middle = wait.start + until.saturating_sub(wait.start) / 2;
+    let installs = |process: &Process| PACKAGE_MANAGERS.contains(&process.name.as_str());
+    let locked = |other: &Process| evidence.sockets.has_lock(other.upid);
     let is_alike = |other: &&Process| {
-        other.upid != own.upid && other.name == own.name && other.script() == own.script()
+        let is_same = other.name == own.name && other.script() == own.script();
+        let shares_lock = installs(own) && installs(other) && locked(other);
+        other.upid != own.upid && (is_same || shares_lock)
     };
     let mut others = evidence
         .threads
@@ -471,11 +477,18 @@ fn lock_file(evidence: &Evidence<'_>, wait: &Wait, until: u64) -> Option<Edge> {
         .filter_map(|other| first_thread(evidence, other.upid))
         .filter(|&other| is_there(evidence, other, middle))
         .filter(|&other| !wait_at(evidence, other, middle).is_some_and(|there| polls(&there)));
-    let holder = others.next().filter(|_| others.next().is_none())?;
-    let reason = format!(
-        "it tries again and again to make a lock file, and {}, which runs the same program, may have it",
-        evidence.name(holder)
-    );
+    let holder = others
+        .next()
+        .filter(|_| installs(own) || others.next().is_none())?;
+    let what = match installs(own) {
+        true => {
+            "tries again and again to lock dpkg's files, and {}, which installs packages too, may have them"
+        }
+        false => {
+            "tries again and again to make a lock file, and {}, which runs the same program, may have it"
+        }
+    };
+    let reason = format!("it {}", what.replace("{}", &evidence.name(holder)));
     let source = Source::Thread(holder);
     Some(Edge::new(EdgeKind::Amid, Strength::Weak, source, reason))
 }

@@ -413,7 +413,8 @@ pub(super) fn helper(evidence: &Evidence<'_>, wait: &Wait) -> Option<Edge> {
 }
 
 /// The thread of a server that works for its event loop: one that does not wait for work, but for what it
-/// asked for, a file, or a lock, or computes.
+/// asked for, a file, or a lock, or computes. One that waits for a lock may do so because of the event loop itself,
+/// and comes after the others.
 pub(super) fn own_worker(evidence: &Evidence<'_>, wait: &Wait) -> Option<Edge> {
     let own = evidence.threads.thread(wait.thread).upid;
     // Who was not asked waits for no work to be done.
@@ -428,6 +429,9 @@ pub(super) fn own_worker(evidence: &Evidence<'_>, wait: &Wait) -> Option<Edge> {
             works || there.kind == WaitKind::Poll && asks
         })
     };
+    let is_kept_out = |thread: Utid| {
+        wait_at(evidence, thread, middle).is_some_and(|there| there.kind == WaitKind::Lock)
+    };
     let threads = evidence.threads.process(own).threads.iter().copied();
     let thread = threads
         .filter(|&other| other != wait.thread && !is_machine(evidence, other))
@@ -436,7 +440,8 @@ pub(super) fn own_worker(evidence: &Evidence<'_>, wait: &Wait) -> Option<Edge> {
                 .iter()
                 .all(|&at| is_there(evidence, other, at))
         })
-        .find(|&other| is_amid(other, middle) && is_amid(other, wait.end))?;
+        .filter(|&other| is_amid(other, middle) && is_amid(other, wait.end))
+        .min_by_key(|&other| is_kept_out(other))?;
     let reason = format!(
         "of the other threads of its process, {} is in the middle of work",
         evidence.name(thread)
