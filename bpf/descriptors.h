@@ -17,6 +17,20 @@
 #define FUSE_DEVICE (10 << 20 | 229)
 #define AUTOFS_DEVICE (10 << 20 | 235)
 
+// Whether nobody acknowledges what was sent: it was sent again, or did not even leave this machine, though the
+// other end has room for it.
+static __always_inline bool is_lost(struct sock *sk)
+{
+	struct inet_connection_sock *connection = (struct inet_connection_sock *)sk;
+	struct tcp_sock *tcp = (struct tcp_sock *)sk;
+	u32 outstanding = BPF_CORE_READ(tcp, write_seq) - BPF_CORE_READ(tcp, snd_una);
+
+	if (BPF_CORE_READ(connection, icsk_retransmits))
+		return true;
+	return BPF_CORE_READ(connection, icsk_probes_out) && outstanding &&
+	       outstanding <= BPF_CORE_READ(tcp, snd_wnd);
+}
+
 static __always_inline void read_tcp(struct sock *sk, struct open_descriptor *open)
 {
 	struct tcp_sock *tcp = (struct tcp_sock *)sk;
@@ -26,7 +40,7 @@ static __always_inline void read_tcp(struct sock *sk, struct open_descriptor *op
 		    BPF_CORE_READ((struct inet_connection_sock *)sk, icsk_ack.lrcvtime);
 
 	open->unread = BPF_CORE_READ(tcp, rcv_nxt) - BPF_CORE_READ(tcp, copied_seq);
-	if (BPF_CORE_READ((struct inet_connection_sock *)sk, icsk_retransmits))
+	if (is_lost(sk))
 		open->last = LAST_LOST;
 	else if (sent && (!received || later > 0))
 		open->last = LAST_SENT;

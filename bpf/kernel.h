@@ -244,6 +244,7 @@ struct sock {
 
 struct inet_connection_sock {
 	u8 icsk_retransmits;
+	u8 icsk_probes_out;
 	struct {
 		u32 lrcvtime;
 	} icsk_ack;
@@ -255,6 +256,9 @@ struct tcp_sock {
 	u32 lsndtime;
 	u32 rcv_nxt;
 	u32 copied_seq;
+	u32 snd_una;
+	u32 snd_wnd;
+	u32 write_seq;
 };
 
 struct sockaddr_un {

@@ -13,7 +13,7 @@
 //! the time would be named after one, it is named after what it called most, and that alone counts.
 
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::ops::Range;
 
 use hangdog_graph::Evidence;
@@ -49,6 +49,20 @@ fn is_adapter(function: &str) -> bool {
     NAMESPACES
         .iter()
         .any(|namespace| name.starts_with(namespace))
+}
+
+/// The module of a function that OCaml compiled: `Srv` of `camlSrv__save_557`.
+fn ocaml_module(function: &str) -> Option<&str> {
+    let name = function.strip_prefix("caml")?;
+    let (module, _) = name.split_once("__")?;
+    module
+        .starts_with(|first: char| first.is_ascii_uppercase())
+        .then_some(module)
+}
+
+fn is_of_ocaml_itself(module: &str) -> bool {
+    const MODULES: [&str; 5] = ["Stdlib", "Thread", "Mutex", "Unix", "Str"];
+    module.starts_with("Camlinternal") || MODULES.contains(&module)
 }
 
 /// Name, module, and whether it is the kernel's.
@@ -108,6 +122,7 @@ impl<'a> Profile<'a> {
         for ((user, kernel), count) in counts {
             profile.add(evidence, user, kernel, count);
         }
+        profile.tell_ocaml_from_its_runtime();
         profile.common = profile.find_common();
         if let Some(outer) = profile.common.filter(|&outer| profile.only_calls(outer))
             && let Some(called) = profile.called_most(outer, None)
@@ -119,6 +134,25 @@ impl<'a> Profile<'a> {
             profile.common = Some(own);
         }
         profile
+    }
+
+    /// Ranks what an executable of OCaml has of the language's own below its compiled functions: the runtime, which is
+    /// in C and in the same file, and the standard library.
+    fn tell_ocaml_from_its_runtime(&mut self) {
+        let is_of_ocaml = |identity: &&Identity<'a>| ocaml_module(identity.0).is_some();
+        let files: HashSet<Option<&str>> = (self.tallies.keys().filter(is_of_ocaml))
+            .map(|identity| identity.1)
+            .collect();
+        for (identity, tally) in &mut self.tallies {
+            if tally.origin != Some(Origin::Program) || !files.contains(&identity.1) {
+                continue;
+            }
+            match ocaml_module(identity.0) {
+                None => tally.origin = Some(Origin::Machine),
+                Some(module) if is_of_ocaml_itself(module) => tally.origin = Some(Origin::Library),
+                Some(_) => {}
+            }
+        }
     }
 
     /// Where a library has the program do most of the time's work, and the program's functions have no names: the

@@ -108,3 +108,78 @@ fn a_full_queue_is_emptied_by_the_thread_at_work() {
     let verdict = explain(&recording, "input", 4_000..3_000_000);
     assert_eq!(verdict.root.who.tid, 202, "{}", verdict.sentence);
 }
+
+/// A session of a database waits for a standby to confirm its commit, and what another process of the server sent to the
+/// standby does not arrive: the network. The standby's end waits for that, too.
+#[test]
+fn what_is_sent_to_a_standby_does_not_arrive() {
+    let recording = |last: &str| {
+        record(&format!(
+            "process postmaster 100\nthread postmaster postmaster 100
+            process backend 200\nprocess walsender 300
+            process walreceiver 400\nthread walreceiver walreceiver 400
+            0 fork postmaster -> backend backend 200
+            0 fork postmaster -> walsender walsender 300
+            0 socket walsender object=inet:1 local=127.0.0.2:5432 remote=127.0.0.1:5000
+            0 socket walreceiver object=inet:2 local=127.0.0.1:5000 remote=127.0.0.2:5432
+            0 socket postmaster object=inet:3 local=127.0.0.2:5432
+            0 open postmaster object=inet:3 kind=listener
+            0 open walsender object=inet:1 last={last}
+            0 open walreceiver object=inet:2 last=received
+            0 cpu0 switch postmaster -> idle sleeping epoll_wait object=epoll:1 stack=epoll_wait;ServerLoop
+            0 cpu0 switch backend -> idle sleeping epoll_wait object=epoll:2 stack=epoll_wait;WaitLatch;SyncRepWaitForLSN
+            0 cpu0 switch walsender -> idle sleeping epoll_wait object=epoll:3 stack=epoll_wait;WalSndLoop
+            0 cpu0 switch walreceiver -> idle sleeping poll object=inet:2 stack=poll;WalReceiverMain
+            end 3s"
+        ))
+    };
+    let kind = |recording: &Recording, thread: &str| {
+        let verdict = explain(recording, thread, 0..3_000_000);
+        let main = verdict.blame.iter().max_by_key(|part| part.ns);
+        (
+            main.map(|part| part.kind.to_string()).unwrap_or_default(),
+            verdict.sentence,
+        )
+    };
+    let lost = recording("lost");
+    let (network, sentence) = kind(&lost, "backend");
+    assert_eq!(network, "network", "{sentence}");
+    assert!(sentence.contains("is not acknowledged") || sentence.contains("was not acknowledged"));
+    assert_eq!(kind(&lost, "walreceiver").0, "network");
+    assert_ne!(kind(&recording("sent"), "backend").0, "network");
+}
+
+/// A pool of processes works on the result that a thread waits for, and not the thread of the same process that only
+/// sleeps.
+#[test]
+fn a_pool_of_processes_comes_before_a_thread_that_sleeps() {
+    let recording = record(
+        "process report 100\nthread main report 100 name=report\nthread metrics report 101\nthread handler report 102
+        process worker 200
+        0 fork main -> worker worker 200
+        0 cpu1 switch idle -> worker
+        0 cpu0 switch handler -> idle sleeping futex arg=393 object=futex:0x50 stack=sem_wait;Condition.wait;Queue.get;Pool._handle_tasks
+        0 cpu0 switch metrics -> idle sleeping clock_nanosleep arg=20ms stack=clock_nanosleep;flush_metrics
+        0 cpu0 switch main -> idle sleeping futex arg=393 object=futex:0x10 stack=sem_wait;Condition.wait;ApplyResult.wait;ApplyResult.get
+        end 1s",
+    );
+    let verdict = explain(&recording, "main", 0..1_000_000);
+    assert_eq!(verdict.root.who.tid, 200, "{}", verdict.sentence);
+}
+
+/// An executable of OCaml has the language's runtime in it: the program's own function is named.
+#[test]
+fn the_runtime_of_ocaml_is_not_the_program() {
+    let stack = "extern_value;caml_output_value_to_bytes;camlStdlib__Marshal__to_bytes_90;camlSrv__save_snapshot_557;camlThread__fun_314;caml_main;main";
+    let recording = record(&format!(
+        "process srv 100\nthread main srv 100 name=srv
+        0 cpu0 switch idle -> main\n{}end 2s",
+        samples(0, "main", 1..1999, stack)
+    ));
+    let verdict = explain(&recording, "main", 0..2_000_000);
+    assert!(
+        verdict.sentence.contains("camlSrv__save_snapshot_557"),
+        "{}",
+        verdict.sentence
+    );
+}

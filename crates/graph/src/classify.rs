@@ -177,10 +177,9 @@ fn ended_with_it(evidence: &Evidence<'_>, wait: &Wait, row: usize) -> Option<Uti
     let object = wait.object(evidence);
     let may_be_pipe = object.is_pipe() || wait.kind == WaitKind::Poll && object.is_none();
     let by_end = may_be_pipe && matches!(call, Call::Futex | Call::Poll | Call::Sleep)
-        || wait.kind == WaitKind::Child
-            && call != Call::Exit
-            && process(waker) != process(wait.thread);
-    if !(by_end && dies(evidence, row)) {
+        || wait.kind == WaitKind::Child && call != Call::Exit;
+    let is_of_another = process(waker) != process(wait.thread);
+    if !(by_end && is_of_another && dies(evidence, row)) {
         return None;
     }
     let threads = evidence.threads.process_of(waker).threads.iter();

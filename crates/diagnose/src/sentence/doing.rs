@@ -1,7 +1,7 @@
 //! What the culprit did, as a clause that begins with a verb in the past tense.
 
 use hangdog_graph::edge::tracer;
-use hangdog_graph::{Mark, Wait, WaitKind, owed};
+use hangdog_graph::{Gate, Mark, Wait, WaitKind, owed};
 use hangdog_timeline::State;
 use hangdog_trace::ids::Utid;
 use hangdog_trace::object::ObjectKind;
@@ -89,7 +89,16 @@ pub(crate) fn reason(facts: &Facts<'_, '_>) -> String {
         return format!("polled{within}, yielding or sleeping briefly in between");
     }
     if let Some(gate) = facts.wait.and_then(|wait| wait.gate(facts.evidence)) {
-        return format!("{}{within}", gate.text());
+        let lost = match (gate, facts.kind) {
+            (Gate::Standby, BlameKind::Network) if facts.now.is_some() => {
+                ", and what was sent to that is not acknowledged"
+            }
+            (Gate::Standby, BlameKind::Network) => {
+                ", and what was sent to that was not acknowledged"
+            }
+            _ => "",
+        };
+        return format!("{}{within}{lost}", gate.text());
     }
     if facts.kind == BlameKind::Lock
         && (facts.wait).is_some_and(|wait| tasks::awaits_other(facts.evidence, &wait))

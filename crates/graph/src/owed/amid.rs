@@ -68,7 +68,16 @@ pub(crate) fn amid_something(evidence: &Evidence<'_>, wait: &Wait) -> Option<Edg
         return program_at_work(evidence, wait);
     }
     if let Some(other) = other_thread(evidence, wait, true) {
-        return Some(amid_thread(evidence, other));
+        return Some(match pool_beside(evidence, wait, other) {
+            None => amid_thread(evidence, other),
+            Some(child) => {
+                let [sleeper, child_name] = [other, child].map(|it| evidence.name(it));
+                let reason = format!(
+                    "{sleeper} sleeps, and its child {child_name} is in the middle of work"
+                );
+                amid_edge(child, reason)
+            }
+        });
     }
     if let Some(other) = outlives(evidence, wait) {
         return Some(other);
@@ -109,6 +118,17 @@ pub(crate) fn amid_something(evidence: &Evidence<'_>, wait: &Wait) -> Option<Edg
         evidence.name(other)
     );
     Some(amid_edge(other, reason))
+}
+
+/// The child that works on the result which a thread waits for, where the `other` thread of its process only sleeps: one
+/// of a pool of processes.
+fn pool_beside(evidence: &Evidence<'_>, wait: &Wait, other: Utid) -> Option<Utid> {
+    let sleeps = |thread: Utid| {
+        wait_at(evidence, thread, wait.end).is_some_and(|there| there.kind == WaitKind::Sleep)
+    };
+    let awaits_result = evidence.shows(wait.user_stack(evidence), Mark::AwaitsResult);
+    let child = || amid_child(evidence, wait).filter(|&child| !sleeps(child));
+    (awaits_result && sleeps(other)).then(child)?
 }
 
 /// Of a program that ends, the thread that has not ended: of several the one most deep in work.

@@ -36,9 +36,13 @@ pub(super) fn peer(evidence: &Evidence<'_>, wait: &Wait, object: Object) -> Opti
             reason,
         ));
     }
-    if is_lost(evidence, object) && !is_kept_out(evidence, wait, object) {
-        let reason =
-            format!("the data it sent over {object} is not acknowledged and was retransmitted");
+    let other_end = sockets.peer(object).filter(|&end| is_lost(evidence, end));
+    let is_lost = is_lost(evidence, object) && !is_kept_out(evidence, wait, object);
+    if is_lost || other_end.is_some() {
+        let reason = match is_lost {
+            true => format!("the data it sent over {object} is not acknowledged"),
+            false => format!("the data that was sent to it over {object} does not arrive"),
+        };
         return Some(Edge::new(
             EdgeKind::Network,
             Strength::Strong,
@@ -319,7 +323,8 @@ fn is_kept_out(evidence: &Evidence<'_>, wait: &Wait, object: Object) -> bool {
         })
 }
 
-/// Whether what was sent over a connection does not arrive.
+/// Whether what was sent over a connection does not arrive: nobody acknowledges it, though it was sent again, or it does
+/// not leave this machine.
 pub fn is_lost(evidence: &Evidence<'_>, object: Object) -> bool {
     let mut holders = evidence.sockets.holders(object).iter();
     holders.any(|holder| holder.last == LastTransfer::Lost)

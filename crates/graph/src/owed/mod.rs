@@ -68,7 +68,7 @@ pub use who::{
     ancestors, awaits_completions, descendants, has_mates, is_deadlocked, is_descendant, is_orphan,
     is_upkeep, peer_of, started_together,
 };
-use who::{is_amid, is_home, is_machine, is_there, thread_of, wait_at};
+use who::{first_thread, is_amid, is_home, is_machine, is_there, thread_of, wait_at};
 
 /// The one who owes a thread what it waits for, by what the wait itself is about: who has the other
 /// end of its pipe or connection, who serves its file system, and of a process that waits for
@@ -113,6 +113,11 @@ fn named_debtor(evidence: &Evidence<'_>, wait: &Wait) -> Option<Edge> {
         }
         _ => true,
     };
+    if wait.gate(evidence) == Some(Gate::Standby)
+        && let Some(lost) = unconfirmed(evidence, wait)
+    {
+        return Some(lost);
+    }
     let by_client = || other_client(evidence, wait).filter(may_end_it);
     if let Some(edge) = awaited_child(evidence, wait).or_else(by_client) {
         return Some(edge);
@@ -166,6 +171,28 @@ fn named_debtor(evidence: &Evidence<'_>, wait: &Wait) -> Option<Edge> {
             .or_else(|| lone_child(evidence, wait)),
         _ => None,
     }
+}
+
+/// The network, where what another process of the same server sent, as it does to a standby, is not acknowledged.
+fn unconfirmed(evidence: &Evidence<'_>, wait: &Wait) -> Option<Edge> {
+    let own = evidence.threads.process_of(wait.thread);
+    let siblings = evidence.threads.processes();
+    let siblings = siblings.filter(|it| it.upid != own.upid && it.parent == own.parent);
+    let (sender, connection) = siblings
+        .filter_map(|it| {
+            let mut had = evidence.sockets.had(it.upid);
+            Some((it, had.find(|&object| is_lost(evidence, object))?))
+        })
+        .next()?;
+    let name = first_thread(evidence, sender.upid)
+        .map_or_else(|| sender.name.clone(), |thread| evidence.name(thread));
+    let reason = format!("what {name} sent to a standby over {connection} is not acknowledged");
+    Some(Edge::new(
+        EdgeKind::Network,
+        Strength::Strong,
+        Source::Network,
+        reason,
+    ))
 }
 
 /// The thread of a Java virtual machine that does what stops all others, for one that asked for that.
