@@ -17,8 +17,8 @@
 #define FUSE_DEVICE (10 << 20 | 229)
 #define AUTOFS_DEVICE (10 << 20 | 235)
 
-// Whether nobody acknowledges what was sent: it was sent again, or did not even leave this machine, though the
-// other end has room for it.
+// Whether nobody acknowledges what was sent: it was sent again, or did not even leave this machine,
+// though the other end has room for it.
 static __always_inline bool is_lost(struct sock *sk)
 {
 	struct inet_connection_sock *connection = (struct inet_connection_sock *)sk;
