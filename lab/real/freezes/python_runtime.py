@@ -146,11 +146,10 @@ def asyncio_loop(stage):
     )
 
 
-@freeze("runtimes", "python-pool")
-def pool(stage):
-    """A program waits for the pool of its multiprocessing workers, one of which computes."""
+def freeze_pool(stage, script, function):
+    """Freezes a program that waits for the pool of its multiprocessing workers, one of which computes."""
     need(PYTHON)
-    program = stage.program([PYTHON, HERE / "renderer.py"], **PIPES)
+    program = stage.program([PYTHON, HERE / script], **PIPES)
     program.line()
     turns(stage, program, "0.01")
     program.tell(f"{length_s(stage) * 1.15}")
@@ -171,8 +170,21 @@ def pool(stage):
         roots=(Root(running[0].tid, ("LongRunning",)),),
         frozen=span_of(stage, program),
         witness=f"/proc: {running[0]}; no thread of {program.pid} runs",
-        function=r"\brender_tile\b",
+        function=function,
     )
+
+
+@freeze("runtimes", "python-pool")
+def pool(stage):
+    """A program waits for the pool of its multiprocessing workers, one of which computes."""
+    return freeze_pool(stage, "renderer.py", r"\brender_tile\b")
+
+
+@freeze("runtimes", "python-pool-beside-clock")
+def pool_beside_clock(stage):
+    """A program waits for the pool of its multiprocessing workers, one of which computes, while a thread of
+    it sleeps again and again for a moment."""
+    return freeze_pool(stage, "statements.py", r"\bwrite_statement\b")
 
 
 @freeze("runtimes", "python-popen-wait")
