@@ -156,7 +156,7 @@ enum last_transfer {
 	LAST_UNKNOWN = 0,
 	LAST_SENT = 1,
 	LAST_RECEIVED = 2,
-	LAST_LOST = 3, // sent, and sent again, since nobody acknowledges it
+	LAST_LOST = 3, // sent, and nobody acknowledges it
 };
 
 // A pipe, socket or locked file that a process has open; `unread` in bytes (TCP), messages, buffers

@@ -269,7 +269,7 @@ word! {
         Sent = 1 "sent",
         /// In.
         Received = 2 "received",
-        /// Out, and again, since nobody acknowledges it.
+        /// Out, and nobody acknowledges it.
         Lost = 3 "lost",
     }
 }
