@@ -1,12 +1,11 @@
 //! The chains of waits at one moment, without a recording.
 //!
-//! Two passes tell who is off its CPU and what is open (`bpf/waiting.h`, `bpf/descriptors.h`), again and again for
-//! a quarter of a second, and
-//! the sampling clock what runs meanwhile ([`running`]); nothing else is attached, and nobody is
-//! stopped. The most typical of these looks ([`looks`]) becomes a trace like any other. Much of
-//! the time goes into the unwind tables of files: those of the process that is asked about come
-//! first, then those of whoever it has to do with, the nearest first, as long as
-//! there is time.
+//! A look is two passes that tell who is off its CPU and what is open (`bpf/waiting.h`,
+//! `bpf/descriptors.h`). There are several within a quarter of a second, while the sampling clock tells
+//! what runs ([`running`]); nothing else is attached, and nobody is stopped. The most typical look
+//! ([`looks`]) becomes a trace like any other. Much of the time goes into the unwind tables of files:
+//! those of the process that is asked about come first, then those of whoever it has to do with, the
+//! nearest first, as long as there is time.
 
 use std::collections::{HashMap, HashSet};
 use std::path::Path;
@@ -36,11 +35,12 @@ const NOMINAL: Duration = Duration::from_secs(1);
 /// So long it is waited for what tells interpreters' functions, and so long stacks of others than the
 /// process that is asked about are walked.
 const PATIENCE: Duration = Duration::from_millis(300);
-/// For so long more looks are taken, and the sampling clock sees what runs.
+/// For this long further looks are taken, and the sampling clock sees what runs.
 const LOOKING: Duration = Duration::from_millis(250);
-/// The least between two looks, uneven with the clocks of programs.
+/// The least time between two looks. It is no multiple of a tick or of a usual timer, so that looks do not always find
+/// the same phase of a program.
 const PAUSE: Duration = Duration::from_micros(17_300);
-/// So many times what a look took is rested after it.
+/// How many times as long as the last look took is waited before the next.
 const REST: u32 = 4;
 
 /// Writes who waits for what now as the trace `output`, which must not exist. The stacks of

@@ -1,10 +1,10 @@
 //! Several looks at all threads, of which the most typical stands for the moment.
 //!
-//! One look meets a thread that wants a CPU nine tenths of the time, or that reads from a slow disk in many short
-//! pieces, as it runs in one case of ten. So there are several, and of each thread it is counted in how many of them
-//! it does the same. The look in which those that matter do what they do most of the time is taken as a whole:
-//! what threads wait for at one instant fits together, and what each of them does most of the time need not. Two that
-//! take turns would wait for each other.
+//! A thread that is runnable nine tenths of the time, or that reads from a slow disk in many short pieces, runs at one
+//! look in ten. So there are several looks, and for each thread the looks with the same activity are counted. The look
+//! in which the threads that matter do what they do most often is shown as a whole: what threads wait for at one instant
+//! is consistent, and what each of them does most of the time need not be. A client and a server that take turns would
+//! wait for each other.
 
 use std::collections::{HashMap, HashSet};
 
@@ -15,15 +15,14 @@ use crate::population::Population;
 use crate::records::{Definition, What};
 use crate::waiting::{Found, Running};
 
-/// A later look is taken instead of the first only if it is more typical by this much, where 1 is a thread of
-/// the process that is asked about that does all the time what it does in that look, and never what it does in the first: that
-/// is closest to when files and limits were looked at.
+/// The first look is closest to when files and limits were looked at. A later one is taken only if its score is greater by
+/// this much. A thread of the process that is asked about adds 1 to a look's score if it always does what it does there.
 const CLEARLY: f64 = 0.2;
-/// How much less a process counts with each other that is between it and the one that is asked about.
+/// With each process between it and the one that is asked about, a process counts so much less.
 const WITH_DISTANCE: f64 = 0.7;
-/// A thread wants a CPU if it is met so many times as often without one as with one. Below that it takes turns
-/// with another, and runs.
-const WANTING: u32 = 2;
+/// A thread is mostly runnable if it is found without a CPU this many times as often as with one. Otherwise it takes
+/// turns with others, and counts as running.
+const MOSTLY: u32 = 2;
 
 /// What one look has found.
 pub(crate) struct Look {
@@ -34,39 +33,39 @@ pub(crate) struct Look {
 
 /// What a thread does at a look.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-enum Doing {
+enum Activity {
     Running,
-    Wanting,
+    Runnable,
     /// How it left its CPU, in which system call, and for which object. Uninterruptible waits are all one: a disk is waited
     /// for in many calls and for many files.
     Waiting(u8, i16, u64),
 }
 
-/// In how many looks a thread was met, and doing what.
+/// How many looks found a thread, and how many of them in which activity.
 #[derive(Default)]
-struct Met {
+struct Counts {
     total: u32,
-    times: HashMap<Doing, u32>,
+    of: HashMap<Activity, u32>,
 }
 
-impl Met {
-    fn times(&self, doing: Doing) -> u32 {
-        self.times.get(&doing).copied().unwrap_or_default()
+impl Counts {
+    fn of(&self, activity: Activity) -> u32 {
+        self.of.get(&activity).copied().unwrap_or_default()
     }
 
-    fn wants(&self) -> bool {
-        self.times(Doing::Wanting) >= WANTING * self.times(Doing::Running).max(1)
+    fn is_mostly_runnable(&self) -> bool {
+        self.of(Activity::Runnable) >= MOSTLY * self.of(Activity::Running).max(1)
     }
 
-    /// The share of looks in which it did that, 0 to 1.
-    fn share(&self, doing: Doing) -> f64 {
-        let times = match doing {
-            Doing::Running | Doing::Wanting if !self.wants() => {
-                self.times(Doing::Running) + self.times(Doing::Wanting)
+    /// The share of looks with that activity, 0 to 1.
+    fn share(&self, activity: Activity) -> f64 {
+        let count = match activity {
+            Activity::Running | Activity::Runnable if !self.is_mostly_runnable() => {
+                self.of(Activity::Running) + self.of(Activity::Runnable)
             }
-            doing => self.times(doing),
+            activity => self.of(activity),
         };
-        f64::from(times) / f64::from(self.total.max(1))
+        f64::from(count) / f64::from(self.total.max(1))
     }
 }
 
@@ -74,41 +73,29 @@ impl Met {
 pub(crate) struct Moment {
     pub events: Vec<Event>,
     pub definitions: Vec<Definition>,
-    /// Who runs; of `events` some are theirs.
+    /// The threads that run. A thread that does not have a CPU has an event among `events`, too.
     pub running: Vec<Running>,
 }
 
-/// The most typical of the `looks`, of which there is one at least, for the processes of which `steps` tells how far they are
-/// from the one that is asked about; without any all count. Its events are moved to when the first look
-/// was. Threads that are not of the `population` are left out.
+/// The most typical of the `looks`, of which there is one at least. `steps` has the processes that count, with how many
+/// steps they are away from the one that is asked about; if it is empty, all count alike. The look is moved in time to the
+/// first one. Threads that are not of the `population` are left out.
 pub(crate) fn most_typical(
     mut looks: Vec<Look>,
     population: &Population,
     steps: &HashMap<u32, u32>,
 ) -> Moment {
-    let weight = |tid: u32| {
-        let pid = population.threads.get(&tid)?.pid;
-        match steps.is_empty() {
-            true => Some(1.0),
-            false => Some(WITH_DISTANCE.powi(i32::try_from(*steps.get(&pid)?).ok()?)),
-        }
-    };
-    let doings: Vec<HashMap<u32, Doing>> = looks.iter().map(|look| doings(&look.found)).collect();
-    let mut met: HashMap<u32, Met> = HashMap::new();
-    for (&tid, &doing) in doings.iter().flatten() {
-        let met = met.entry(tid).or_default();
-        met.total += 1;
-        *met.times.entry(doing).or_default() += 1;
+    let activities: Vec<HashMap<u32, Activity>> =
+        looks.iter().map(|look| activities(&look.found)).collect();
+    let mut counts: HashMap<u32, Counts> = HashMap::new();
+    for (&tid, &activity) in activities.iter().flatten() {
+        let counts = counts.entry(tid).or_default();
+        counts.total += 1;
+        *counts.of.entry(activity).or_default() += 1;
     }
-    let typical = |doings: &HashMap<u32, Doing>| -> f64 {
-        let share =
-            |(tid, &doing): (&u32, &Doing)| Some(weight(*tid)? * met.get(tid)?.share(doing));
-        doings.iter().filter_map(share).sum()
-    };
-    let scores: Vec<f64> = doings.iter().map(typical).collect();
-    let best = (0..looks.len()).max_by(|&a, &b| scores[a].total_cmp(&scores[b]).then(b.cmp(&a)));
-    let best = best.filter(|&best| scores[best] > scores[0] + CLEARLY);
-    let best = best.unwrap_or_default();
+    let best = best_of(&activities, &counts, |tid| {
+        weight(population.threads.get(&tid)?.pid, steps)
+    });
 
     let begin = |look: &Look| look.found.events.iter().map(|event| event.ts).min();
     let shift = begin(&looks[best])
@@ -116,52 +103,72 @@ pub(crate) fn most_typical(
         .saturating_sub(begin(&looks[0]).unwrap_or_default());
     let mut definitions = std::mem::take(&mut looks[best].open);
     let mut events = std::mem::take(&mut looks[best].found.events);
-    let running = std::mem::take(&mut looks[best].found.running);
+    let mut running = std::mem::take(&mut looks[best].found.running);
     events.retain(|event| population.threads.contains_key(&event.tid));
     for event in &mut events {
         move_back(event, shift);
     }
-    let used: HashSet<u32> = (events.iter())
-        .filter_map(|event| match &event.what {
-            Happening::Waiting { switch, .. } => Some([switch.user_stack, switch.kernel_stack]),
-            _ => None,
-        })
-        .flatten()
-        .collect();
+    running.retain(|thread| {
+        let has_turns = !counts
+            .get(&thread.tid)
+            .is_some_and(Counts::is_mostly_runnable);
+        population.threads.contains_key(&thread.tid) && (thread.on_cpu || has_turns)
+    });
     for look in looks {
         definitions.extend(look.found.definitions);
     }
-    definitions.retain(|definition| match &definition.what {
-        What::StackCopy(copy) => used.contains(&copy.id),
-        What::Stack { id, .. } => used.contains(id),
-        _ => true,
-    });
-    let is_running = |thread: &Running| {
-        let wants = met.get(&thread.tid).is_some_and(Met::wants);
-        population.threads.contains_key(&thread.tid) && (thread.on_cpu || !wants)
-    };
+    retain_stacks_of(&events, &mut definitions);
     Moment {
         events,
         definitions,
-        running: running.into_iter().filter(is_running).collect(),
+        running,
     }
 }
 
+/// How much a thread of a process counts; none if it does not.
+fn weight(pid: u32, steps: &HashMap<u32, u32>) -> Option<f64> {
+    if steps.is_empty() {
+        return Some(1.0);
+    }
+    let steps = i32::try_from(*steps.get(&pid)?).ok()?;
+    Some(WITH_DISTANCE.powi(steps))
+}
+
+/// Which look has the highest score: the first, unless another has clearly more. A look's score is the sum over its
+/// threads of the share of looks with the same activity.
+fn best_of(
+    activities: &[HashMap<u32, Activity>],
+    counts: &HashMap<u32, Counts>,
+    weight: impl Fn(u32) -> Option<f64>,
+) -> usize {
+    let score = |look: &HashMap<u32, Activity>| -> f64 {
+        let of_thread = |(&tid, &activity): (&u32, &Activity)| {
+            Some(weight(tid)? * counts.get(&tid)?.share(activity))
+        };
+        look.iter().filter_map(of_thread).sum()
+    };
+    let scores: Vec<f64> = activities.iter().map(score).collect();
+    (0..scores.len())
+        .max_by(|&a, &b| scores[a].total_cmp(&scores[b]))
+        .filter(|&best| scores[best] > scores[0] + CLEARLY)
+        .unwrap_or_default()
+}
+
 /// What each thread does, but for those of whoever looks.
-fn doings(found: &Found) -> HashMap<u32, Doing> {
+fn activities(found: &Found) -> HashMap<u32, Activity> {
     let waits = found.events.iter().filter_map(|event| match &event.what {
         Happening::Waiting { switch, .. } => Some((
             event.tid,
             match Left::from(switch.left) {
-                Left::Uninterruptible => Doing::Waiting(switch.left, 0, 0),
-                _ => Doing::Waiting(switch.left, switch.call, switch.object),
+                Left::Uninterruptible => Activity::Waiting(switch.left, 0, 0),
+                _ => Activity::Waiting(switch.left, switch.call, switch.object),
             },
         )),
         _ => None,
     });
     let runs = found.running.iter().map(|thread| match thread.on_cpu {
-        true => (thread.tid, Doing::Running),
-        false => (thread.tid, Doing::Wanting),
+        true => (thread.tid, Activity::Running),
+        false => (thread.tid, Activity::Runnable),
     });
     let own: HashSet<u32> = (found.running.iter())
         .filter(|thread| thread.pid == std::process::id())
@@ -173,7 +180,23 @@ fn doings(found: &Found) -> HashMap<u32, Doing> {
         .collect()
 }
 
-/// The event as if it had been seen `by` ns before, but that no thread waits since before it was born.
+/// Keeps the stacks that `events` refer to, and none of other looks.
+fn retain_stacks_of(events: &[Event], definitions: &mut Vec<Definition>) {
+    let used: HashSet<u32> = (events.iter())
+        .filter_map(|event| match &event.what {
+            Happening::Waiting { switch, .. } => Some([switch.user_stack, switch.kernel_stack]),
+            _ => None,
+        })
+        .flatten()
+        .collect();
+    definitions.retain(|definition| match &definition.what {
+        What::StackCopy(copy) => used.contains(&copy.id),
+        What::Stack { id, .. } => used.contains(id),
+        _ => true,
+    });
+}
+
+/// Has the event `by` ns earlier, and the wait begin so much earlier, though not before the thread was born.
 fn move_back(event: &mut Event, by: u64) {
     event.ts = event.ts.saturating_sub(by);
     if let Happening::Waiting { born, since, .. } = &mut event.what {
@@ -273,7 +296,7 @@ mod tests {
     }
 
     /// Reads of several files are all waits for the disk. The look is moved to when the first was, and how long
-    /// a thread has waited stays, but for what is before its birth. Who came later is left out.
+    /// a thread has waited stays. A thread that was born between the looks is left out.
     #[test]
     fn a_later_look_is_moved_to_the_first() {
         let reads = |ts, file| {

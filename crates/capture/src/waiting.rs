@@ -149,8 +149,8 @@ pub(crate) struct Found {
     copied: Vec<Copied>,
     /// Who was on a CPU, or wanted one.
     pub running: Vec<Running>,
-    /// What was told of whom, by the thread and when it left its CPU by the scheduler's clock.
-    told: HashMap<(u32, u64), usize>,
+    /// Where among `events` a thread is, by its tid and when it left its CPU by the scheduler's clock.
+    places: HashMap<(u32, u64), usize>,
 }
 
 /// A thread that does not wait.
@@ -203,8 +203,8 @@ pub(crate) trait Stacks {
 }
 
 impl Found {
-    /// Reads what the pass wrote; `open` is what processes have open. Without `stacks` none are wanted. Of a
-    /// thread that has not come to a CPU since the look `before`, what that told is told again.
+    /// Reads what the pass wrote; `open` is what processes have open. Without `stacks` none are wanted. The
+    /// event of a thread that has not had a CPU since the look `before` is taken from that.
     pub(crate) fn parse(
         bytes: &[u8],
         open: &[Definition],
@@ -236,7 +236,7 @@ impl Found {
             }
             if raw.left_at != 0 {
                 let place = (raw.tid, raw.left_at);
-                found.told.insert(place, found.events.len());
+                found.places.insert(place, found.events.len());
                 if let Some(event) = before.and_then(|before| before.of(place)) {
                     found.events.push(Event {
                         ts: raw.ts,
@@ -298,9 +298,9 @@ impl Found {
         found
     }
 
-    /// What was told of a thread that left its CPU at a time.
+    /// The event of a thread, by its tid and when it left its CPU.
     fn of(&self, place: (u32, u64)) -> Option<&Event> {
-        self.told.get(&place).and_then(|&at| self.events.get(at))
+        self.places.get(&place).and_then(|&at| self.events.get(at))
     }
 
     fn user_stack(&mut self, raw: &RawWaiting, stacks: &mut impl Stacks) -> u32 {

@@ -57,7 +57,7 @@ impl Session {
         Look { open, found }
     }
 
-    /// Reads the interpreters' functions that the threads are in that a look has found, as far as they still stand there.
+    /// Reads the interpreters' functions that threads are in which a look has found, if they have waited since.
     pub(crate) fn read_functions(&mut self, found: &mut Found) {
         if self.stacks {
             found.read_functions(StackNumbers::of(self));
@@ -133,7 +133,7 @@ impl Session {
         self.define(all.into_iter().map(definition).collect());
     }
 
-    pub(crate) fn define(&self, definitions: Vec<Definition>) {
+    fn define(&self, definitions: Vec<Definition>) {
         let mut defined = self.defined.lock().unwrap_or_else(PoisonError::into_inner);
         defined.extend(definitions);
     }

@@ -91,10 +91,10 @@ pub(crate) fn reason(facts: &Facts<'_, '_>) -> String {
     if let Some(gate) = facts.wait.and_then(|wait| wait.gate(facts.evidence)) {
         let lost = match (gate, facts.kind) {
             (Gate::Standby, BlameKind::Network) if facts.now.is_some() => {
-                ", and what was sent to that is not acknowledged"
+                ", and what was sent to the standby is not acknowledged"
             }
             (Gate::Standby, BlameKind::Network) => {
-                ", and what was sent to that was not acknowledged"
+                ", and what was sent to the standby was not acknowledged"
             }
             _ => "",
         };

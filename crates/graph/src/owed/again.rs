@@ -480,15 +480,15 @@ fn lock_file(evidence: &Evidence<'_>, wait: &Wait, until: u64) -> Option<Edge> {
     let holder = others
         .next()
         .filter(|_| installs(own) || others.next().is_none())?;
-    let what = match installs(own) {
-        true => {
-            "tries again and again to lock dpkg's files, and {}, which installs packages too, may have them"
-        }
-        false => {
-            "tries again and again to make a lock file, and {}, which runs the same program, may have it"
-        }
+    let name = evidence.name(holder);
+    let reason = match installs(own) {
+        true => format!(
+            "it tries again and again to lock dpkg's files, and {name}, which installs packages too, may have them"
+        ),
+        false => format!(
+            "it tries again and again to make a lock file, and {name}, which runs the same program, may have it"
+        ),
     };
-    let reason = format!("it {}", what.replace("{}", &evidence.name(holder)));
     let source = Source::Thread(holder);
     Some(Edge::new(EdgeKind::Amid, Strength::Weak, source, reason))
 }

@@ -173,19 +173,19 @@ fn named_debtor(evidence: &Evidence<'_>, wait: &Wait) -> Option<Edge> {
     }
 }
 
-/// The network, where what another process of the same server sent, as it does to a standby, is not acknowledged.
+/// The network, where what PostgreSQL's process for that sent to a standby is not acknowledged.
 fn unconfirmed(evidence: &Evidence<'_>, wait: &Wait) -> Option<Edge> {
     let own = evidence.threads.process_of(wait.thread);
     let siblings = evidence.threads.processes();
     let siblings = siblings.filter(|it| it.upid != own.upid && it.parent == own.parent);
-    let (sender, connection) = siblings
+    let (name, connection) = siblings
         .filter_map(|it| {
+            let name = evidence.name(first_thread(evidence, it.upid)?);
             let mut had = evidence.sockets.had(it.upid);
-            Some((it, had.find(|&object| is_lost(evidence, object))?))
+            Some((name, had.find(|&object| is_lost(evidence, object))?))
         })
-        .next()?;
-    let name = first_thread(evidence, sender.upid)
-        .map_or_else(|| sender.name.clone(), |thread| evidence.name(thread));
+        // Another session's client may be out of reach, too.
+        .find(|(name, _)| name.contains("walsender"))?;
     let reason = format!("what {name} sent to a standby over {connection} is not acknowledged");
     Some(Edge::new(
         EdgeKind::Network,

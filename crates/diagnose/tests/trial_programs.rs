@@ -1,6 +1,6 @@
 //! What somebody who did not know the diagnosis made freeze, and what it first took for the cause: each
-//! as a trace small enough to read, with the cause that it was made with. Here: editors, package
-//! managers, emulators and terminals.
+//! as a trace small enough to read, with the cause that it was made with. Here: what has to be known of
+//! single programs and languages.
 
 mod support;
 
@@ -113,8 +113,8 @@ fn a_full_queue_is_emptied_by_the_thread_at_work() {
 /// standby does not arrive: the network. The standby's end waits for that, too.
 #[test]
 fn what_is_sent_to_a_standby_does_not_arrive() {
-    let recording = |last: &str| {
-        record(&format!(
+    let standby = |last: &str| {
+        format!(
             "process postmaster 100\nthread postmaster postmaster 100
             process backend 200\nprocess walsender 300
             process walreceiver 400\nthread walreceiver walreceiver 400
@@ -131,8 +131,9 @@ fn what_is_sent_to_a_standby_does_not_arrive() {
             0 cpu0 switch walsender -> idle sleeping epoll_wait object=epoll:3 stack=epoll_wait;WalSndLoop
             0 cpu0 switch walreceiver -> idle sleeping poll object=inet:2 stack=poll;WalReceiverMain
             end 3s"
-        ))
+        )
     };
+    let recording = |last: &str| record(&standby(last));
     let kind = |recording: &Recording, thread: &str| {
         let verdict = explain(recording, thread, 0..3_000_000);
         let main = verdict.blame.iter().max_by_key(|part| part.ns);
@@ -147,6 +148,9 @@ fn what_is_sent_to_a_standby_does_not_arrive() {
     assert!(sentence.contains("is not acknowledged") || sentence.contains("was not acknowledged"));
     assert_eq!(kind(&lost, "walreceiver").0, "network");
     assert_ne!(kind(&recording("sent"), "backend").0, "network");
+    // It is another session whose client is out of reach.
+    let other = record(&standby("lost").replace("walsender", "session"));
+    assert_ne!(kind(&other, "backend").0, "network");
 }
 
 /// A pool of processes works on the result that a thread waits for, and not the thread of the same process that only
