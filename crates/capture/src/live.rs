@@ -37,9 +37,9 @@ const NOMINAL: Duration = Duration::from_secs(1);
 const PATIENCE: Duration = Duration::from_millis(300);
 /// For this long further looks are taken, and the sampling clock sees what runs.
 const LOOKING: Duration = Duration::from_millis(250);
-/// The least time between two looks. It is no multiple of a tick or of a usual timer, so that looks do not always find
-/// the same phase of a program.
-const PAUSE: Duration = Duration::from_micros(17_300);
+/// The least time between two looks, and how much longer it may be.
+const PAUSE: Duration = Duration::from_millis(8);
+const LONGER: Duration = Duration::from_millis(18);
 /// How many times as long as the last look took is waited before the next.
 const REST: u32 = 4;
 
@@ -79,7 +79,7 @@ pub fn look(options: &Options, process: &str, output: &Path) -> Result<()> {
         if left.is_zero() {
             break;
         }
-        std::thread::sleep(PAUSE.max(begun.elapsed() * REST).min(left));
+        std::thread::sleep(pause(looks.len()).max(begun.elapsed() * REST).min(left));
     }
     session.detach();
     let mut pending = Pending::default();
@@ -118,6 +118,13 @@ pub fn look(options: &Options, process: &str, output: &Path) -> Result<()> {
         ..describe(&session, options, start, Mode::Instant)
     };
     finish(writer, tables, meta)
+}
+
+/// How long to wait after so many looks. The multiples of the golden ratio, without their whole parts, are spread as evenly as
+/// can be and never repeat. With even pauses, looks at threads that take turns could find the same thread each time.
+fn pause(looks: usize) -> Duration {
+    let golden = (5_f64.sqrt() - 1.0) / 2.0;
+    PAUSE + LONGER.mul_f64((looks as f64 * golden).fract())
 }
 
 /// Walks the copies of stacks among `definitions` and names the functions of virtual machines in all of
@@ -211,5 +218,32 @@ impl Acquaintance {
             order.extend(near.into_iter().map(|pid| (pid, steps + 1)));
         }
         order
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Nine threads take turns of 2 to 7 ms: not even in the worst phase do half of the looks find the same one. All would
+    /// with even pauses, where nine turns take as long as one.
+    #[test]
+    fn looks_do_not_find_the_same_of_many_that_take_turns() {
+        let worst_us = |pause_us: &dyn Fn(usize) -> u64| {
+            let found = |turn: u64, phase: u64| {
+                let mut found = [0; 9];
+                let mut now = phase;
+                for looks in 1..=14 {
+                    now += pause_us(looks) + 1_500;
+                    found[(now / turn) as usize % 9] += 1;
+                }
+                found.into_iter().max().unwrap_or(0)
+            };
+            let turns = (2_000..7_000).step_by(50);
+            let all = turns.flat_map(|turn| (0..36_000).step_by(500).map(move |it| (turn, it)));
+            all.map(|(turn, phase)| found(turn, phase)).max()
+        };
+        assert!(worst_us(&|looks| pause(looks).as_micros() as u64) < Some(7));
+        assert_eq!(worst_us(&|_| 17_300), Some(14));
     }
 }
