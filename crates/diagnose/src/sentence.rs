@@ -21,7 +21,7 @@ mod doing;
 mod facts;
 mod words;
 
-use doing::{is_ran, ran_for, reason, sleeper_of, within};
+use doing::{debugger, is_ran, ran_for, reason, sleeper_of, within};
 pub(crate) use facts::Facts;
 use words::{brief, in_function, of_that_time};
 pub(crate) use words::{duration, present};
@@ -38,7 +38,14 @@ pub(crate) fn of(facts: &Facts<'_, '_>) -> String {
         (Class::Circular, _) | (_, []) => sentence,
         (_, between) => {
             const ENDS: &str = "the chain of waits ends at ";
-            let through = format!("the chain of waits leads through {}", list(facts, between));
+            let stopped = match stopped_by_culprit(facts, between) {
+                true => format!(", which {} has stopped", facts.evidence.name(facts.culprit)),
+                false => String::new(),
+            };
+            let through = format!(
+                "the chain of waits leads through {}{stopped}",
+                list(facts, between)
+            );
             match sentence.contains(ENDS) {
                 true => sentence.replacen(ENDS, &format!("{through} and ends at "), 1),
                 false => format!("{}; {through}.", sentence.trim_end_matches('.')),
@@ -65,9 +72,22 @@ fn files_used_up(facts: &Facts<'_, '_>) -> Option<String> {
     ))
 }
 
+/// Whether the last of those between is one that the culprit debugs, and has stopped.
+fn stopped_by_culprit(facts: &Facts<'_, '_>, between: &[Utid]) -> bool {
+    let window = &facts.problem.window;
+    let middle = window.start + (window.end - window.start) / 2;
+    let stopped = |&thread: &Utid| {
+        let wait = wait_before(facts.evidence, thread, middle)
+            .filter(|wait| wait.kind == WaitKind::Stopped)?;
+        wait.holder.or_else(|| debugger(facts.evidence, &wait))
+    };
+    let last = between.last().and_then(stopped);
+    last == Some(facts.culprit)
+}
+
 /// Whether a sentence has a name in it, and not only as a part of a word.
 fn says(sentence: &str, name: &str) -> bool {
-    let ends = |end: Option<char>| end.is_none_or(|end| !end.is_alphanumeric());
+    let ends = |end: Option<char>| end.is_none_or(|end| !end.is_alphanumeric() && end != '-');
     let mut places = sentence.match_indices(name);
     places.any(|(at, found)| {
         let (before, behind) = (&sentence[..at], &sentence[at + found.len()..]);

@@ -111,6 +111,27 @@ fn a_debugger_waits_for_its_user() {
     assert!(verdict.sentence.contains(stopped), "{}", verdict.sentence);
 }
 
+/// A debugger that works while it has a program stopped: what asks that program is told so.
+#[test]
+fn a_debugger_at_work_has_its_program_stopped() {
+    let recording = record(
+        "process quotes-tool 50\nthread tool quotes-tool 50
+        process quotes 100\nthread quotes quotes 100
+        process gdb 200\nthread gdb gdb 200
+        0 socket quotes-tool object=unix:1 peer=unix:2 peer-process=quotes
+        0 socket quotes object=unix:2 peer=unix:1 peer-process=quotes-tool local=/run/quotes
+        0 open quotes-tool object=unix:1 last=sent
+        0 cpu0 switch quotes -> idle stopped holder=gdb
+        0 cpu1 switch idle -> gdb
+        1ms cpu0 switch tool -> idle sleeping read object=unix:1 stack=read;ask
+        end 900ms",
+    );
+    let verdict = explain(&recording, "tool", 1_000..900_000);
+    assert_eq!(verdict.root.who.tid, 200, "{}", verdict.sentence);
+    let stopped = "leads through quotes, which gdb has stopped";
+    assert!(verdict.sentence.contains(stopped), "{}", verdict.sentence);
+}
+
 /// A thread that computes and shares its CPU evenly with others had its share: what it computes is the
 /// cause. It runs 4 ms of each 9, and waits 5 ms for its turn.
 #[test]
@@ -187,7 +208,7 @@ fn what_the_kernel_keeps_waiting_is_named() {
         ),
         (
             "sleeping write object=char:3 stack=write;list",
-            "a terminal or device to take output",
+            "a terminal or device, stopped by Ctrl-S or not read, to take output",
         ),
     ];
     for (wait, says) in cases {

@@ -187,3 +187,50 @@ fn the_runtime_of_ocaml_is_not_the_program() {
         verdict.sentence
     );
 }
+
+/// Java's process reaper waits for the child on behalf of the thread in waitFor, which is the one that would read the
+/// child's output: parent and child wait for each other.
+#[test]
+fn java_waits_for_a_child_whose_output_it_does_not_read() {
+    let recording = record(
+        "process java 100\nthread launcher java 100\nthread main java 101 name=java\nthread reaper java 102
+        process git 200
+        0 fork main -> git git 200
+        0 open java object=pipe:7 access=read
+        0 open git object=pipe:7 access=write last=sent
+        0 cpu0 switch launcher -> idle sleeping futex arg=265 object=futex:0x20 stack=futex;__pthread_clockjoin_ex;main
+        0 cpu0 switch reaper -> idle sleeping wait4 arg=200 stack=wait4;java.lang.ProcessHandleImpl.waitForProcessExit0
+        0 cpu0 switch main -> idle sleeping futex arg=393 object=futex:0x10 stack=futex_wait;pthread_cond_wait;java.lang.Object.wait;java.lang.ProcessImpl.waitFor;Report.history
+        0 cpu0 switch git -> idle sleeping write object=pipe:7 stack=write;show_log
+        end 3s",
+    );
+    let verdict = explain(&recording, "main", 0..3_000_000);
+    assert_eq!(verdict.root.class, Class::Circular, "{}", verdict.sentence);
+    let knot = verdict.knot.iter().flatten();
+    let mut members: Vec<u32> = knot.map(|member| member.tid).collect();
+    members.sort_unstable();
+    assert_eq!(members, [101, 200], "{}", verdict.sentence);
+}
+
+/// psql has its answer and waits for its user's next command: whom it sent the last one to is not asked for anything,
+/// though it was woken by that right before.
+#[test]
+fn who_reads_commands_has_asked_nobody() {
+    let recording = record(
+        "process psql 100\nthread psql psql 100
+        process postgres 200\nthread backend postgres 200
+        0 socket psql object=unix:1 peer=unix:2 peer-process=postgres
+        0 socket postgres object=unix:2 peer=unix:1 peer-process=psql local=/run/postgres
+        0 cpu0 switch psql -> idle sleeping pselect6 object=char:3 stack=pselect;rl_getc;readline
+        0 cpu1 switch backend -> idle sleeping epoll_wait object=unix:2 stack=epoll_wait;secure_read
+        10ms cpu0 wake idle -> psql in=interrupt vector=33
+        10.1ms cpu0 switch idle -> psql
+        10.2ms cpu0 wake psql -> backend
+        10.3ms cpu1 switch idle -> backend
+        10.4ms cpu1 switch backend -> idle sleeping epoll_wait object=unix:2 stack=epoll_wait;secure_read
+        10.5ms cpu0 switch psql -> idle sleeping pselect6 object=char:3 stack=pselect;rl_getc;readline
+        end 3s",
+    );
+    let verdict = explain(&recording, "psql", 10_500..3_000_000);
+    assert_eq!(verdict.root.who.tid, 100, "{}", verdict.sentence);
+}

@@ -601,6 +601,7 @@ pub(crate) const AWAITS_CHILD: &[&str] = &[
     // vim
     "call_shell",
     "mch_call_shell",
+    "java.lang.ProcessImpl.waitFor",
 ];
 
 /// Functions in which a shell or another interpreter reads what it is to do next.

@@ -76,7 +76,7 @@ impl Gate {
             Gate::Debugger => "waited for a debugger to attach or to let it continue",
             Gate::MemoryLimit => "waited at the memory limit of its control group",
             Gate::Terminal => {
-                "waited for a terminal or device to take output, which is stopped (Ctrl-S) or not read,"
+                "waited for a terminal or device, stopped by Ctrl-S or not read, to take output"
             }
         }
     }

@@ -1,7 +1,7 @@
 //! What the culprit did, as a clause that begins with a verb in the past tense.
 
 use hangdog_graph::edge::tracer;
-use hangdog_graph::{Gate, Mark, Wait, WaitKind, owed};
+use hangdog_graph::{Evidence, Gate, Mark, Wait, WaitKind, owed};
 use hangdog_timeline::State;
 use hangdog_trace::ids::Utid;
 use hangdog_trace::object::ObjectKind;
@@ -198,8 +198,8 @@ pub(crate) fn reason(facts: &Facts<'_, '_>) -> String {
             None => format!("slept, or waited for a timeout{within}"),
         },
         BlameKind::Stopped
-            if let Some(tracer) =
-                (facts.wait).and_then(|wait| wait.holder.or_else(|| debugger(facts, &wait))) =>
+            if let Some(tracer) = (facts.wait)
+                .and_then(|wait| wait.holder.or_else(|| debugger(facts.evidence, &wait))) =>
         {
             format!(
                 "was stopped by {}, which debugs it",
@@ -292,9 +292,8 @@ pub(crate) fn sleeper_of<'f>(facts: &'f Facts<'_, '_>) -> Option<&'f str> {
     (is_sleep && is_known).then_some(parent.name.as_str())
 }
 
-/// The debugger that let the culprit go on when it had been stopped.
-fn debugger(facts: &Facts<'_, '_>, wait: &Wait) -> Option<Utid> {
-    let evidence = facts.evidence;
+/// The debugger that let a thread go on when it had been stopped.
+pub(crate) fn debugger(evidence: &Evidence<'_>, wait: &Wait) -> Option<Utid> {
     let intervals = evidence.timeline.intervals(wait.thread);
     let next = intervals.get(intervals.index_at(wait.end)?)?;
     tracer(evidence, wake_of(evidence, wait.thread, &next)?)

@@ -309,6 +309,9 @@ fn owes(thread: Utid, strength: Strength, reason: String) -> Edge {
 pub(crate) fn asked(evidence: &Evidence<'_>, wait: &Wait) -> Vec<Edge> {
     const VERTICES: usize = 3;
     const MOST: usize = 3;
+    if reads_commands(evidence, wait) {
+        return Vec::new();
+    }
     let intervals = evidence.timeline.intervals(wait.thread);
     let here = intervals.index_at(wait.start).unwrap_or(0);
     let is_blocked = |interval: &Interval| interval.state == State::Blocked;
@@ -401,6 +404,12 @@ pub(crate) fn asked(evidence: &Evidence<'_>, wait: &Wait) -> Vec<Edge> {
             )
         })
         .collect()
+}
+
+/// Whether a thread waits for the next command from its terminal: whomever it woke before, it has its answer.
+fn reads_commands(evidence: &Evidence<'_>, wait: &Wait) -> bool {
+    wait.object(evidence).kind() == ObjectKind::CharDevice
+        && evidence.shows(wait.user_stack(evidence), Mark::ReadsCommands)
 }
 
 /// Whether a thread woke another of its process right before it waited.

@@ -16,8 +16,8 @@ use crate::names;
 use crate::wait::{Wait, WaitKind};
 
 /// The thread of a process that should answer: one that is stopped; else one that waits for what
-/// lies at `object`; else one of a database that is kept from a lock; else one that is busy with
-/// something, which may be this; else one that itself asked somebody, or a program that its process has started;
+/// lies at `object`; else one of a database that is kept from a lock; else a main thread that is busy; else one that
+/// waits for a child in a function that does so; else one that is busy with something, which may be this; else one that itself asked somebody, or a program that its process has started;
 /// else one that sleeps, unless it does so for very long or again and again; else the one that parked the
 /// deepest of a scheduler's tasks that wait for each other; else the one that waits for what they wait for; else
 /// the first.
@@ -46,6 +46,11 @@ pub(super) fn thread_of(
     let sleeps = |&thread: &Utid| {
         wait_at(evidence, thread, until)
             .is_some_and(|there| matches!(there.kind, WaitKind::Sleep | WaitKind::Timer))
+    };
+    // A language's own thread, as Java's process reaper, waits for the child on behalf of this one.
+    let has_child_awaited = |&thread: &Utid| {
+        wait_at(evidence, thread, until)
+            .is_some_and(|there| evidence.shows(there.user_stack(evidence), Mark::AwaitsChild))
     };
     // Its other threads do all the work.
     let is_parked = |&thread: &Utid| {
@@ -135,6 +140,7 @@ pub(super) fn thread_of(
         .find(|thread| reads(thread) && !has_passed_on(thread))
         .or_else(|| alive().find(is_kept))
         .or_else(|| alive().find(|thread| is_main(thread) && is_busy(thread) && !is_parked(thread)))
+        .or_else(|| alive().find(has_child_awaited))
         .or_else(|| alive().find(|thread| is_busy(thread) && !sleeps(thread)))
         .or_else(|| alive().find(asks))
         .or_else(|| alive().find(asks_child))
