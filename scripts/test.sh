@@ -57,7 +57,7 @@ stage crates crates
 stage fuzz scripts/fuzz.sh 20
 stage lab-tests lab_tests
 stage bench-tests python3 -m unittest discover -s bench/tests
-if ! cargo build --locked --quiet --bin hangdog; then
+if ! cargo test --workspace --locked --quiet --no-run; then
     failed+=(build)
 elif reason=$("$hangdog" doctor 2>&1); then
     stage lab python3 lab/run.py --hangdog "$hangdog" --seeds 1 --again

@@ -568,6 +568,7 @@ impl Flight {
         let namer = Arc::clone(&self.namer);
         Ok(move || {
             world.advance(&mut pending, u64::MAX);
+            world.note_titles(end);
             let strange = world.strange_marks;
             Losses::default().note(&mut world, 0, u16::MAX, LossKind::Marks, strange);
             meta.marks = Some(marking(figures, &world)).filter(|it| *it != Marking::default());

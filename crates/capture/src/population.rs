@@ -21,6 +21,8 @@ pub(crate) struct Member {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Company {
     pub command: String,
+    /// It has its parent's command line, or has written another one over that since it was forked.
+    pub is_forked: bool,
     pub mappings: Vec<RawMapping>,
 }
 
@@ -83,7 +85,14 @@ impl Population {
                         .get(parent)
                         .and_then(|parent| self.processes.get(&parent.pid))
                         .cloned();
-                    self.processes.insert(*pid, company.unwrap_or_default());
+                    let company = company.unwrap_or_default();
+                    self.processes.insert(
+                        *pid,
+                        Company {
+                            is_forked: true,
+                            ..company
+                        },
+                    );
                 }
                 self.add(*tid, member);
             }
@@ -99,7 +108,9 @@ impl Population {
                     member.name = name.clone();
                     self.add(*pid, member);
                 }
-                self.process(*pid).command = command.clone();
+                let company = self.process(*pid);
+                company.command = command.clone();
+                company.is_forked = false;
             }
             What::Rename { tid, name } => {
                 if let Some(member) = self.threads.get_mut(tid) {
@@ -182,6 +193,23 @@ mod tests {
         population.apply(&What::ClearMappings { pid: 2 });
         assert!(population.processes[&2].mappings.is_empty());
         assert_eq!(population.processes[&1].mappings.len(), 1);
+    }
+
+    /// A process that was forked may write over its command line until it executes a program.
+    #[test]
+    fn who_was_forked_is_known() {
+        let mut population = Population::default();
+        population.apply(&fork(0, 1, 1));
+        assert!(population.processes[&1].is_forked);
+        population.apply(&What::Exec {
+            old_tid: 1,
+            pid: 1,
+            name: "app".into(),
+            command: "app -x".into(),
+            vdso: 0,
+            epoch: 0,
+        });
+        assert!(!population.processes[&1].is_forked);
     }
 
     /// A mapping takes the place of those that it overlaps.

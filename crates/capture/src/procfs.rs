@@ -2,7 +2,9 @@
 
 use std::collections::{HashMap, HashSet};
 use std::fs;
-use std::sync::{Mutex, PoisonError};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, PoisonError, mpsc};
+use std::time::{Duration, Instant};
 
 use hangdog_symbols::place::Place;
 use hangdog_symbols::text::text;
@@ -117,6 +119,31 @@ pub(crate) fn command_line(pid: u32) -> Option<String> {
         .map(String::from_utf8_lossy)
         .collect();
     (!words.is_empty()).then(|| words.join(" "))
+}
+
+/// The command lines of these processes, as far as they can be read in time: that of a process whose memory is locked
+/// may have to wait for as long as that hangs. What is still waiting keeps later calls from reading any.
+pub(crate) fn command_lines(pids: Vec<u32>) -> HashMap<u32, String> {
+    const PATIENCE: Duration = Duration::from_millis(200);
+    static IS_READING: AtomicBool = AtomicBool::new(false);
+    if pids.is_empty() || IS_READING.swap(true, Ordering::AcqRel) {
+        return HashMap::new();
+    }
+    let (send, lines) = mpsc::channel();
+    std::thread::spawn(move || {
+        for pid in pids {
+            // Nobody listens any more where it took too long.
+            let _ = command_line(pid).map(|line| send.send((pid, line)));
+        }
+        IS_READING.store(false, Ordering::Release);
+    });
+    let end = Instant::now() + PATIENCE;
+    let next = || {
+        lines
+            .recv_timeout(end.saturating_duration_since(Instant::now()))
+            .ok()
+    };
+    std::iter::from_fn(next).collect()
 }
 
 /// The name that the kernel gives to its own code in a process.

@@ -565,6 +565,7 @@ impl<'a> Recording<'a> {
         self.session.look_at_descriptors();
         self.session.detach();
         self.read(u64::MAX)?;
+        self.world.note_titles(end);
         let at = end - self.start;
         self.losses.look(&self.session, &mut self.world, at);
         self.losses

@@ -26,6 +26,7 @@ use crate::marker::{self, TextMarks};
 use crate::marks::RawMark;
 use crate::population::Population;
 use crate::probe::Probe;
+use crate::procfs;
 use crate::records::{Definition, What};
 use crate::snapshots::Taken;
 use crate::system::unix_ns;
@@ -43,6 +44,8 @@ struct ProcessState {
     pid: u32,
     /// When it was made, ns of CLOCK_MONOTONIC, if that was seen.
     born: Option<u64>,
+    /// It was forked and has executed no program since.
+    is_forked: bool,
     space: AddressSpace,
 }
 
@@ -133,6 +136,9 @@ impl World {
             world.note(start, LifecycleKind::Seen, thread, parent, command);
         }
         for (&pid, company) in &population.processes {
+            if let Some(&process) = world.by_pid.get(&pid) {
+                world.processes[process as usize].is_forked = company.is_forked;
+            }
             for mapping in &company.mappings {
                 world.map(start, pid, mapping);
             }
@@ -347,6 +353,7 @@ impl World {
         self.processes.push(ProcessState {
             pid,
             born: None,
+            is_forked: false,
             space: AddressSpace::default(),
         });
         self.by_pid.insert(pid, process);
@@ -468,6 +475,7 @@ impl World {
                 let state = &mut self.threads[thread as usize];
                 state.tid = pid;
                 state.name = name;
+                self.processes[state.process as usize].is_forked = false;
                 self.note(ts, LifecycleKind::Executed, thread, NONE, command);
             }
             What::Rename { tid, name } => {
@@ -562,6 +570,7 @@ impl World {
                     let state = &mut self.processes[process as usize];
                     state.space = space;
                     state.born = Some(ts);
+                    state.is_forked = true;
                     process
                 } else {
                     self.process(pid, is_kernel)
@@ -571,6 +580,24 @@ impl World {
         };
         self.threads[thread as usize].forked = true;
         self.note(ts, LifecycleKind::Forked, thread, parent, String::new());
+    }
+
+    /// Notes the command lines of the processes that live and were forked: many servers have a worker write over it
+    /// what it is. `ts` is now.
+    pub(crate) fn note_titles(&mut self, ts: u64) {
+        let leaders: Vec<(Utid, u32)> = (self.threads.iter().enumerate())
+            .filter(|(_, state)| {
+                let process = &self.processes[state.process as usize];
+                !state.exited && process.is_forked && state.tid == process.pid
+            })
+            .map(|(thread, state)| (thread as Utid, state.tid))
+            .collect();
+        let mut titles = procfs::command_lines(leaders.iter().map(|&(_, pid)| pid).collect());
+        for (thread, pid) in leaders {
+            if let Some(title) = titles.remove(&pid) {
+                self.note(ts, LifecycleKind::Renamed, thread, NONE, title);
+            }
+        }
     }
 
     fn stack(&self, id: u32) -> StackId {
@@ -823,6 +850,46 @@ mod tests {
         let row = |pid: u32| rows.pid.iter().position(|&it| it == pid).unwrap();
         assert_eq!(rows.parent[row(500)], rows.thread[row(30_000)]);
         assert_eq!(rows.parent[row(30_000)], NONE);
+    }
+
+    /// A process that was forked and lives is asked for its command line at the end; one that has executed a program, or
+    /// has ended, is not.
+    #[test]
+    fn the_titles_of_forked_processes_are_noted() {
+        let own = std::process::id();
+        let steps = |after: &[What]| {
+            let mut world = World::new(0, &Population::default());
+            world.fork(1, (own, own), 1, "worker", false);
+            for what in after {
+                world.define(Definition {
+                    ts: 2,
+                    what: what.clone(),
+                });
+            }
+            world.note_titles(3);
+            let rows = &world.tables.lifecycle;
+            let at = rows
+                .kind
+                .iter()
+                .position(|&kind| kind == u8::from(LifecycleKind::Renamed))?;
+            Some(rows.detail[at].clone())
+        };
+        let exec = What::Exec {
+            old_tid: own,
+            pid: own,
+            name: "app".into(),
+            command: "app -x".into(),
+            vdso: 0,
+            epoch: 0,
+        };
+        let exit = What::Exit {
+            tid: own,
+            pid: own,
+            status: 0,
+        };
+        assert_eq!(steps(&[]), procfs::command_line(own));
+        assert_eq!(steps(&[exec]), None);
+        assert_eq!(steps(&[exit]), None);
     }
 
     /// The object that was chosen of several, for a thread that was found waiting for them, is that of its next waits

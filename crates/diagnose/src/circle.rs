@@ -5,6 +5,7 @@
 //! that one keeps the others waiting, and they do not keep it.
 
 use hangdog_graph::edge::was_death;
+use hangdog_graph::owed::has_lock_of;
 use hangdog_graph::{Edge, EdgeKind, Evidence, Source, Strength, Wait, WaitKind};
 use hangdog_timeline::{Cause, State};
 use hangdog_trace::ids::{Upid, Utid};
@@ -12,7 +13,7 @@ use hangdog_trace::object::ObjectKind;
 use hangdog_trace::sockets::Holder;
 use hangdog_trace::words::LastTransfer;
 
-use crate::owed::is_home;
+use crate::owed::{is_home, wait_before};
 use crate::stretch::Waiting;
 
 /// So many earlier waits at the same place tell what is usual.
@@ -46,7 +47,15 @@ pub(crate) fn is_guess(evidence: &Evidence<'_>, waiting: &Waiting, edge: &Edge) 
                 .is_some_and(|wake| !was_death(evidence, wait, wake));
             is_ended && is_other(&edge.source)
         }
-        EdgeKind::Amid => wait.kind != WaitKind::Lock && !wait.is_for_own_lock(evidence),
+        EdgeKind::Amid => {
+            // The other waits for a lock that this one has.
+            let keeps_out = match edge.source {
+                Source::Thread(other) => wait_before(evidence, other, wait.end)
+                    .is_some_and(|there| has_lock_of(evidence, wait.thread, &there)),
+                _ => false,
+            };
+            wait.kind != WaitKind::Lock && !wait.is_for_own_lock(evidence) && !keeps_out
+        }
         _ => false,
     }
 }

@@ -28,13 +28,13 @@ pub(crate) fn of(
     };
     let rows = rows(evidence, process);
     let limits = evidence.limits;
-    let texts = kinds.iter().filter_map(|&kind| {
+    let told = kinds.iter().filter_map(|&kind| {
         let of_kind = |&&row: &&usize| LimitKind::from(limits.kind[row]) == kind;
         // The group may have been full at one of the looks only.
         let row = *(rows.iter().filter(of_kind)).max_by_key(|&&row| limits.used[row])?;
         let (limit, used) = (limits.limit[row], limits.used[row]);
         let amount = bytes(limit);
-        match kind {
+        let text = match kind {
             LimitKind::Memory => (used as f64 >= USED_UP * limit as f64)
                 .then(|| format!("has used up its memory limit of {amount}")),
             LimitKind::DiskRead => Some(format!("limits reads from a disk to {amount} per second")),
@@ -42,11 +42,17 @@ pub(crate) fn of(
             LimitKind::DiskReads => Some(format!("limits reads from a disk to {limit} per second")),
             LimitKind::DiskWrites => Some(format!("limits writes to a disk to {limit} per second")),
             LimitKind::Cpu | LimitKind::Descriptors | LimitKind::Unknown => None,
-        }
+        };
+        text.map(|text| (&limits.group[row], text))
+    });
+    // Of the first version of control groups, each kind of limit has a group of its own.
+    let mut before = None;
+    let texts = told.map(|(group, text)| match before.replace(group) {
+        Some(before) if before == group => text,
+        _ => format!("its control group {group} {text}"),
     });
     let texts: Vec<String> = texts.collect();
-    let group = &limits.group[*rows.first()?];
-    (!texts.is_empty()).then(|| format!("its control group {group} {}", texts.join(", and ")))
+    (!texts.is_empty()).then(|| texts.join(", and "))
 }
 
 /// How many files the process of a thread has open, of those that it may, where hardly any is left at some

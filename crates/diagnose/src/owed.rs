@@ -9,9 +9,9 @@ use hangdog_graph::evidence::signed;
 use hangdog_graph::fore::is_nearly_all;
 use hangdog_graph::owed::{
     accepted_late, asked_again, asked_before, asked_own, awaits_completions, child_looked_after,
-    has_unread, is_deadlocked, is_descendant, is_from_outside, is_job_pool, is_lost, is_open,
-    is_own_pipe, is_upkeep, may_be_open, may_wait_for_jobs, only_partner, open_request, peer_of,
-    remote_output, takes_orders_by_pipe, waits_out_child,
+    has_unread, helper_that_asked, is_deadlocked, is_descendant, is_from_outside, is_job_pool,
+    is_lost, is_open, is_own_pipe, is_upkeep, may_be_open, may_wait_for_jobs, only_partner,
+    open_request, peer_of, prompter, remote_output, takes_orders_by_pipe, waits_out_child,
 };
 use hangdog_graph::{EdgeKind, Evidence, Gate, Mark, Source, Strength, Wait, WaitKind};
 use hangdog_timeline::State;
@@ -281,6 +281,14 @@ fn by_pipe(evidence: &Evidence<'_>, wait: &Wait) -> f64 {
         // The same of one of its tasks, while none can run.
         () if tasks::is_without(evidence, wait) && reads_child(evidence, wait) => HOPED,
         () if reads && is_quiet(evidence, wait) => IDLE,
+        // Nobody is known to write there, as to the pipe by which a program's own handler of signals tells it.
+        () if reads
+            && !evidence.stands_for_program(wait.thread)
+            && evidence.sockets.holders(wait.object(evidence)).is_empty()
+            && is_all_it_does(evidence, wait) =>
+        {
+            IDLE
+        }
         () => STREAM,
     }
 }
@@ -430,6 +438,8 @@ fn asked(evidence: &Evidence<'_>, wait: &Wait) -> f64 {
     match open_request(evidence, wait) {
         Some(object) if may_wait_for_jobs(evidence, wait, object) == Some(Strength::Strong) => IDLE,
         Some(object) if asks => asked_by(evidence, object),
+        None if asks && prompter(evidence, wait).is_some() => HOPED,
+        None if asks && helper_that_asked(evidence, wait).is_some() => MAYBE,
         None if asks && came_by_asking(evidence, wait) => MAYBE,
         None if asks && only_partner(evidence, wait).is_some() => PARTNER,
         _ => IDLE,

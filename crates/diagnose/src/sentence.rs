@@ -1,7 +1,7 @@
 //! The verdict in one sentence.
 
 use hangdog_graph::owed::is_descendant;
-use hangdog_graph::{Evidence, Gate, Wait, WaitKind, owed};
+use hangdog_graph::{Evidence, Gate, Mark, Wait, WaitKind, owed};
 use hangdog_timeline::{Interval, State};
 use hangdog_trace::calls::Call;
 use hangdog_trace::ids::Utid;
@@ -525,7 +525,8 @@ fn quota(facts: &Facts<'_, '_>) -> (String, String) {
 
 /// Whether a wait for a disk is for it to have taken something.
 fn stores(evidence: &Evidence<'_>, wait: &Wait) -> bool {
-    wait.writes(evidence)
+    let reads = evidence.shows(wait.kernel_stack(evidence), Mark::ReadsPages);
+    wait.writes(evidence) && !reads
         || wait.row.is_some_and(|row| {
             let call = evidence.call(evidence.switches.call[row]);
             matches!(call, Call::Fsync)

@@ -611,6 +611,12 @@ fn limits_of_control_groups_are_named() {
             SYNC,
             "; its control group /batch limits writes to a disk to 300 kB per second.",
         ),
+        // What it sends has to be read before.
+        (
+            "disk-read 1048576",
+            "sendfile object=file:7 stack=sendfile;send_file kstack=io_schedule;folio_wait_bit_common;filemap_splice_read",
+            "; its control group /batch limits reads from a disk to 1.0 MB per second.",
+        ),
         ("disk-write 300000", READ, ""),
         (
             "memory 16000000 used=15900000",
@@ -631,6 +637,23 @@ fn limits_of_control_groups_are_named() {
             _ => assert!(sentence.ends_with(expected), "{sentence}"),
         }
     }
+}
+
+/// In the first version of control groups the groups of memory and of disks are apart: each limit is named with its own.
+#[test]
+fn each_limit_is_of_its_own_group() {
+    let recording = record(
+        "process app 100
+        thread app app 100
+        0 limit app disk-read 1048576 group=/
+        0 limit app memory 16000000 used=15900000 group=/small
+        0 cpu0 switch app -> idle uninterruptible stack=load kstack=io_schedule;folio_wait_bit_common;exc_page_fault
+        end 3s",
+    );
+    let sentence = explain(&recording, "app", 0..3_000_000).sentence;
+    let expected = "; its control group /small has used up its memory limit of 16.0 MB, and its control group / \
+                    limits reads from a disk to 1.0 MB per second.";
+    assert!(sentence.ends_with(expected), "{sentence}");
 }
 
 /// The sentence gives the size of a CPU quota, and the program in the group that used most of it.

@@ -411,3 +411,56 @@ fn a_window_waits_for_the_result_of_a_task() {
     let is_launcher = |(name, _): &(String, _)| name == "launcher";
     assert!(!victims.iter().any(is_launcher), "{victims:?}");
 }
+
+/// The workers of a pool that wait for one lock do not have it. The one that is further on in the function which takes
+/// the lock has it, and waits there for a part of its work that another worker has.
+#[test]
+fn who_is_beyond_the_lock_has_it() {
+    let recording = record(
+        "process tiler 100\nthread main tiler 100\nthread first tiler 101\nthread second tiler 102\nthread third tiler 103
+        0 cpu0 switch main -> idle sleeping futex arg=128 object=futex:0x50 stack=futex_wait;pthread_cond_wait;LockLatch::wait;run
+        0 cpu0 switch first -> idle sleeping futex arg=128 object=futex:0x10 stack=__lll_lock_wait;pthread_mutex_lock;glyph;render;steal;wait_until
+        0 cpu0 switch second -> idle sleeping futex arg=128 object=futex:0x10 stack=__lll_lock_wait;pthread_mutex_lock;glyph;render;steal;wait_until
+        0 cpu0 switch third -> idle sleeping futex arg=393 object=futex:0x90 stack=futex_wait;pthread_cond_wait;wait_until;<rayon_core::job::StackJob>::execute;rasterize;glyph;render
+        end 3s",
+    );
+    let verdict = explain(&recording, "first", 0..3_000_000);
+    let knot = verdict.knot.iter().flatten();
+    let members: Vec<u32> = knot.map(|member| member.tid).collect();
+    assert!(members.contains(&103), "{}", verdict.sentence);
+}
+
+/// A worker that took another task while it waited for a part of the first is in one function twice, and waits for
+/// the lock that it has taken there. The other worker, which waits for the same lock, does not have it.
+#[test]
+fn who_is_in_the_function_twice_has_the_lock() {
+    let recording = record(
+        "process tiler 100\nthread main tiler 100\nthread first tiler 101\nthread second tiler 102
+        0 cpu0 switch main -> idle sleeping futex arg=128 object=futex:0x50 stack=futex_wait;pthread_cond_wait;LockLatch::wait;run
+        0 cpu0 switch first -> idle sleeping futex arg=128 object=futex:0x10 stack=__lll_lock_wait;pthread_mutex_lock;glyph;render;steal;wait_until;rasterize;glyph;render
+        0 cpu0 switch second -> idle sleeping futex arg=128 object=futex:0x10 stack=__lll_lock_wait;pthread_mutex_lock;glyph;render;steal;wait_until
+        end 3s",
+    );
+    for thread in ["first", "second"] {
+        let verdict = explain(&recording, thread, 0..3_000_000);
+        let knot = verdict.knot.iter().flatten();
+        let members: Vec<u32> = knot.map(|member| member.tid).collect();
+        assert_eq!(members, [101], "{thread}: {}", verdict.sentence);
+    }
+}
+
+/// Where the workers of a pool take a lock in the function that they all begin with, one that waits for work there is
+/// beyond it, too. Who computes has the lock.
+#[test]
+fn who_waits_for_work_is_not_beyond_the_lock() {
+    let recording = record(
+        "process app 100\nthread main app 100\nthread first app 101\nthread second app 102\nthread third app 103
+        0 cpu0 switch main -> idle sleeping futex arg=265 object=futex:0x50 stack=futex;__pthread_clockjoin_ex;main
+        0 cpu0 switch second -> idle sleeping futex arg=393 object=futex:0x90 stack=futex;pthread_cond_wait;wait_for_job;worker
+        0 cpu1 switch idle -> third
+        0 cpu0 switch first -> idle sleeping futex arg=128 object=futex:0x10 stack=__lll_lock_wait;pthread_mutex_lock;worker
+        end 3s",
+    );
+    let verdict = explain(&recording, "first", 0..3_000_000);
+    assert_eq!(verdict.root.who.tid, 103, "{}", verdict.sentence);
+}

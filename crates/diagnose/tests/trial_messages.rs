@@ -610,3 +610,125 @@ fn a_main_thread_that_polls_hands_on_what_comes() {
     let victims = problems(&recording, None);
     assert_eq!(victims[0].0, "client", "{victims:?}");
 }
+
+/// Apache's parent has both ends of the pipe to its log's program open, and reads nothing there: of those that may read
+/// from the pipe, the one that could not write to it is meant.
+#[test]
+fn a_parent_keeps_both_ends_of_a_pipe_open() {
+    let recording = record(
+        "process apache2 100\nthread parent apache2 100
+        process worker 200
+        process rotatelogs 300
+        0 fork parent -> worker worker 200
+        0 fork parent -> rotatelogs rotatelogs 300
+        0 open apache2 object=pipe:7 access=read
+        0 open apache2 object=pipe:7 access=write
+        0 open worker object=pipe:7 access=write
+        0 open rotatelogs object=pipe:7 access=read
+        0 cpu0 switch parent -> idle sleeping pselect6 arg=1s stack=select;ap_wait_or_timeout
+        0 cpu0 switch rotatelogs -> idle uninterruptible write object=file:9 stack=write;doRotate kstack=percpu_rwsem_wait;mnt_want_write
+        0 cpu0 switch worker -> idle sleeping write object=pipe:7 stack=write;log_transaction
+        end 900ms",
+    );
+    let verdict = explain(&recording, "worker", 0..900_000);
+    assert_eq!(verdict.root.who.tid, 300, "{}", verdict.sentence);
+    assert!(
+        verdict.sentence.contains("frozen file system"),
+        "{}",
+        verdict.sentence
+    );
+}
+
+/// A command asks a service of the desktop for a password by the message bus, and the service shows a dialog that nobody
+/// sees: the command waits for whoever should answer that.
+#[test]
+fn a_dialog_keeps_a_command_waiting() {
+    let recording = record(
+        "process secret-tool 100\nthread tool secret-tool 100 name=secret-tool
+        process dbus-daemon 200\nthread bus dbus-daemon 200 name=dbus-daemon
+        process gcr-prompter 300\nthread dialog gcr-prompter 300 name=gcr-prompter
+        process Xvfb 400\nthread display Xvfb 400 name=Xvfb
+        0 socket secret-tool object=unix:1 peer=unix:2 peer-process=dbus-daemon remote=/run/bus
+        0 socket dbus-daemon object=unix:2 peer=unix:1 peer-process=secret-tool local=/run/bus
+        0 socket gcr-prompter object=unix:3 peer=unix:4 peer-process=Xvfb remote=@/tmp/.X11-unix/X0
+        0 socket Xvfb object=unix:4 peer=unix:3 peer-process=gcr-prompter local=@/tmp/.X11-unix/X0
+        0 open secret-tool object=unix:1 last=received
+        0 open gcr-prompter object=unix:3 last=received
+        0 cpu0 switch bus -> idle sleeping epoll_wait object=epoll:9 stack=epoll_wait;run
+        0 cpu0 switch display -> idle sleeping epoll_wait object=epoll:8 stack=epoll_wait;WaitForSomething
+        0 cpu0 switch dialog -> idle sleeping poll object=unix:3 stack=poll;g_main_loop_run
+        0 cpu0 switch tool -> idle sleeping poll object=eventfd:5 stack=poll;g_main_loop_run
+        end 3s",
+    );
+    let verdict = explain(&recording, "tool", 0..3_000_000);
+    assert_eq!(verdict.root.who.tid, 300, "{}", verdict.sentence);
+}
+
+/// A browser's main process waits for its page, which waits for what another process of the browser has asked a server
+/// for.
+#[test]
+fn a_program_waits_for_what_its_helper_asked() {
+    let recording = record(
+        "process chromium 100\nthread browser chromium 100 name=chromium
+        process network 200\nthread net network 201
+        process haproxy 300\nthread proxy haproxy 300
+        0 fork browser -> service network 200
+        0 rename service chromium
+        0 socket network object=inet:1 peer=inet:2 peer-process=haproxy remote=127.0.0.1:80
+        0 socket haproxy object=inet:3 local=127.0.0.1:80
+        0 socket haproxy object=inet:2 peer=inet:1 peer-process=network local=127.0.0.1:80
+        0 open network object=inet:1 last=sent
+        0 open haproxy object=inet:2 last=received
+        0 cpu1 switch idle -> proxy
+        0 cpu0 switch service -> idle sleeping futex object=futex:0x10 arg=393 stack=futex;pthread_cond_wait;run
+        0 cpu0 switch net -> idle sleeping epoll_wait object=epoll:9 stack=epoll_wait;loop
+        0 cpu0 switch browser -> idle sleeping poll stack=poll;g_main_context_iteration;ChromeMain
+        end 3s",
+    );
+    let verdict = explain(&recording, "browser", 0..3_000_000);
+    assert_eq!(
+        verdict.root.who.tid,
+        300,
+        "{} {:?}",
+        verdict.sentence,
+        way(&verdict)
+    );
+}
+
+/// One name server asks another by a datagram, and that one a third, whose packets are dropped: it waits for the network.
+/// Who was asked and has received the question is no such case.
+#[test]
+fn a_datagram_is_not_answered() {
+    let recording = record(
+        "process curl 100\nthread curl curl 100
+        process near 200\nthread near near 200
+        process far 300\nthread far far 300
+        0 socket curl object=inet:1 peer=inet:2 peer-process=near remote=127.0.0.1:53
+        0 socket near object=inet:2 peer=inet:1 peer-process=curl local=127.0.0.1:53
+        0 cpu0 switch near -> idle sleeping poll stack=poll;do_poll
+        0 cpu1 switch far -> idle sleeping poll stack=poll;do_poll
+        1ms cpu0 switch idle -> curl
+        2.0ms cpu0 wake curl -> near
+        2.0ms transfer curl sent 27 object=inet:1 peer=inet:2
+        2.1ms cpu0 switch curl -> near sleeping poll object=inet:1 stack=poll;res_send
+        2.2ms transfer near received 27 object=inet:2 peer=inet:1
+        2.3ms cpu0 wake near -> far
+        2.3ms transfer near sent 27 object=inet:3
+        2.4ms cpu0 switch near -> idle sleeping poll stack=poll;do_poll
+        2.4ms cpu1 switch idle -> far
+        2.5ms transfer far received 27 object=inet:4
+        2.6ms transfer far sent 27 object=inet:5
+        2.7ms cpu1 switch far -> idle sleeping poll stack=poll;do_poll
+        end 3s",
+    );
+    let verdict = explain(&recording, "curl", 2_100..3_000_000);
+    assert_eq!(
+        verdict.root.who.tid,
+        300,
+        "{} {:?}",
+        verdict.sentence,
+        way(&verdict)
+    );
+    let says = "waited for an answer to a datagram that it had sent";
+    assert!(verdict.sentence.contains(says), "{}", verdict.sentence);
+}

@@ -52,7 +52,13 @@ pub fn beliefs(
         guess if owed::waits_for_it(evidence, wait, &guess, dependent) => Edge::nobody(),
         // Who gives up on a pool that waits for itself interrupts it, and brought it nothing.
         edge if is_by(&edge, dependent) && owed::starves_own_pool(evidence, wait) => Edge::nobody(),
-        // Who waits for its answer and asks once more has brought it none, if it has asked somebody else.
+        // Who waits for its answer and asks once more has brought it none.
+        edge if is_by(&edge, dependent)
+            && let Some(lost) = owed::unanswered(evidence, wait) =>
+        {
+            lost
+        }
+        // Nor has it if somebody else was asked.
         edge if is_by(&edge, dependent) && asked_on(evidence, wait, dependent) => Edge::nobody(),
         edge => owed::still_at_work(evidence, wait, &edge)
             .filter(|owing| !is_by(owing, dependent))

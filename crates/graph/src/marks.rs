@@ -130,6 +130,8 @@ pub enum Mark {
     AwaitsTaskLock = 1 << 56,
     /// A runtime executes a task that others of the thread's may be suspended beside.
     RunsTask = 1 << 57,
+    /// The kernel reads pages of a file.
+    ReadsPages = 1 << 58,
 }
 
 /// Marks that one of the innermost few frames shows, by a part of its function's name.
@@ -146,7 +148,7 @@ const INNERMOST: [(Mark, &[&str]); 7] = [
 const FEW: usize = 6;
 
 /// Marks that any frame shows, by its function's name, or by the start of it.
-const ANYWHERE: [(Mark, &[&str]); 51] = [
+const ANYWHERE: [(Mark, &[&str]); 52] = [
     (Mark::Idle, names::IDLE),
     (Mark::DiskWait, names::DISK_WAIT),
     (Mark::DiskWake, names::DISK_WAKE),
@@ -176,6 +178,7 @@ const ANYWHERE: [(Mark, &[&str]); 51] = [
     (Mark::SwapIn, names::SWAP_IN),
     (Mark::PercpuLock, names::PERCPU_LOCK),
     (Mark::ChangesFiles, names::CHANGES_FILES),
+    (Mark::ReadsPages, names::READS_PAGES),
     (Mark::MemoryLimit, names::MEMORY_LIMIT),
     (Mark::Freezable, names::FREEZABLE),
     (Mark::ReadsSignal, names::READS_SIGNAL),

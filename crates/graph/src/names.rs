@@ -476,6 +476,10 @@ pub(crate) const TIMED: &[&str] = &["timedwait", "clockwait", "timedlock", "cloc
 /// The function of the kernel that waits for a lock of which each CPU has a part.
 pub(crate) const PERCPU_LOCK: &[&str] = &["percpu_rwsem_wait"];
 
+/// Functions of the kernel that read pages of a file: `sendfile` and `splice` do, which write to another.
+pub(crate) const READS_PAGES: &[&str] =
+    &["filemap_get_pages", "filemap_splice_read", "filemap_read"];
+
 /// Functions of the kernel that begin to change a file system, for which that must not be frozen.
 pub(crate) const CHANGES_FILES: &[&str] = &[
     "mnt_want_write*",
@@ -579,6 +583,27 @@ pub(crate) const PACKAGE_MANAGERS: &[&str] = &[
     "unattended-upgr",
 ];
 
+/// Programs that show a dialog for a service of the desktop: for passwords, keys and permissions. The kernel keeps 15
+/// bytes of a name.
+pub(crate) const PROMPTERS: &[&str] = &[
+    "gcr-prompter*",
+    "gcr4-ssh-askpas",
+    "gnome-ssh-askpa",
+    "kwalletd*",
+    "ksecretd",
+    "ksshaskpass",
+    "lxpolkit",
+    "lxqt-openssh-as",
+    "lxqt-policykit*",
+    "mate-polkit",
+    "pinentry*",
+    "polkit-gnome-au",
+    "polkit-kde-auth",
+    "polkit-mate-aut",
+    "ssh-askpass",
+    "xfce-polkit",
+];
+
 /// Functions of a shell that wait for one child, and for any on the way to that.
 pub(crate) const AWAITS_ONE_CHILD: &[&str] = &["wait_for", "wait_for_single_pid"];
 
@@ -672,6 +697,7 @@ pub(crate) const WAITS: &[&str] = &[
     "std::*",
     "core::*",
     "<std::*",
+    "__gthread_*",
     "parking_lot*",
     "lock_api*",
 ];

@@ -697,7 +697,7 @@ tables! {
         parent: u32 = u32::MAX,
         /// The thread's name from here on.
         name: String,
-        /// By kind: command line or file (seen, executed), exit status (exited); otherwise empty.
+        /// By kind: command line or file (seen, executed), command line where it was found to be another one (renamed), exit status (exited); otherwise empty.
         detail: String,
     }
 

@@ -118,8 +118,8 @@ pub struct Process {
     pub pid: u32,
     /// Latest name of its main thread, or of its first known one.
     pub name: String,
-    /// Latest command line or file that it executed, or that its parent had when it forked; empty if not
-    /// known.
+    /// Latest command line or file that it executed, what it has written over that, or what its parent had when it
+    /// forked; empty if not known.
     pub command: String,
     /// Its threads, ascending.
     pub threads: Vec<Utid>,
@@ -392,15 +392,24 @@ fn live(
     let process = processes
         .entry(event.process)
         .or_insert_with(|| Process::new(event.process, UNKNOWN));
-    if matches!(kind, LifecycleKind::Seen | LifecycleKind::Executed) && !event.detail.is_empty() {
+    let has_command = matches!(
+        kind,
+        LifecycleKind::Seen | LifecycleKind::Executed | LifecycleKind::Renamed
+    );
+    if has_command && !event.detail.is_empty() {
         process.command = event.detail.clone();
     } else if let Some(command) = inherited.filter(|_| process.command.is_empty()) {
         process.command = command;
     }
+    // The kernel keeps 15 bytes of a name, and cuts some behind a blank: "process reaper (pid ...)".
+    let name = match event.name.trim_end() {
+        "" => event.name.as_str(),
+        name => name,
+    };
     let thread = threads.entry(event.thread).or_insert_with(|| Thread {
-        names: vec![(event.ts, event.name.clone())],
+        names: vec![(event.ts, name.to_owned())],
         start: event.ts,
-        ..Thread::new(event.thread, event.process, &event.name)
+        ..Thread::new(event.thread, event.process, name)
     });
     thread.upid = event.process;
     thread.tid = event.tid;
@@ -408,8 +417,8 @@ fn live(
     if event.parent != NONE {
         thread.parent = event.parent;
     }
-    if thread.name() != event.name && !event.name.is_empty() {
-        thread.names.push((event.ts, event.name));
+    if thread.name() != name && !name.is_empty() {
+        thread.names.push((event.ts, name.to_owned()));
     }
     if kind == LifecycleKind::Executed {
         thread.executed.get_or_insert(event.ts);
@@ -453,5 +462,54 @@ mod tests {
             "python3 server.py"
         );
         assert_eq!(label("cat", "cat file: b"), "cat");
+    }
+
+    /// A name ends where its text does.
+    #[test]
+    fn blanks_at_the_end_of_a_name_are_cut() {
+        let mut lifecycle = Lifecycle::default();
+        for (id, name) in [(1, "process reaper "), (2, " ")] {
+            lifecycle.push(LifecycleEvent {
+                ts: 0,
+                kind: LifecycleKind::Seen.into(),
+                thread: id,
+                process: 1,
+                tid: 100 + id,
+                pid: 100,
+                parent: NONE,
+                name: name.into(),
+                detail: String::new(),
+            });
+        }
+        let threads = Threads::new(&lifecycle);
+        assert_eq!(threads.thread(1).name(), "process reaper");
+        assert_eq!(threads.thread(2).name(), " ");
+    }
+
+    /// A worker that was forked has its parent's command line until it is found to have written another one over it.
+    #[test]
+    fn a_worker_is_named_by_what_it_wrote_over_its_command_line() {
+        let mut lifecycle = Lifecycle::default();
+        let steps = [
+            (LifecycleKind::Executed, 1, NONE, "/usr/sbin/nginx -c f"),
+            (LifecycleKind::Forked, 2, 1, ""),
+            (LifecycleKind::Renamed, 2, NONE, "nginx: worker process"),
+        ];
+        for (ts, (kind, id, parent, detail)) in steps.into_iter().enumerate() {
+            lifecycle.push(LifecycleEvent {
+                ts: ts as u64,
+                kind: kind.into(),
+                thread: id,
+                process: id,
+                tid: 100 + id,
+                pid: 100 + id,
+                parent,
+                name: "nginx".into(),
+                detail: detail.into(),
+            });
+        }
+        let threads = Threads::new(&lifecycle);
+        assert_eq!(threads.process(1).command, "/usr/sbin/nginx -c f");
+        assert_eq!(threads.process(2).command, "nginx: worker process");
     }
 }

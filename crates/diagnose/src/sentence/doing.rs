@@ -173,6 +173,11 @@ pub(crate) fn reason(facts: &Facts<'_, '_>) -> String {
             let purpose = purpose.map_or_else(String::new, |purpose| format!(" ({purpose})"));
             format!("waited for the disk{within}{purpose}{}", elsewhere(facts))
         }
+        BlameKind::Network
+            if (facts.wait).is_some_and(|it| owed::unanswered(facts.evidence, &it).is_some()) =>
+        {
+            format!("waited for an answer to a datagram that it had sent{within}")
+        }
         BlameKind::Network => match remote(facts) {
             Some(remote) => format!("waited for {remote} over the network{within}"),
             None => format!("waited for the network{within}"),

@@ -6,7 +6,7 @@ use hangdog_trace::object::{Object, ObjectKind};
 use hangdog_trace::sockets::Role;
 
 use super::connection::{is_open, may_be_open, only_one_at_condition};
-use super::place::shares_place;
+use super::place::{is_beyond, shares_place};
 use super::who::{
     deepest_of_deadlocked, is_amid, is_home, is_machine, is_there, most_at_work, peer_of,
     thread_of, wait_at,
@@ -23,7 +23,11 @@ pub(crate) fn likely_holder(evidence: &Evidence<'_>, wait: &Wait) -> Option<Edge
     if !wait.is_for_own_lock(evidence) {
         return None;
     }
-    if let Some(holder) = other_thread(evidence, wait, true) {
+    let other = other_thread(evidence, wait, true);
+    if let Some(edge) = has_it_itself(evidence, wait, other) {
+        return Some(edge);
+    }
+    if let Some(holder) = other {
         let reason = format!(
             "the lock names no holder; {} may hold it, judging by its activity",
             evidence.name(holder)
@@ -36,6 +40,29 @@ pub(crate) fn likely_holder(evidence: &Evidence<'_>, wait: &Wait) -> Option<Edge
         evidence.name(holder)
     );
     Some(amid_edge(holder, reason))
+}
+
+/// Whether a thread may have the lock that it waits for: it came through the same function of its program before, as
+/// one does that takes another task while it waits for a part of the first. No `other` thread has come through that
+/// function, or works.
+fn has_it_itself(evidence: &Evidence<'_>, wait: &Wait, other: Option<Utid>) -> Option<Edge> {
+    let waiting = wait.user_stack(evidence);
+    let middle = wait.start + wait.duration() / 2;
+    let is_likelier = |other: Utid| {
+        wait_at(evidence, other, middle).is_none_or(|there| {
+            there.kind != WaitKind::Condition
+                || is_beyond(evidence, waiting, there.user_stack(evidence))
+        })
+    };
+    if wait.kind != WaitKind::Lock
+        || !is_beyond(evidence, waiting, waiting)
+        || other.is_some_and(is_likelier)
+    {
+        return None;
+    }
+    let reason = "it is in that function twice, and may have taken the lock the first time";
+    let source = Source::Thread(wait.thread);
+    Some(Edge::new(EdgeKind::Amid, Strength::Weak, source, reason))
 }
 
 /// The only other thread of the process, what a virtual machine keeps for itself apart.
@@ -279,7 +306,21 @@ pub(crate) fn waits_for_it(
             there.is_for_own_lock(evidence) || asks && wait.is_for_own_lock(evidence)
         })
     };
-    guess.kind == EdgeKind::Amid && dependent.contains(&other) && !waits_for_lock()
+    // Where the stacks tell that it has the lock, the two wait for each other.
+    guess.kind == EdgeKind::Amid
+        && dependent.contains(&other)
+        && !waits_for_lock()
+        && !has_lock_of(evidence, other, wait)
+}
+
+/// Whether a thread has the lock that another waits for, as far as their stacks tell: both are in the function that
+/// takes the lock, and it has called another one from there.
+pub fn has_lock_of(evidence: &Evidence<'_>, thread: Utid, wait: &Wait) -> bool {
+    let waiting = wait.user_stack(evidence);
+    wait.kind == WaitKind::Lock
+        && wait.is_within_process(evidence)
+        && wait_at(evidence, thread, wait.start + wait.duration() / 2)
+            .is_some_and(|there| is_beyond(evidence, waiting, there.user_stack(evidence)))
 }
 
 /// Who alone is left to end a wait for a condition that others wait for: the only other thread of the
@@ -316,6 +357,9 @@ pub(super) fn amid_edge(thread: Utid, reason: String) -> Edge {
     )
 }
 
+/// From so much on, a thread of those below waits for something that it needs for its work.
+const SURELY_AMID: usize = 3;
+
 /// The thread of the same process that is most surely in the middle of work during a wait, rather
 /// than waiting for work; `is_lock` says that those who wait for a lock count too, if nobody else
 /// does.
@@ -325,6 +369,17 @@ pub(super) fn other_thread(evidence: &Evidence<'_>, wait: &Wait, is_lock: bool) 
     let process = evidence.threads.thread(wait.thread).upid;
     let threads = evidence.threads.process(process).threads.iter().copied();
     let asks = |there: &Wait| evidence.sockets.role(there.object(evidence)) == Some(Role::Client);
+    let stack = |thread: Utid| {
+        let there = wait_at(evidence, thread, moment);
+        there.map_or(NO_STACK, |there| there.user_stack(evidence))
+    };
+    let waiting = wait.user_stack(evidence);
+    let is_lock_of_own = wait.kind == WaitKind::Lock && wait.is_within_process(evidence);
+    let is_beyond_it = |thread: Utid| is_lock_of_own && is_beyond(evidence, waiting, stack(thread));
+    let is_same_lock = |there: &Wait| {
+        let lock = there.object(evidence);
+        is_lock_of_own && !lock.is_none() && lock == wait.object(evidence)
+    };
     let amid = |thread: Utid| {
         let Some(there) = wait_at(evidence, thread, moment) else {
             return 5;
@@ -333,6 +388,8 @@ pub(super) fn other_thread(evidence: &Evidence<'_>, wait: &Wait, is_lock: bool) 
             _ if there.is_idle(evidence) => 0,
             // It waits for the waiter's own end.
             _ if there.holder == Some(wait.thread) => 0,
+            // Who waits for the same lock does not have it, but for one that came through there before.
+            WaitKind::Lock if is_same_lock(&there) && !is_beyond_it(thread) => 0,
             _ if there.is_for_own_lock(evidence) => 3 * usize::from(is_lock),
             WaitKind::Lock if there.object(evidence).kind() == ObjectKind::File => 4,
             _ if evidence.shows(there.user_stack(evidence), Mark::AwaitsChild) => 4,
@@ -366,22 +423,20 @@ pub(super) fn other_thread(evidence: &Evidence<'_>, wait: &Wait, is_lock: bool) 
             _ => 0,
         }
     };
-    let stack = |thread: Utid| {
-        let there = wait_at(evidence, thread, moment);
-        there.map_or(NO_STACK, |there| there.user_stack(evidence))
-    };
     let depth = |thread: Utid| evidence.stacks.frame_ids(stack(thread)).len();
-    let waiting = wait.user_stack(evidence);
     let is_near = |thread: Utid| shares_place(evidence, waiting, stack(thread));
-    let all: Vec<(usize, Utid)> = threads
+    // Of those that may as well wait for work, and of those that surely do not, who is beyond the lock comes first.
+    let likely = |amid: usize, other: Utid| (amid >= SURELY_AMID, is_beyond_it(other), amid);
+    let all: Vec<((bool, bool, usize), Utid)> = threads
         .filter(|&other| other != wait.thread && is_there(evidence, other, moment))
         // What a virtual machine keeps for itself has no lock of the program's.
         .filter(|&other| !is_machine(evidence, other))
         .map(|other| (amid(other), other))
         .filter(|&(amid, _)| amid > 0)
+        .map(|(amid, other)| (likely(amid, other), other))
         .collect();
-    let most = all.iter().map(|&(amid, _)| amid).max()?;
-    let likely = all.iter().filter(|&&(amid, _)| amid == most);
+    let most = all.iter().map(|&(likely, _)| likely).max()?;
+    let likely = all.iter().filter(|&&(likely, _)| likely == most);
     likely
         .map(|&(_, other)| other)
         .max_by_key(|&other| (is_near(other), depth(other), std::cmp::Reverse(other)))

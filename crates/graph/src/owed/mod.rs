@@ -21,6 +21,8 @@ mod amid;
 mod came;
 mod clients;
 mod connection;
+mod datagram;
+mod elsewhere;
 mod killed;
 mod language;
 mod own;
@@ -43,6 +45,7 @@ use crate::wait::{Gate, Wait, WaitKind};
 use again::awaited_child;
 pub(crate) use again::inherited_lock;
 pub use again::{asked_again, asked_before, child_looked_after, waits_out_child};
+pub use amid::has_lock_of;
 pub(crate) use amid::{amid_something, goes_on, likely_holder, only_other, waits_for_it};
 use amid::{child_at_work, helper, own_worker};
 pub use came::accepted_late;
@@ -54,6 +57,8 @@ pub use connection::{
     awaits_time_limit, is_lost, is_open, may_be_open, open_request, remote_output,
 };
 pub(crate) use connection::{is_undelivered, serves_known, still_at_work};
+pub use datagram::unanswered;
+pub use elsewhere::{helper_that_asked, prompter};
 pub(crate) use killed::{all_killed, exited_mate, killed};
 pub(crate) use own::told_by_stacks;
 pub use partner::only_partner;
@@ -158,9 +163,12 @@ fn named_debtor(evidence: &Evidence<'_>, wait: &Wait) -> Option<Edge> {
         (WaitKind::Poll, ObjectKind::Eventfd) if wait.is_for_own_lock(evidence) => None,
         (WaitKind::Poll, ObjectKind::None | ObjectKind::Epoll | ObjectKind::Eventfd)
         | (WaitKind::Idle, _) => asked_process(evidence, wait)
+            .or_else(|| unanswered(evidence, wait))
+            .or_else(|| prompter(evidence, wait))
             .or_else(|| helper(evidence, wait))
             .or_else(|| own_worker(evidence, wait).filter(|_| wait.kind == WaitKind::Poll))
             .or_else(|| awaits_user(evidence, wait).then(of_user))
+            .or_else(|| helper_that_asked(evidence, wait))
             .or_else(|| child_at_work(evidence, wait))
             .or_else(|| server_at_work(evidence, wait))
             .or_else(|| left_behind(evidence, wait))

@@ -35,6 +35,15 @@ pub(super) fn other_end(evidence: &Evidence<'_>, wait: &Wait, pipe: Object) -> O
             others.push(holder.process);
         }
     }
+    let count = others.len();
+    // A parent keeps both ends of its children's pipe open, and does not read it.
+    let only_reads = |&other: &Upid| {
+        let mut ends = evidence.sockets.holders(pipe).iter();
+        !ends.any(|end| end.process == other && end.writes)
+    };
+    if writes && others.iter().any(only_reads) {
+        others.retain(only_reads);
+    }
     let stopped = |&process: &Upid| stopped_thread(evidence, process, wait.end).is_some();
     let chosen = match others[..] {
         [] => return lone_child(evidence, wait),
@@ -73,7 +82,7 @@ pub(super) fn other_end(evidence: &Evidence<'_>, wait: &Wait, pipe: Object) -> O
         let is_its = |&other: &Upid| other == chosen || is_descendant(evidence, other, chosen);
         there.kind == WaitKind::Child && others.iter().all(is_its)
     });
-    let (reason, strength) = match (others.len(), writes) {
+    let (reason, strength) = match (count, writes) {
         (2.., false) if stands_for_all => (
             format!("only {name} and what it started can write to {pipe}"),
             Strength::Strong,
@@ -81,6 +90,10 @@ pub(super) fn other_end(evidence: &Evidence<'_>, wait: &Wait, pipe: Object) -> O
         (1, false) => (format!("only {name} can write to {pipe}"), Strength::Strong),
         (1, true) => (
             format!("only {name} can read from {pipe}"),
+            Strength::Strong,
+        ),
+        (_, true) if others.len() == 1 => (
+            format!("{name} reads from {pipe}, and who else has it open can write to it"),
             Strength::Strong,
         ),
         (count, _) => (

@@ -18,6 +18,17 @@ pub(super) fn shares_place(evidence: &Evidence<'_>, waiting: StackId, stack: Sta
     functions(evidence, stack).any(|function| own.contains(&function))
 }
 
+/// Whether a thread at `stack` is in the function of the program in which another waits at `waiting`, and has called
+/// another one from there: it is beyond the lock that the function takes.
+pub(super) fn is_beyond(evidence: &Evidence<'_>, waiting: StackId, stack: StackId) -> bool {
+    let Some(section) = functions(evidence, waiting).next() else {
+        return false;
+    };
+    functions(evidence, stack)
+        .skip(1)
+        .any(|function| function == section)
+}
+
 /// The program's own functions of a stack, innermost first: not those of the libraries and virtual machines that
 /// wait for it.
 fn functions<'e>(
