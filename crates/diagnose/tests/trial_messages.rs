@@ -732,3 +732,23 @@ fn a_datagram_is_not_answered() {
     let says = "waited for an answer to a datagram that it had sent";
     assert!(verdict.sentence.contains(says), "{}", verdict.sentence);
 }
+
+/// A program of a toolkit has two buses: of what it asks for, it asks the one of the session.
+#[test]
+fn the_bus_of_screen_readers_comes_last() {
+    let recording = record(
+        "process search 100\nthread search search 100
+        process dbus-daemon 200\nthread readers dbus-daemon 200 name=dbus-daemon
+        process dbus-session 300\nthread session dbus-session 300 name=dbus-daemon
+        0 socket search object=unix:1 peer=unix:2 peer-process=dbus-daemon remote=/run/at-spi/bus_0
+        0 socket dbus-daemon object=unix:2 peer=unix:1 peer-process=search local=/run/at-spi/bus_0
+        0 socket search object=unix:3 peer=unix:4 peer-process=dbus-session remote=/run/bus
+        0 socket dbus-session object=unix:4 peer=unix:3 peer-process=search local=/run/bus
+        0 cpu0 switch readers -> idle sleeping epoll_wait object=epoll:9 stack=epoll_wait;run
+        0 cpu0 switch session -> idle sleeping epoll_wait object=epoll:8 stack=epoll_wait;run
+        0 cpu0 switch search -> idle sleeping poll object=eventfd:5 stack=poll;g_dbus_connection_call_sync;on_key
+        end 3s",
+    );
+    let verdict = explain(&recording, "search", 0..3_000_000);
+    assert_eq!(verdict.root.who.tid, 300, "{}", verdict.sentence);
+}

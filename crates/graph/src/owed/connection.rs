@@ -402,7 +402,14 @@ pub(super) fn asked_process(evidence: &Evidence<'_>, wait: &Wait) -> Option<Edge
             evidence.passes_on(peer) && !(asks_bus && evidence.serves_display(peer))
         })
     };
-    let mut asks = evidence.sockets.asks(process).filter(by_bus);
+    // A toolkit is also connected with a bus of its own for screen readers, which is asked for little.
+    let is_for_readers = |object: &Object| {
+        let addresses = evidence.sockets.addresses(*object);
+        addresses.is_some_and(|(_, remote)| remote.contains("/at-spi/"))
+    };
+    let mut asks: Vec<Object> = evidence.sockets.asks(process).filter(by_bus).collect();
+    asks.sort_by_key(is_for_readers);
+    let mut asks = asks.into_iter();
     let asked = asks.find_map(|object| peer(evidence, wait, object));
     // Without a bus, by the only connection that it made to another process.
     asked.or_else(|| {
