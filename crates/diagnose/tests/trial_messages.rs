@@ -644,7 +644,10 @@ fn a_parent_keeps_both_ends_of_a_pipe_open() {
 #[test]
 fn a_dialog_keeps_a_command_waiting() {
     let recording = record(
-        "process secret-tool 100\nthread tool secret-tool 100 name=secret-tool
+        "process sh 50\nthread sh sh 50
+        process secret-tool 100
+        0 fork sh -> tool secret-tool 100
+        0 rename tool secret-tool
         process dbus-daemon 200\nthread bus dbus-daemon 200 name=dbus-daemon
         process gcr-prompter 300\nthread dialog gcr-prompter 300 name=gcr-prompter
         process Xvfb 400\nthread display Xvfb 400 name=Xvfb
@@ -657,6 +660,7 @@ fn a_dialog_keeps_a_command_waiting() {
         0 cpu0 switch bus -> idle sleeping epoll_wait object=epoll:9 stack=epoll_wait;run
         0 cpu0 switch display -> idle sleeping epoll_wait object=epoll:8 stack=epoll_wait;WaitForSomething
         0 cpu0 switch dialog -> idle sleeping poll object=unix:3 stack=poll;g_main_loop_run
+        0 cpu0 switch sh -> idle sleeping wait4 arg=100 stack=wait4;run
         0 cpu0 switch tool -> idle sleeping poll object=eventfd:5 stack=poll;g_main_loop_run
         end 3s",
     );
@@ -705,6 +709,9 @@ fn a_datagram_is_not_answered() {
         process far 300\nthread far far 300
         0 socket curl object=inet:1 peer=inet:2 peer-process=near remote=127.0.0.1:53
         0 socket near object=inet:2 peer=inet:1 peer-process=curl local=127.0.0.1:53
+        0 socket near object=inet:3 local=0.0.0.0:4003
+        0 socket far object=inet:4 local=127.0.0.2:53
+        0 socket far object=inet:5 local=0.0.0.0:4005
         0 cpu0 switch near -> idle sleeping poll stack=poll;do_poll
         0 cpu1 switch far -> idle sleeping poll stack=poll;do_poll
         1ms cpu0 switch idle -> curl

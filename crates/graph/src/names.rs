@@ -583,26 +583,9 @@ pub(crate) const PACKAGE_MANAGERS: &[&str] = &[
     "unattended-upgr",
 ];
 
-/// Programs that show a dialog for a service of the desktop: for passwords, keys and permissions. The kernel keeps 15
-/// bytes of a name.
-pub(crate) const PROMPTERS: &[&str] = &[
-    "gcr-prompter*",
-    "gcr4-ssh-askpas",
-    "gnome-ssh-askpa",
-    "kwalletd*",
-    "ksecretd",
-    "ksshaskpass",
-    "lxpolkit",
-    "lxqt-openssh-as",
-    "lxqt-policykit*",
-    "mate-polkit",
-    "pinentry*",
-    "polkit-gnome-au",
-    "polkit-kde-auth",
-    "polkit-mate-aut",
-    "ssh-askpass",
-    "xfce-polkit",
-];
+/// Programs that show a dialog for a service of the desktop, and run for as long as that: for passwords and keys. Those
+/// that run all the time, as the agents of polkit do, may show none.
+pub(crate) const PROMPTERS: &[&str] = &["gcr-prompter*", "gcr4-prompter*"];
 
 /// Functions of a shell that wait for one child, and for any on the way to that.
 pub(crate) const AWAITS_ONE_CHILD: &[&str] = &["wait_for", "wait_for_single_pid"];

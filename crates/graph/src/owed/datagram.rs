@@ -50,11 +50,12 @@ pub fn unanswered(evidence: &Evidence<'_>, wait: &Wait) -> Option<Edge> {
     ))
 }
 
-/// Whether an internet socket is no end of a known connection.
+/// Whether an internet socket has an address of its own, and is connected with nobody.
 fn is_datagram_socket(evidence: &Evidence<'_>, object: Object) -> bool {
+    let addresses = evidence.sockets.addresses(object);
     object.kind() == ObjectKind::Inet
-        && evidence.sockets.role(object).is_none()
         && evidence.sockets.peer(object).is_none()
+        && addresses.is_some_and(|(local, remote)| !local.is_empty() && remote.is_empty())
 }
 
 /// Whether what went first over a socket was sent: who serves by it receives first.

@@ -2,10 +2,13 @@
 //! has asked a server, and a dialog that a service of the desktop shows.
 
 use hangdog_trace::Process;
-use hangdog_trace::ids::Utid;
+use hangdog_trace::ids::{Upid, Utid};
+use hangdog_trace::object::Object;
 
 use super::connection::open_request;
-use super::who::{first_thread, is_descendant, is_home, is_there, peer_of, thread_of, wait_at};
+use super::who::{
+    first_thread, is_amid, is_descendant, is_home, is_there, peer_of, thread_of, wait_at,
+};
 use super::{awaits_user, owes};
 use crate::edge::{Edge, Strength};
 use crate::evidence::Evidence;
@@ -13,9 +16,9 @@ use crate::marks::is_named;
 use crate::names;
 use crate::wait::{Wait, WaitKind};
 
-/// The process of the same program, started by this one, that has asked a server on this machine for something and
-/// has no answer for at least a tenth of a second: a browser's main process has one that speaks with the network. Of
-/// several the one that was started last.
+/// The process of the same program, started by this one, that has asked a server on this machine which is at work or
+/// has asked another one, and has no answer for at least a tenth of a second: a browser's main process has one that
+/// speaks with the network. Of several the one that was started last.
 pub fn helper_that_asked(evidence: &Evidence<'_>, wait: &Wait) -> Option<Edge> {
     const LONG_NS: u64 = 100_000_000;
     if wait.duration() < LONG_NS || !evidence.stands_for_program(wait.thread) {
@@ -28,7 +31,8 @@ pub fn helper_that_asked(evidence: &Evidence<'_>, wait: &Wait) -> Option<Edge> {
             let asked = open_request(evidence, &there).filter(|_| is_loop);
             let server = asked.and_then(|object| peer_of(evidence, object));
             server.is_some_and(|server| {
-                evidence.threads.process(server).name != own.name && !evidence.passes_on(server)
+                let is_other = evidence.threads.process(server).name != own.name;
+                is_other && !evidence.passes_on(server) && is_at_it(evidence, server, wait.end)
             })
         })
     };
@@ -47,18 +51,35 @@ pub fn helper_that_asked(evidence: &Evidence<'_>, wait: &Wait) -> Option<Edge> {
     Some(owes(helper, Strength::Weak, reason))
 }
 
+/// Whether a server works at a moment, or has no answer itself. One that waits for what comes may answer when it likes,
+/// as to a page that listens for news.
+fn is_at_it(evidence: &Evidence<'_>, server: Upid, moment: u64) -> bool {
+    thread_of(evidence, server, Object::NONE, moment).is_some_and(|thread| {
+        is_amid(evidence, thread, moment)
+            || wait_at(evidence, thread, moment)
+                .is_some_and(|there| open_request(evidence, &there).is_some())
+    })
+}
+
 /// A dialog that waits for its user, and which a service of the desktop shows when a program asks for a password or a
-/// permission: the program has no window, and waits for something that comes over the message bus.
+/// permission: the program has no window, and waits for something that comes over the message bus, and whoever started
+/// it waits for a child. The services that are on the bus all the time are not waited for.
 pub fn prompter(evidence: &Evidence<'_>, wait: &Wait) -> Option<Edge> {
-    let own = evidence.threads.thread(wait.thread).upid;
+    let process = evidence.threads.process_of(wait.thread);
+    let own = process.upid;
     let peers = || {
         let asks = evidence.sockets.asks(own);
         asks.filter_map(|object| evidence.sockets.peer_process(object))
     };
     let is_on_bus = peers().any(|it| evidence.passes_on(it) && !evidence.serves_display(it));
+    let is_awaited = || {
+        let parent = first_thread(evidence, process.parent)?;
+        Some(wait_at(evidence, parent, wait.end)?.kind == WaitKind::Child)
+    };
     if !is_on_bus
         || !evidence.stands_for_program(wait.thread)
         || peers().any(|peer| evidence.serves_display(peer))
+        || is_awaited() != Some(true)
     {
         return None;
     }

@@ -17,10 +17,10 @@ use crate::wait::{Wait, WaitKind};
 
 /// The thread of a process that should answer: one that is stopped; else one that waits for what
 /// lies at `object`; else one of a database that is kept from a lock; else a main thread that is busy; else one that
-/// waits for a child in a function that does so; else one that is busy with something, which may be this; else one that itself asked somebody, or a program that its process has started;
-/// else one that sleeps, unless it does so for very long or again and again; else the one that parked the
-/// deepest of a scheduler's tasks that wait for each other; else the one that waits for what they wait for; else
-/// the first.
+/// waits for a child in a function that does so; else one that is busy with something, which may be this; else one
+/// that itself asked somebody, or a program that its process has started; else one that sleeps, unless it does so for
+/// very long or again and again; else the one that parked the deepest of a scheduler's tasks that wait for each
+/// other; else the one that waits for what they wait for; else the first.
 pub(super) fn thread_of(
     evidence: &Evidence<'_>,
     process: Upid,
