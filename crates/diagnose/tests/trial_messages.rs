@@ -674,7 +674,7 @@ fn a_dialog_keeps_a_command_waiting() {
 fn a_program_waits_for_what_its_helper_asked() {
     let recording = record(
         "process chromium 100\nthread browser chromium 100 name=chromium
-        process network 200\nthread net network 201
+        process network 200\nthread net network 201\nthread inotify network 202
         process haproxy 300\nthread proxy haproxy 300
         0 fork browser -> service network 200
         0 rename service chromium
@@ -686,6 +686,7 @@ fn a_program_waits_for_what_its_helper_asked() {
         0 cpu1 switch idle -> proxy
         0 cpu0 switch service -> idle sleeping futex object=futex:0x10 arg=393 stack=futex;pthread_cond_wait;run
         0 cpu0 switch net -> idle sleeping epoll_wait object=epoll:9 stack=epoll_wait;loop
+        0 cpu0 switch inotify -> idle sleeping poll object=anonymous:7 stack=poll;read_files
         0 cpu0 switch browser -> idle sleeping poll stack=poll;g_main_context_iteration;ChromeMain
         end 3s",
     );

@@ -27,8 +27,12 @@ pub fn helper_that_asked(evidence: &Evidence<'_>, wait: &Wait) -> Option<Edge> {
     let own = evidence.threads.process_of(wait.thread);
     let has_asked = |thread: &Utid| {
         wait_at(evidence, *thread, wait.end).is_some_and(|there| {
+            // Another thread of that process may wait for something else.
             let is_loop = matches!(there.kind, WaitKind::Poll | WaitKind::Idle);
-            let asked = open_request(evidence, &there).filter(|_| is_loop);
+            let may_be_for = |object: &Object| {
+                is_loop && (there.by_epoll(evidence) || there.object(evidence) == *object)
+            };
+            let asked = open_request(evidence, &there).filter(may_be_for);
             let server = asked.and_then(|object| peer_of(evidence, object));
             server.is_some_and(|server| {
                 let is_other = evidence.threads.process(server).name != own.name;
