@@ -121,22 +121,34 @@ pub(crate) fn command_line(pid: u32) -> Option<String> {
     (!words.is_empty()).then(|| words.join(" "))
 }
 
-/// The command lines of these processes, as far as they can be read in time: that of a process whose memory is locked
-/// may have to wait for as long as that hangs. What is still waiting keeps later calls from reading any.
+/// The command lines of these processes, of each the first 4 KiB, as far as they can be read in 0.2 s. A thread of its own
+/// reads them, because a read blocks while another thread holds the process's memory map. As long as one read is
+/// blocked, later calls return nothing.
 pub(crate) fn command_lines(pids: Vec<u32>) -> HashMap<u32, String> {
     const PATIENCE: Duration = Duration::from_millis(200);
+    const LONGEST: usize = 4096;
     static IS_READING: AtomicBool = AtomicBool::new(false);
     if pids.is_empty() || IS_READING.swap(true, Ordering::AcqRel) {
         return HashMap::new();
     }
     let (send, lines) = mpsc::channel();
-    std::thread::spawn(move || {
+    let read = move || {
         for pid in pids {
+            let Some(mut line) = command_line(pid) else {
+                continue;
+            };
+            line.truncate(line.floor_char_boundary(LONGEST));
             // Nobody listens any more where it took too long.
-            let _ = command_line(pid).map(|line| send.send((pid, line)));
+            if send.send((pid, line)).is_err() {
+                break;
+            }
         }
         IS_READING.store(false, Ordering::Release);
-    });
+    };
+    // Without a thread there are no command lines, and the recording is saved all the same.
+    if std::thread::Builder::new().spawn(read).is_err() {
+        IS_READING.store(false, Ordering::Release);
+    }
     let end = Instant::now() + PATIENCE;
     let next = || {
         lines

@@ -582,8 +582,8 @@ impl World {
         self.note(ts, LifecycleKind::Forked, thread, parent, String::new());
     }
 
-    /// Notes the command lines of the processes that live and were forked: many servers have a worker write over it
-    /// what it is. `ts` is now.
+    /// Notes the command lines of the processes that were forked and are alive: the workers of many servers overwrite
+    /// theirs with what they are. `ts` is now.
     pub(crate) fn note_titles(&mut self, ts: u64) {
         let leaders: Vec<(Utid, u32)> = (self.threads.iter().enumerate())
             .filter(|(_, state)| {

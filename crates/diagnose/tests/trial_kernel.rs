@@ -111,7 +111,7 @@ fn a_debugger_waits_for_its_user() {
     assert!(verdict.sentence.contains(stopped), "{}", verdict.sentence);
 }
 
-/// A debugger that works while it has a program stopped: what asks that program is told so.
+/// A debugger that runs while it has a program stopped: the sentence on a client of that program says so.
 #[test]
 fn a_debugger_at_work_has_its_program_stopped() {
     let recording = record(

@@ -371,6 +371,12 @@ impl<'a> Evidence<'a> {
         self.before(self.uses.get(&object.0), ts)
     }
 
+    /// The first row of `transfers` by an end of a connection.
+    pub(crate) fn first_use(&self, object: Object) -> Option<usize> {
+        let first = self.uses.get(&object.0)?.first();
+        first.map(|&row| row as usize)
+    }
+
     /// The row of `transfers` by which a thread used any connection last before a moment.
     pub(crate) fn last_used(&self, thread: Utid, ts: u64) -> Option<usize> {
         self.before(self.used.get(thread as usize), ts).next()

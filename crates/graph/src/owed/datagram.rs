@@ -60,7 +60,7 @@ fn is_datagram_socket(evidence: &Evidence<'_>, object: Object) -> bool {
 
 /// Whether what went first over a socket was sent: who serves by it receives first.
 fn asks_by(evidence: &Evidence<'_>, object: Object) -> bool {
-    let first = evidence.uses_before(object, u64::MAX).last();
+    let first = evidence.first_use(object);
     first.is_some_and(|row| evidence.transfers.sent[row])
 }
 

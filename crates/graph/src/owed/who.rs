@@ -17,7 +17,7 @@ use crate::wait::{Wait, WaitKind};
 
 /// The thread of a process that should answer: one that is stopped; else one that waits for what
 /// lies at `object`; else one of a database that is kept from a lock; else a main thread that is busy; else one that
-/// waits for a child in a function that does so; else one that is busy with something, which may be this; else one
+/// has another thread of its process wait for a child; else one that is busy with something, which may be this; else one
 /// that itself asked somebody, or a program that its process has started; else one that sleeps, unless it does so for
 /// very long or again and again; else the one that parked the deepest of a scheduler's tasks that wait for each
 /// other; else the one that waits for what they wait for; else the first.
@@ -49,8 +49,10 @@ pub(super) fn thread_of(
     };
     // A language's own thread, as Java's process reaper, waits for the child on behalf of this one.
     let has_child_awaited = |&thread: &Utid| {
-        wait_at(evidence, thread, until)
-            .is_some_and(|there| evidence.shows(there.user_stack(evidence), Mark::AwaitsChild))
+        wait_at(evidence, thread, until).is_some_and(|there| {
+            let stack = there.user_stack(evidence);
+            there.kind == WaitKind::Condition && evidence.shows(stack, Mark::AwaitsChild)
+        })
     };
     // Its other threads do all the work.
     let is_parked = |&thread: &Utid| {
