@@ -189,8 +189,10 @@ static __always_inline void read_call_of(struct task_struct *task, struct pt_reg
 		call->arg = (u64)(s64)(s32)first;
 		break;
 	case CALL_WAITID:
-		// idtype P_PID is 1; everything else is "any".
+		// P_PID is 1, P_PIDFD 3; everything else is "any".
 		call->arg = first == 1 ? second : ~0ULL;
+		if (first == 3)
+			descriptor = (s32)second;
 		break;
 	case CALL_TGKILL:
 		call->arg = REGS_ARG2(regs);

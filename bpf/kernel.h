@@ -92,6 +92,7 @@ struct inode {
 	unsigned long i_ino;
 	struct super_block *i_sb;
 	struct file_lock_context *i_flctx;
+	void *i_private;
 	struct hlist_head i_dentry;
 };
 

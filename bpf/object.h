@@ -17,6 +17,8 @@
 #define FUSE_MAGIC 0x65735546
 #define MQUEUE_MAGIC 0x19800202
 #define ANONYMOUS_MAGIC 0x09041934
+// Since 6.9 descriptors of processes have a file system of their own.
+#define PIDFS_MAGIC 0x50494446
 
 // Since 6.2 a pointer that was read from memory can be given its type back; fields then cost a
 // load each instead of a call. Both forms fault safely.
@@ -53,12 +55,20 @@ static __always_inline u64 number_at(void *address)
 	return number;
 }
 
+// The process that a descriptor stands for (pidfd), by its pid in the first namespace.
+static __noinline u64 process_object(struct pid *pid)
+{
+	return OBJECT(OBJECT_PROCESS, (u32)BPF_CORE_READ(pid, numbers[0].nr));
+}
+
 // A regular file or directory, or what the kernel has as one, by its inode, in a file system with
 // this magic number.
 static __always_inline u64 inode_object(struct inode *inode, u64 magic)
 {
 	u64 kind = OBJECT_FILE;
 
+	if (magic == PIDFS_MAGIC)
+		return process_object(FIELD(struct inode, inode, i_private));
 	if (magic == FUSE_MAGIC)
 		kind = OBJECT_SERVED_FILE;
 	else if (magic == MQUEUE_MAGIC)
@@ -82,6 +92,8 @@ static __noinline u32 anonymous_kind(u64 address)
 		return OBJECT_EPOLL;
 	if (name == WORD('[', 'i', 'o', '_', 'u', 'r', 'i', 'n'))
 		return OBJECT_IO_URING;
+	if (name == WORD('[', 'p', 'i', 'd', 'f', 'd', ']', 0))
+		return OBJECT_PROCESS;
 	return OBJECT_ANONYMOUS;
 }
 
@@ -112,6 +124,8 @@ static __always_inline u64 file_object(struct file *file, struct file **slot, st
 	// Requests name the ring, not its file.
 	if (kind == OBJECT_IO_URING)
 		return OBJECT(kind, number_at(&file->private_data));
+	if (kind == OBJECT_PROCESS)
+		return process_object(pointer_at(&file->private_data));
 	return OBJECT(kind, number_at(slot));
 }
 

@@ -411,6 +411,7 @@ enum object_kind {
 	OBJECT_IO_URING = 14,
 	OBJECT_SERVED_FILE = 15,
 	OBJECT_MESSAGE_QUEUE = 16,
+	OBJECT_PROCESS = 17,
 };
 
 enum kernel_lock {

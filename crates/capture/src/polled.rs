@@ -95,14 +95,16 @@ impl Opened {
     }
 
     /// The same for the descriptors of an epoll. Who may be connected to by one of them is a server, which
-    /// waits for anybody: 0. A unix socket does not count: an event loop may wake itself by it. Nor does a
+    /// waits for anybody: 0. A unix socket does not count: an event loop may wake itself by it. Nor do a process and a
     /// pipe that others than it and the writers read too: they learn by its end that a writer is gone.
     pub(crate) fn awaited_by_epoll(&self, pid: u32, descriptors: &[u32]) -> u64 {
         let mut inodes = (descriptors.iter()).filter_map(|&descriptor| inode(pid, descriptor));
         match inodes.any(|inode| self.listeners.contains(&(pid, inode))) {
             true => 0,
             false => match self.awaited(pid, descriptors) {
-                unix if Object(unix).kind() == ObjectKind::Unix => 0,
+                other if matches!(Object(other).kind(), ObjectKind::Unix | ObjectKind::Process) => {
+                    0
+                }
                 pipe if self.is_lifeline(pid, pipe) => 0,
                 awaited => awaited,
             },
@@ -118,7 +120,7 @@ impl Opened {
     /// Which of the descriptors that a thread of a process waits for at once has somebody at its other
     /// end, if that is one: a connection, or pipes to which the same process writes. 0 if it cannot be
     /// told. A unix socket counts where it is the only thing with another end: a program with a window
-    /// waits for its display all the time.
+    /// waits for its display all the time. So does a process, which an event loop watches beside other things.
     pub(crate) fn awaited(&self, pid: u32, descriptors: &[u32]) -> u64 {
         let objects: Vec<Object> = (descriptors.iter())
             .filter_map(|&descriptor| {
@@ -146,6 +148,13 @@ impl Opened {
         let local: Vec<u64> = of_kind(ObjectKind::Unix).collect();
         match local[..] {
             [local] if all.is_empty() && descriptors.len() <= FEW => local,
+            [] if all.is_empty() && descriptors.len() <= FEW => {
+                let mut processes = (descriptors.iter()).filter_map(|&at| process(pid, at));
+                match (processes.next(), processes.next()) {
+                    (Some(only), None) => Object::new(ObjectKind::Process, u64::from(only)).0,
+                    _ => 0,
+                }
+            }
             _ => only(&all).unwrap_or(0),
         }
     }
@@ -157,6 +166,14 @@ fn inode(pid: u32, descriptor: u32) -> Option<u64> {
     // pipe:[123], socket:[123]
     let (_, inode) = link.to_str()?.split_once(":[")?;
     inode.strip_suffix(']')?.parse().ok()
+}
+
+/// The process that a descriptor of another stands for (pidfd), if it has not ended.
+fn process(pid: u32, descriptor: u32) -> Option<u32> {
+    let text = fs::read_to_string(format!("/proc/{pid}/fdinfo/{descriptor}")).ok()?;
+    let line = text.lines().find_map(|line| line.strip_prefix("Pid:"))?;
+    // -1 once it has ended, 0 where it is in another pid namespace.
+    line.trim().parse().ok().filter(|&pid| pid > 0)
 }
 
 /// An event loop waits for more than so many descriptors.
@@ -284,6 +301,22 @@ mod tests {
         assert_eq!(awaited(&[(OTHER, pipes[0]), (THIRD, pipes[1])]), 0);
         assert_eq!(Opened::of(&[]).awaited(own, &all), 0);
         assert_eq!(Opened::of(&[]).awaited(OTHER, &all), 0);
+    }
+
+    /// A process counts by the descriptor that stands for it, unless that is one of several things or in an epoll.
+    #[test]
+    fn the_only_process_is_awaited() {
+        let own = std::process::id();
+        let this = rustix::process::getpid();
+        let first = rustix::process::pidfd_open(this, rustix::process::PidfdFlags::empty());
+        let first = first.unwrap();
+        let second = first.try_clone().unwrap();
+        let (first, second) = (first.as_raw_fd() as u32, second.as_raw_fd() as u32);
+        let opened = Opened::of(&[]);
+        let process = Object::new(ObjectKind::Process, u64::from(own)).0;
+        assert_eq!(opened.awaited(own, &[first]), process);
+        assert_eq!(opened.awaited(own, &[first, second]), 0);
+        assert_eq!(opened.awaited_by_epoll(own, &[first]), 0);
     }
 
     /// Of an epoll the one connection counts, unless it is a server's.

@@ -511,6 +511,11 @@ fn woken(evidence: &Evidence<'_>, wait: &Wait, row: usize) -> Edge {
     {
         return edge;
     }
+    if kind == Kind::Network
+        && let Some(edge) = owed::slow_reader(evidence, wait)
+    {
+        return edge;
+    }
     if let Source::Thread(waker) = source
         && let Some(edge) = owed::handed_answer(evidence, wait, waker)
     {
@@ -518,6 +523,11 @@ fn woken(evidence: &Evidence<'_>, wait: &Wait, row: usize) -> Edge {
     }
     let reason = match source {
         Source::Thread(waker) => by_thread(evidence, wait, row, (kind, strength), waker),
+        Source::Network if let Some(late) = owed::held_back(evidence, wait) => {
+            let name = evidence.name(late.sender);
+            let ms = late.delay_ns / 1_000_000;
+            format!("what {name} had sent {ms} ms before arrived only then")
+        }
         _ => by_no_thread(evidence, wait, row, kind),
     };
     Edge::new(kind, strength, source, reason)
@@ -763,10 +773,18 @@ fn children<'a>(evidence: &'a Evidence<'_>, wait: &Wait) -> impl Iterator<Item =
 fn child(evidence: &Evidence<'_>, wait: &Wait) -> Option<(Utid, Strength)> {
     const TOGETHER_NS: u64 = 100_000_000;
     const TOGETHER_PIDS: u32 = 16;
+    let object = wait.object(evidence);
+    // A pid is used again: the last one that had it.
+    let has_pid = |pid: u64| move |thread: &&Thread| u64::from(thread.pid) == pid;
+    if object.kind() == ObjectKind::Process {
+        // A pidfd stands for any process.
+        let all = evidence.threads.iter().filter(|thread| thread.is_main());
+        let named = all.filter(has_pid(object.value())).last()?;
+        return Some((named.utid, Strong));
+    }
     let asked = wait.row.map(|row| evidence.switches.arg[row])?;
-    // A pid is used again: the last one that had it. In a pid namespace the number that a program asks for is none
-    // that the trace knows.
-    let is_asked = |thread: &&Thread| u64::from(thread.pid) == asked;
+    // In a pid namespace the number that a program asks for is none that the trace knows.
+    let is_asked = has_pid(asked);
     if let Some(thread) = children(evidence, wait).filter(is_asked).last() {
         return Some((thread.utid, Strong));
     }

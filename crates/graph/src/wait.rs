@@ -264,6 +264,9 @@ impl Wait {
             WaitKind::Poll if object.is_none() => format!("waited in {call}"),
             WaitKind::Poll => format!("waited in {call} of {object}"),
             WaitKind::Flag => "polled a flag".to_owned(),
+            WaitKind::Child if self.object(evidence).kind() == ObjectKind::Process => {
+                "waited for a process to end".to_owned()
+            }
             WaitKind::Child => "waited for a child process to end".to_owned(),
             WaitKind::Signal => format!("waited for a signal in {call}"),
             WaitKind::Sleep => match self.asked_ns(evidence) {
@@ -493,6 +496,7 @@ fn kind(evidence: &Evidence<'_>, row: usize, holder: Option<Utid>) -> WaitKind {
         {
             WaitKind::Sleep
         }
+        Call::Poll if object.kind() == ObjectKind::Process => WaitKind::Child,
         Call::Poll => WaitKind::Poll,
         Call::WaitChild => WaitKind::Child,
         Call::WaitSignal => WaitKind::Signal,

@@ -387,6 +387,30 @@ fn never_ended() {
     assert_eq!(nobody.source, Source::Nobody);
 }
 
+/// A descriptor that stands for a process says which one is waited for, whoever made it.
+#[test]
+fn who_waits_by_a_descriptor_of_a_process() {
+    for call in ["poll", "waitid arg=none"] {
+        let recording = Recording::of(&format!(
+            "process app 100\nthread main app 100 name=app
+            process first 200\nprocess second 300\nprocess grandchild 500
+            0 cpu0 switch idle -> main
+            100ms fork main -> first first 200
+            200ms fork main -> second second 300
+            250ms fork first -> grandchild grandchild 500
+            300ms cpu0 switch main -> idle sleeping {call} object=process:500
+            end 900ms"
+        ));
+        let edge = recording.last_edge("main");
+        assert_eq!(edge.kind, Kind::Awaited, "{call}");
+        assert_eq!(
+            edge.source,
+            Source::Thread(recording.t("grandchild")),
+            "{call}"
+        );
+    }
+}
+
 /// waitpid: the child of that pid; for any child, the only one alive. With two alive that are not
 /// asked for by pid, it is not guessed. A child's threads and other processes' children are none.
 #[test]

@@ -49,6 +49,8 @@ pub enum ObjectKind {
     ServedFile = 15,
     /// A POSIX message queue; the value is its inode number, the same for all who have it open.
     MessageQueue = 16,
+    /// A process, by a descriptor that stands for it (pidfd); the value is its pid.
+    Process = 17,
 }
 
 const VALUE_BITS: u32 = 56;
@@ -82,6 +84,7 @@ impl Object {
             14 => IoUring,
             15 => ServedFile,
             16 => MessageQueue,
+            17 => Process,
             _ => None,
         }
     }
@@ -123,6 +126,7 @@ impl fmt::Display for Object {
             ObjectKind::IoUring => return f.write_str("io_uring"),
             ObjectKind::ServedFile => "served file",
             ObjectKind::MessageQueue => "message queue",
+            ObjectKind::Process => "process",
         };
         write!(f, "{name} {}", self.value())
     }

@@ -157,6 +157,7 @@ fn objects_and_version_are_documented() {
         (ObjectKind::IoUring, "io_uring"),
         (ObjectKind::ServedFile, "served file"),
         (ObjectKind::MessageQueue, "message queue"),
+        (ObjectKind::Process, "process"),
     ] {
         let row = format!("| {} | {word} |", kind as u8);
         assert!(text.contains(&row), "docs/TRACE.md lacks {row}");

@@ -81,6 +81,61 @@ load_model()
     assert!(right.count() * 5 >= runs.len() * 4, "{runs:?}");
 }
 
+/// Of two children a program waits for one by a descriptor that stands for it.
+#[test]
+fn who_is_awaited_by_a_descriptor_is_named() {
+    const SCRIPT: &str = "import os, select, subprocess, sys
+first = subprocess.Popen(['sleep', '600'])
+second = subprocess.Popen(['sleep', '600'])
+awaited = os.pidfd_open(first.pid)
+print(first.pid, second.pid, flush=True)
+if sys.argv[1] == 'poll':
+    poll = select.poll()
+    poll.register(awaited, select.POLLIN)
+    poll.poll()
+else:
+    os.waitid(os.P_PIDFD, awaited, os.WEXITED)
+";
+    let Some(machine) = machine() else { return };
+    let script = machine.path("starter.py");
+    fs::write(&script, SCRIPT).expect("a script");
+    for (how, call) in [("poll", libc::SYS_poll), ("waitid", libc::SYS_waitid)] {
+        let starter = Command::new("python3")
+            .arg(&script)
+            .arg(how)
+            .stdout(Stdio::piped())
+            .spawn();
+        let Ok(starter) = starter else {
+            eprintln!("NOT RUN: now: needs python3");
+            return;
+        };
+        let mut starter = Background(starter);
+        let mut line = String::new();
+        let stdout = starter.0.stdout.take().expect("a pipe");
+        BufReader::new(stdout).read_line(&mut line).expect("pids");
+        let children: Vec<u32> = (line.split_whitespace())
+            .map(|pid| pid.parse().expect("a pid"))
+            .collect();
+        let pid = starter.0.id();
+        wait_until("it waits", || all_wait_in(pid, 1, call));
+        let verdict = why(pid);
+        for &child in &children {
+            let child = rustix::process::Pid::from_raw(child.cast_signed()).expect("a pid");
+            rustix::process::kill_process(child, rustix::process::Signal::KILL).expect("a kill");
+        }
+        assert_eq!(
+            number(&verdict["root"]["pid"]),
+            u64::from(children[0]),
+            "{verdict}"
+        );
+        let sentence = text(&verdict["sentence"]);
+        assert!(
+            sentence.contains("waits for a process to end"),
+            "{sentence}"
+        );
+    }
+}
+
 /// Who waits for the answer of a server that is stopped waits for that server; `-o` keeps what was
 /// seen.
 #[test]

@@ -378,7 +378,13 @@ pub(crate) fn is_undelivered(evidence: &Evidence<'_>, wait: &Wait) -> bool {
         WaitKind::Message => sockets.peer(object) == Some(waits.object(evidence)),
         _ => false,
     };
-    !came && waits.is_some_and(would_read)
+    // What lies there unread has arrived, and its receiver takes its time.
+    let is_unread = || {
+        let ends = ends().filter(|&end| !sockets.accepts(end));
+        let mut holders = ends.flat_map(|end| sockets.holders(end).iter());
+        holders.any(|holder| holder.unread > 0)
+    };
+    !came && waits.is_some_and(would_read) && !is_unread()
 }
 
 /// Within one machine bytes arrive long before that.

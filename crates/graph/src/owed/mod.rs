@@ -10,7 +10,7 @@
 //! - The event loop of a server has handed its work to another thread of it; that of a window waits for its
 //!   user; each worker of a pool may wait for a task that only they could run.
 //! - What came may have come by way of another: a thread that has the connection, a queue of connections that
-//!   are not accepted ([`came`]). A program that polls its only child waits for that ([`partner`]).
+//!   are not accepted ([`came`]); or it came late, since TCP kept it ([`held_back`]). A program that polls its only child waits for that ([`partner`]).
 //! - Who has a lock the stacks may tell ([`own`]); otherwise one that is in the middle of work may ([`amid`]).
 //! - A child that a signal killed as the wait began may have been at work for it, or a thread that exited then
 //!   and left none that could end it ([`killed`]).
@@ -22,6 +22,7 @@ mod came;
 mod clients;
 mod connection;
 mod datagram;
+mod held_back;
 mod killed;
 mod language;
 mod on_behalf;
@@ -49,7 +50,7 @@ pub use amid::has_lock_of;
 pub(crate) use amid::{amid_something, goes_on, likely_holder, only_other, waits_for_it};
 use amid::{child_at_work, helper, own_worker};
 pub use came::accepted_late;
-pub(crate) use came::handed_answer;
+pub(crate) use came::{handed_answer, slow_reader};
 pub use clients::may_wait_for_jobs;
 use clients::other_client;
 use connection::{asked_process, only_client, peer, server_at_work};
@@ -58,6 +59,7 @@ pub use connection::{
 };
 pub(crate) use connection::{is_undelivered, serves_known, still_at_work};
 pub use datagram::unanswered;
+pub use held_back::held_back;
 pub(crate) use killed::{all_killed, exited_mate, killed};
 pub use on_behalf::{helper_that_asked, prompter};
 pub(crate) use own::told_by_stacks;

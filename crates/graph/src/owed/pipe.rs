@@ -66,7 +66,11 @@ pub(super) fn other_end(evidence: &Evidence<'_>, wait: &Wait, pipe: Object) -> O
                 .or(alive().last().filter(|_| !is_pool))?
         }
     };
-    let thread = thread_of(evidence, chosen, pipe, wait.end)?;
+    // Of one that only has the pipe open no thread is at anything for the reader.
+    let idle_main = first_thread(evidence, chosen).filter(|&main| {
+        !writes && is_orphan(evidence, chosen, wait.end) && is_at_rest(evidence, main, wait.end)
+    });
+    let thread = idle_main.or_else(|| thread_of(evidence, chosen, pipe, wait.end))?;
     // One of its threads may wait for the waiter's process, while another gets what is to come.
     let awaits_waiter = |thread: Utid| only_awaits(evidence, thread, own, wait.end);
     let thread = match awaits_waiter(thread) {
@@ -144,6 +148,12 @@ pub fn left_behind(evidence: &Evidence<'_>, wait: &Wait) -> Option<Edge> {
     Some(owes(thread, Strength::Weak, reason))
 }
 
+/// Whether a thread waits at a moment for whatever comes.
+fn is_at_rest(evidence: &Evidence<'_>, thread: Utid, at: u64) -> bool {
+    let there = wait_at(evidence, thread, at);
+    there.is_some_and(|there| matches!(there.kind, WaitKind::Poll | WaitKind::Idle))
+}
+
 /// Whether a thread waits at a moment for a pipe of which none but `other` has the other end.
 fn only_awaits(evidence: &Evidence<'_>, thread: Utid, other: Upid, at: u64) -> bool {
     let Some(there) = wait_at(evidence, thread, at) else {
@@ -208,8 +218,9 @@ fn at_work(evidence: &Evidence<'_>, wait: &Wait, pipe: Object) -> Option<Edge> {
     Some(owes(thread, Strength::Weak, reason))
 }
 
-/// Who may have the other end of a pipe that was not seen open: what the process started; else one that was
-/// started beside it, as a shell does for a pipeline; for one who writes, its parent.
+/// Who may have the other end of a pipe that was not seen open: who was seen to use it; else what the process started;
+/// else its neighbour among those that were started beside it, as a shell starts a pipeline in order; for one who
+/// writes, its parent.
 pub(crate) fn relative(evidence: &Evidence<'_>, wait: &Wait) -> Option<Edge> {
     const BESIDE_NS: u64 = 100_000_000;
     // Of those that lived before the recording only the order is known.
@@ -240,20 +251,37 @@ pub(crate) fn relative(evidence: &Evidence<'_>, wait: &Wait) -> Option<Edge> {
     };
     // Who fits by kinship first: few do, and a life takes longer to look up.
     let others = || evidence.threads.processes().rev();
-    let mut started = others()
-        .filter(|other| is_descendant(evidence, other.upid, own))
-        .filter(is_alive);
-    let mut beside = others()
-        .filter(|other| parent != NONE && other.parent == parent)
-        .filter(is_beside)
-        .filter(is_alive);
-    let last = match writes {
-        true => started
+    let started = || {
+        others()
+            .filter(|other| is_descendant(evidence, other.upid, own))
+            .filter(is_alive)
+    };
+    let beside = || {
+        others()
+            .filter(|other| parent != NONE && other.parent == parent)
+            .filter(is_beside)
+            .filter(is_alive)
+    };
+    let order = |process: &Process| (born(process), process.pid);
+    let used = started()
+        .chain(beside())
+        .find(|other| has_used(evidence, other.upid, pipe, wait.end));
+    let neighbour = || match writes {
+        true => beside()
+            .filter(|other| order(other) > order(this))
+            .min_by_key(|other| order(other)),
+        false => beside()
+            .filter(|other| order(other) < order(this))
+            .max_by_key(|other| order(other)),
+    };
+    let guessed = || {
+        started()
             .next()
-            .or_else(|| beside.next())
-            .or_else(|| Some(evidence.threads.process(parent)).filter(is_alive)),
-        false => started.next().or_else(|| beside.next()),
-    }?;
+            .or_else(neighbour)
+            .or_else(|| beside().next())
+    };
+    let parent_of = || Some(evidence.threads.process(parent)).filter(|it| writes && is_alive(it));
+    let last = used.or_else(guessed).or_else(parent_of)?;
     let thread = thread_of(evidence, last.upid, pipe, wait.end)?;
     let name = evidence.name(thread);
     let reason = match last.upid == parent {
@@ -263,6 +291,19 @@ pub(crate) fn relative(evidence: &Evidence<'_>, wait: &Wait) -> Option<Edge> {
         }
     };
     Some(owes(thread, Strength::Weak, reason))
+}
+
+/// Whether a process has woken somebody by what it wrote to a pipe or read from it, among the last that it woke.
+fn has_used(evidence: &Evidence<'_>, process: Upid, pipe: Object, until: u64) -> bool {
+    const MOST: usize = 64;
+    let wakes = evidence.wakes;
+    let mut threads = evidence.threads.process(process).threads.iter();
+    threads.any(|&thread| {
+        let own = evidence.own_wakes(thread);
+        let before = own.partition_point(|&row| wakes.ts[row as usize] <= until);
+        let mut last = own[..before].iter().rev().take(MOST);
+        last.any(|&row| wakes.object[row as usize] == pipe.0)
+    })
 }
 
 /// Whether a wait is for what its parent writes to a pipe, or whoever started that: orders, which may

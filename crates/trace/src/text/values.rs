@@ -90,6 +90,7 @@ pub(super) fn object(text: Option<&&str>) -> Parsed<u64> {
         "io-uring" => ObjectKind::IoUring,
         "served-file" => ObjectKind::ServedFile,
         "message-queue" => ObjectKind::MessageQueue,
+        "process" => ObjectKind::Process,
         other => return Err(format!("there is no kind of object '{other}'")),
     };
     Ok(Object::new(kind, integer(value)?).0)
