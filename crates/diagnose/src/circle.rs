@@ -14,6 +14,7 @@ use hangdog_trace::sockets::Holder;
 use hangdog_trace::words::LastTransfer;
 
 use crate::owed::{is_home, wait_before};
+use crate::starvation::is_instant;
 use crate::stretch::Waiting;
 
 /// So many earlier waits at the same place tell what is usual.
@@ -84,6 +85,20 @@ fn is_fed_by(evidence: &Evidence<'_>, reader: &Wait, waits: &[Wait]) -> bool {
         members.any(|member| member == holder.process) && is_single(holder.process)
     };
     pipe.is_pipe() && writers.peek().is_some() && writers.all(is_member)
+}
+
+/// Whether, of a single moment, one of these waits was so young that what it is for may still have been under
+/// way: TCP sends a small segment after 0.2 s at the latest, when the one before is acknowledged.
+pub(crate) fn may_be_under_way(evidence: &Evidence<'_>, waits: &[Wait]) -> bool {
+    const LONG_NS: i64 = 500_000_000;
+    let is_short = |wait: &Wait| {
+        let since = evidence.away_since(wait.thread);
+        since.is_some_and(|since| since > -LONG_NS) && is_instant(evidence)
+    };
+    let mut over_network = waits.iter().filter(|wait| {
+        wait.kind == WaitKind::Message && wait.object(evidence).kind() == ObjectKind::Inet
+    });
+    over_network.any(is_short)
 }
 
 /// Whether two threads wait for each other by the two ends of one connection, all the time: one said

@@ -124,6 +124,7 @@ impl Judge<'_, '_> {
             is_open: self.is_open(&suspect),
             in_turn: self.in_turn(&suspect),
             share: self.share(suspect.time_of_class),
+            paged: self.share(self.paged(culprit)),
             between: &self.between(&suspect),
             now: path
                 .first()
@@ -381,6 +382,14 @@ impl Judge<'_, '_> {
             && process(wait.thread) != process(suspect.thread)
             && is_orphan(self.evidence, process(suspect.thread), wait.end))
         .then_some(wait.thread)
+    }
+
+    /// For how long of what is explained a thread waited to be paged in, ns.
+    fn paged(&self, thread: Utid) -> u64 {
+        let pieces = self.blame.pieces.iter();
+        pieces
+            .filter(|piece| piece.kind == BlameKind::Paging && piece.thread == thread)
+            .fold(0, |sum: u64, piece| sum.saturating_add(piece.ns()))
     }
 
     /// Whether another process asked the suspect, or got from it at last what it waited for, while it had nothing

@@ -12,7 +12,8 @@ use crate::blame::BlameKind;
 /// No chain of parents is followed further.
 const LONGEST: usize = 16;
 
-/// What the control group of a process limits that a wait of this kind is for; nothing where it has no such
+/// What the control group of a process limits that a wait of this kind is for, or of a computation that is paged in
+/// meanwhile; nothing where it has no such
 /// limit, or has not used it up. `writes` says that the wait is for a disk to have taken something.
 pub(crate) fn of(
     evidence: &Evidence<'_>,
@@ -21,6 +22,7 @@ pub(crate) fn of(
     writes: bool,
 ) -> Option<String> {
     let kinds: &[LimitKind] = match (kind, writes) {
+        (BlameKind::Run, _) => &[LimitKind::Memory],
         (BlameKind::Paging, _) => &[LimitKind::Memory, LimitKind::DiskRead, LimitKind::DiskReads],
         (BlameKind::Disk, true) => &[LimitKind::DiskWrite, LimitKind::DiskWrites],
         (BlameKind::Disk, false) => &[LimitKind::DiskRead, LimitKind::DiskReads],

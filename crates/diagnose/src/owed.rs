@@ -10,8 +10,9 @@ use hangdog_graph::fore::is_nearly_all;
 use hangdog_graph::owed::{
     accepted_late, asked_again, asked_before, asked_own, awaits_completions, child_looked_after,
     has_unread, helper_that_asked, is_deadlocked, is_descendant, is_from_outside, is_job_pool,
-    is_lost, is_open, is_own_pipe, is_upkeep, may_be_open, may_wait_for_jobs, only_partner,
-    open_request, peer_of, prompter, remote_output, takes_orders_by_pipe, waits_out_child,
+    is_lost, is_open, is_orphan, is_own_pipe, is_upkeep, left_behind, may_be_open,
+    may_wait_for_jobs, only_partner, open_request, peer_of, prompter, remote_output,
+    takes_orders_by_pipe, waits_out_child,
 };
 use hangdog_graph::{EdgeKind, Evidence, Gate, Mark, Source, Strength, Wait, WaitKind};
 use hangdog_timeline::State;
@@ -113,6 +114,7 @@ pub(crate) fn owed(evidence: &Evidence<'_>, wait: &Wait, often: bool) -> f64 {
         }
         WaitKind::Message if wait.is_idle(evidence) => IDLE,
         WaitKind::Poll if is_main && remote_output(evidence, wait).is_some() => MAYBE,
+        WaitKind::Poll if is_main && left_behind(evidence, wait).is_some() => HOPED,
         // A language's scheduler with nothing to run waits for what was asked for too.
         WaitKind::Poll if wait.is_idle(evidence) && !object.is_pipe() => asked(evidence, wait),
         // By pipes, or by looking again and again.
@@ -361,6 +363,12 @@ fn is_quiet(evidence: &Evidence<'_>, wait: &Wait) -> bool {
             // Of who stands behind the writer nothing is known, and so not that it owes anything.
             return link > 0;
         };
+        // Who reads what a program in the background was left with waits for its end, which does not come.
+        let is_background =
+            |thread| is_orphan(evidence, evidence.threads.thread(thread).upid, wait.end);
+        if is_background(writer) && !is_background(wait.thread) {
+            return false;
+        }
         let Some(there) = wait_before(evidence, writer, wait.end) else {
             return false;
         };

@@ -492,12 +492,17 @@ fn limit_met(facts: &Facts<'_, '_>) -> Option<String> {
     Some(format!("; {limit}"))
 }
 
-/// A limit of the culprit's control group that its wait may come from.
+/// A limit of the culprit's control group that its wait may come from, or its computation: what is paged in again and
+/// again was taken from it before, which takes CPU time as well.
 fn limit(facts: &Facts<'_, '_>) -> Option<String> {
+    const PAGED: f64 = 0.1;
     let evidence = facts.evidence;
     let process = evidence.threads.thread(facts.culprit).upid;
     if let Some(met) = limit_met(facts) {
         return Some(met);
+    }
+    if facts.kind == BlameKind::Run && facts.paged < PAGED {
+        return None;
     }
     let writes = facts.wait.is_some_and(|wait| stores(evidence, &wait));
     let limit = limit::of(evidence, process, facts.kind, writes)?;

@@ -290,7 +290,7 @@ fn ran(evidence: &Evidence<'_>, thread: Utid, windows: &[Range<u64>]) -> u64 {
 }
 
 /// Whether a trace is of one moment: who ran in it is known, and on which CPU is not.
-fn is_instant(evidence: &Evidence<'_>) -> bool {
+pub(crate) fn is_instant(evidence: &Evidence<'_>) -> bool {
     evidence.switches.cpu.iter().all(|&cpu| cpu == NO_CPU)
 }
 

@@ -442,6 +442,7 @@ impl<'a, 'e> Walk<'a, 'e> {
                 && circle::cannot_act(self.evidence, &edge, to)
                 && !circle::asked_for_nothing(self.evidence, &waiting, next)
                 && !circle::is_anybody_home(self.evidence, &self.waits_from(at, &waiting))
+                && !circle::may_be_under_way(self.evidence, &self.waits_from(at, &waiting))
             {
                 is_knot = true;
                 let threads = self.way[at..].to_vec();

@@ -789,3 +789,31 @@ fn many_waits_for_the_disk() {
         last.doing
     );
 }
+
+/// A program computes, and its control group has used up its memory: what it needs is taken from it and paged in again.
+/// If it is not paged in, the limit is not mentioned.
+#[test]
+fn a_computation_that_is_paged_in_again_and_again() {
+    let says = |faults: u64| {
+        let mut text = String::from(
+            "process app 100\nthread app app 100
+            0 limit app memory 124211200 used=124084224 group=/builder
+            0 cpu0 switch idle -> app\n",
+        );
+        for at in (0..faults).map(|fault| 100 + 10 * fault) {
+            text += &format!(
+                "{at}ms cpu0 switch app -> idle uninterruptible stack=parse kstack=io_schedule;folio_wait_bit_common;exc_page_fault
+                {}ms cpu0 wake idle -> app in=interrupt vector=33
+                {}ms cpu0 switch idle -> app\n",
+                at + 3,
+                at + 3
+            );
+        }
+        let recording = record(&(text + "end 3s"));
+        explain(&recording, "app", 100_000..1_100_000).sentence
+    };
+    let (often, rarely) = (says(100), says(5));
+    let expected = "; its control group /builder has used up its memory limit of 124 MB.";
+    assert!(often.ends_with(expected), "{often}");
+    assert!(!rarely.contains("memory limit"), "{rarely}");
+}

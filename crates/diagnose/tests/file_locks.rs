@@ -225,3 +225,36 @@ fn a_circle_of_locks_that_a_kill_breaks() {
     let verdict = explain(&recording, "first", 4..5_000_140);
     assert_eq!(verdict.root.class, Class::Circular, "{}", verdict.sentence);
 }
+
+/// Who has the lock of a file waits for the network, and gives the lock back as it ends: the problem is that of the one
+/// who waits for the lock, though the other waits a little longer.
+#[test]
+fn who_is_kept_out_until_the_holder_ends_suffers() {
+    let recording = record(
+        "process shell 50\nthread shell shell 50
+        process list 100\nthread list list 100
+        process ban 200\nthread ban ban 200
+        0 socket list object=inet:1 local=10.0.0.1:4000 remote=10.0.0.2:53
+        0 cpu0 switch idle -> list
+        0 cpu1 switch idle -> ban
+        1ms cpu0 handoff list file-lock taken object=file:9
+        2ms transfer list sent 40 object=inet:1
+        3ms cpu0 switch list -> idle sleeping poll object=inet:1 stack=poll;res_send;list_names
+        900ms cpu1 handoff ban file-lock waiting object=file:9
+        901ms cpu1 switch ban -> idle sleeping flock object=file:9 stack=flock;add_rule
+        5s cpu0 wake idle -> list in=timer
+        5s cpu0 switch idle -> list
+        5000.1ms transfer list sent 40 object=inet:1
+        5000.2ms cpu0 switch list -> idle sleeping poll object=inet:1 stack=poll;res_send;list_names
+        10s cpu0 wake idle -> list in=timer
+        10s cpu0 switch idle -> list
+        10000.7ms exit list 0
+        10001ms cpu0 wake list -> ban exit_group
+        10001.01ms cpu0 handoff list file-lock released object=file:9
+        10002ms cpu0 switch list -> idle dead
+        10002ms cpu1 switch idle -> ban
+        end 11s",
+    );
+    let found = problems(&recording, None);
+    assert_eq!(found[0].0, "ban", "{found:?}");
+}

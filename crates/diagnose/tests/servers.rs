@@ -691,3 +691,52 @@ fn a_checkpoint_is_waited_for() {
     let verdict = explain(&recording, "session", 5_000..2_000_000);
     assert_eq!(verdict.root.who.tid, 101, "{}", verdict.sentence);
 }
+
+/// One client has a database build an index, and another one's session waits for the lock that this takes: the problem
+/// is that of the other client, though the first waits longer, for what it asked for.
+#[test]
+fn who_is_locked_out_by_the_work_for_another_suffers() {
+    let mut text = String::from(
+        "process admin 51\nthread admin admin 51
+        process shop 52\nthread shop shop 52
+        process postmaster 100\nthread postmaster postmaster 100 name=postgres
+        process builder 101\nprocess session 102
+        0 cpu0 switch idle -> postmaster
+        0 cpu5 switch idle -> admin\n0 cpu6 switch idle -> shop
+        0.1ms fork postmaster -> builder builder 101
+        0.1ms fork postmaster -> session session 102
+        0.1ms rename builder postgres\n0.1ms rename session postgres
+        0.2ms cpu1 switch idle -> builder
+        0.2ms cpu2 switch idle -> session
+        0.2ms socket admin object=inet:10 peer=inet:11 local=127.0.0.1:5001 remote=127.0.0.1:5432
+        0.2ms socket builder object=inet:11 peer=inet:10 local=127.0.0.1:5432 remote=127.0.0.1:5001
+        0.2ms socket shop object=inet:12 peer=inet:13 local=127.0.0.1:5002 remote=127.0.0.1:5432
+        0.2ms socket session object=inet:13 peer=inet:12 local=127.0.0.1:5432 remote=127.0.0.1:5002
+        0.2ms socket postmaster object=inet:5 local=127.0.0.1:5432
+        0.2ms open postmaster object=inet:5 kind=listener
+        0.3ms cpu0 switch postmaster -> idle sleeping select stack=select;PostmasterMain
+        1ms transfer admin sent 9 object=inet:10 peer=inet:11
+        1ms cpu5 switch admin -> idle sleeping poll object=inet:10 stack=poll;PQgetResult
+        1.1ms transfer builder received 9 object=inet:11 peer=inet:10
+        2000ms transfer shop sent 9 object=inet:12 peer=inet:13
+        2000ms cpu6 switch shop -> idle sleeping poll object=inet:12 stack=poll;PQgetResult
+        2000.1ms transfer session received 9 object=inet:13 peer=inet:12
+        2001ms cpu2 switch session -> idle sleeping epoll_wait object=epoll:8 stack=epoll_wait;WaitLatch;ProcSleep\n",
+    );
+    text += &samples(1, "builder", 2..9_999, "ginbuild;PostgresMain");
+    text += "10000ms cpu1 wake builder -> session kill arg=23 stack=kill;ProcWakeup
+        10000.1ms cpu1 wake builder -> admin sendto in=softirq vector=3 object=inet:10
+        10000.1ms transfer builder sent 9 object=inet:11 peer=inet:10
+        10000.2ms cpu5 switch idle -> admin
+        10000.2ms cpu2 switch idle -> session
+        10000.3ms transfer session sent 9 object=inet:13 peer=inet:12
+        10000.3ms cpu2 wake session -> shop sendto in=softirq vector=3 object=inet:12
+        10000.4ms cpu6 switch idle -> shop
+        10000.5ms transfer admin received 9 object=inet:10 peer=inet:11
+        10000.5ms transfer shop received 9 object=inet:12 peer=inet:13
+        10001ms cpu1 switch builder -> idle sleeping epoll_wait object=epoll:7 stack=epoll_wait;PostgresMain
+        10001ms cpu2 switch session -> idle sleeping epoll_wait object=epoll:8 stack=epoll_wait;PostgresMain
+        end 11s";
+    let found = problems(&record(&text), None);
+    assert_eq!(found[0].0, "shop", "{found:?}");
+}

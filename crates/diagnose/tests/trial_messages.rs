@@ -5,6 +5,7 @@
 mod support;
 
 use hangdog_diagnose::{Class, problem};
+use hangdog_trace::ids::NO_CPU;
 use support::*;
 
 /// A client and its server in one process, begun before the recording: the handler was asked, and waits
@@ -759,4 +760,175 @@ fn the_bus_of_screen_readers_comes_last() {
     );
     let verdict = explain(&recording, "search", 0..3_000_000);
     assert_eq!(verdict.root.who.tid, 300, "{}", verdict.sentence);
+}
+
+/// A client sends a request in two pieces, and TCP keeps the second until the first is acknowledged: neither of the two
+/// programs is at fault, and no time is the server's.
+#[test]
+fn what_tcp_held_back_was_sent_long_before() {
+    let sentence = |ms: u64| {
+        let recording = record(&format!(
+            "process client 100\nthread client client 100
+            process server 200\nthread server server 200
+            0 socket client object=inet:1 peer=inet:2 peer-process=server remote=127.0.0.1:80
+            0 socket server object=inet:2 peer=inet:1 peer-process=client local=127.0.0.1:80
+            0 socket server object=inet:3 local=127.0.0.1:80
+            0 cpu1 switch server -> idle sleeping recvfrom object=inet:2 stack=recv;serve
+            1ms cpu0 switch idle -> client
+            2ms transfer client sent 10 object=inet:1 peer=inet:2
+            2.1ms cpu0 wake client -> server sendto in=softirq vector=3 object=inet:2
+            2.2ms cpu1 switch idle -> server
+            2.3ms transfer client sent 11 object=inet:1 peer=inet:2
+            2.3ms transfer server received 10 object=inet:2 peer=inet:1
+            2.4ms cpu0 switch client -> idle sleeping recvfrom object=inet:1 stack=recv;ask
+            2.4ms cpu1 switch server -> idle sleeping recvfrom object=inet:2 stack=recv;serve
+            {ms}ms cpu1 wake idle -> server in=softirq vector=3 object=inet:2
+            {ms}.1ms cpu1 switch idle -> server
+            {ms}.2ms transfer server received 11 object=inet:2 peer=inet:1
+            {ms}.3ms transfer server sent 5 object=inet:2 peer=inet:1
+            {ms}.4ms cpu1 wake server -> client sendto in=softirq vector=3 object=inet:1
+            {ms}.5ms cpu0 switch idle -> client
+            {ms}.6ms transfer client received 5 object=inet:1 peer=inet:2
+            {ms}.7ms cpu0 switch client -> idle sleeping recvfrom object=inet:1 stack=recv;ask
+            end 1s"
+        ));
+        explain(&recording, "client", 2_400..ms * 1_000).sentence
+    };
+    let late = "for TCP to deliver what it had sent in ask (as with Nagle's algorithm and delayed acknowledgements)";
+    let (held_back, lost, soon) = (sentence(44), sentence(244), sentence(12));
+    assert!(held_back.contains(late), "{held_back}");
+    assert!(lost.contains("as after a packet was lost"), "{lost}");
+    assert!(!soon.contains("TCP"), "{soon}");
+}
+
+/// In a single moment two ends of a connection may both wait while what one has sent is under way. Only if they have
+/// waited for long do they wait for each other.
+#[test]
+fn what_is_under_way_is_no_circle() {
+    let class = |age: &str| {
+        let mut recording = record(&format!(
+            "process client 100\nthread client client 100
+            process server 200\nthread server server 200
+            0 socket client object=inet:1 peer=inet:2 peer-process=server remote=127.0.0.1:80
+            0 socket server object=inet:2 peer=inet:1 peer-process=client local=127.0.0.1:80
+            0 open client object=inet:1 last=sent
+            0 open server object=inet:2 last=received
+            0 away client {age} lived=10s
+            0 away server {age} lived=10s
+            0 cpu0 switch client -> idle sleeping recvfrom object=inet:1 stack=recv;ask
+            0 cpu1 switch server -> idle sleeping recvfrom object=inet:2 stack=recv;serve
+            end 1s"
+        ));
+        recording.trace.tables.switches.cpu.fill(NO_CPU);
+        explain(&recording, "client", 0..1_000_000).root.class
+    };
+    assert_eq!(class("30ms"), Class::LongWait);
+    assert_eq!(class("3s"), Class::Circular);
+}
+
+/// A test starts a server in the background and ends. It is what the test runner polls the pipes of its output for, all
+/// along, though the server's threads sleep or wait for clients.
+#[test]
+fn a_server_that_a_test_left_behind_keeps_its_output_open() {
+    for poll in ["pselect6", "pselect6 object=pipe:7"] {
+        let recording = record(&format!(
+            "process shell 50\nthread shell shell 50
+            process prove 100
+            process test 200\nprocess memcached 300
+            0 open prove object=pipe:7 access=read
+            0 open prove object=pipe:8 access=read
+            0 open memcached object=pipe:7 access=write
+            0 open memcached object=pipe:8 access=write
+            0 cpu0 switch idle -> shell
+            0.1ms fork shell -> prove prove 100
+            0.2ms cpu0 wake shell -> prove fork new
+            0.3ms cpu0 switch shell -> prove sleeping wait4 arg=100 stack=wait4;sh
+            0.4ms fork prove -> test test 200
+            0.5ms cpu1 wake prove -> test fork new
+            0.6ms cpu1 switch idle -> test
+            0.7ms fork test -> memcached memcached 300
+            0.8ms cpu2 wake test -> memcached fork new
+            0.9ms cpu2 switch idle -> memcached
+            1ms fork memcached -> worker memcached 301
+            1ms fork memcached -> keeper memcached 302
+            1.1ms cpu3 wake memcached -> worker fork new
+            1.2ms cpu3 switch idle -> worker
+            1.3ms cpu3 switch worker -> idle sleeping epoll_wait object=epoll:5 stack=epoll_wait;serve
+            1.4ms cpu3 wake memcached -> keeper fork new
+            1.5ms cpu3 switch idle -> keeper
+            1.6ms cpu3 switch keeper -> idle sleeping clock_nanosleep arg=10s stack=nanosleep;maintain
+            2ms cpu0 switch prove -> idle sleeping {poll} stack=select;can_read
+            500ms cpu2 wake memcached -> worker write object=pipe:3
+            500.1ms cpu3 switch idle -> worker
+            500.2ms cpu2 switch memcached -> idle sleeping epoll_wait object=epoll:4 stack=epoll_wait;serve
+            500.3ms cpu3 switch worker -> idle sleeping epoll_wait object=epoll:5 stack=epoll_wait;serve
+            600ms exit test 0
+            600.1ms cpu1 switch test -> idle dead
+            end 8s"
+        ));
+        let found = problems(&recording, None);
+        assert_eq!(found[0].0, "prove", "{found:?}");
+        let verdict = explain(&recording, "prove", 600_000..8_000_000);
+        assert_eq!(verdict.root.who.tid, 300, "{}", verdict.sentence);
+        let says = "memcached, which kept a pipe open that prove reads";
+        assert!(verdict.sentence.contains(says), "{}", verdict.sentence);
+    }
+}
+
+/// A server waits for room to send: what it has sent lies unread with a client on this machine, which takes its time.
+/// The packet by which that says that there is room may come in anybody's time.
+#[test]
+fn who_leaves_unread_what_was_sent_keeps_the_sender_waiting() {
+    let root = |unread: &str| {
+        let recording = record(&format!(
+            "process client 100\nthread client client 100
+            process server 200\nthread server server 200
+            0 socket client object=inet:1 peer=inet:2 local=127.0.0.1:5000 remote=127.0.0.1:80
+            0 socket server object=inet:2 peer=inet:1 local=127.0.0.1:80 remote=127.0.0.1:5000
+            0 socket server object=inet:3 local=127.0.0.1:80
+            0 open client object=inet:1 last=received {unread}
+            0 open server object=inet:2 last=sent
+            0 cpu0 switch client -> idle sleeping poll arg=3000 object=unix:9 stack=poll;limit_rate
+            1ms cpu1 switch idle -> server
+            2ms transfer server sent 60000 object=inet:2 peer=inet:1
+            3ms cpu1 switch server -> idle sleeping epoll_wait object=inet:2 stack=epoll_wait;serve
+            900ms cpu1 wake idle -> server in=softirq vector=3
+            900.1ms cpu1 switch idle -> server
+            end 1s"
+        ));
+        explain(&recording, "server", 3_000..900_000).root.who.tid
+    };
+    assert_eq!(root("unread=50000"), 100);
+    assert_eq!(root(""), 200, "it may not have arrived");
+}
+
+/// Of a pipeline whose pipes were not seen each program reads what the one before it writes, and not what the last does.
+#[test]
+fn a_pipeline_is_in_order() {
+    let recording = record(
+        "process sh 100\nthread sh sh 100
+        process tar 201\nprocess head 202\nprocess xz 203\nprocess wc 204
+        0 cpu0 switch idle -> sh
+        1us fork sh -> tar tar 201
+        2us cpu1 wake sh -> tar fork new
+        3us fork sh -> head head 202
+        4us cpu1 wake sh -> head fork new
+        5us fork sh -> xz xz 203
+        6us cpu2 wake sh -> xz fork new
+        7us fork sh -> wc wc 204
+        8us cpu3 wake sh -> wc fork new
+        9us cpu0 switch sh -> idle sleeping wait4 stack=wait4;sh
+        10us cpu1 switch idle -> tar
+        20us cpu1 switch tar -> head sleeping write object=pipe:1 stack=write;archive
+        30us cpu1 switch head -> idle sleeping write object=pipe:2 stack=write;copy
+        40us cpu2 switch idle -> xz
+        50us cpu3 switch idle -> wc
+        60us cpu3 switch wc -> idle sleeping read object=pipe:3 stack=read;count
+        end 3s",
+    );
+    let verdict = explain(&recording, "tar", 1_000..3_000_000);
+    let threads: Vec<u32> = verdict.path.iter().map(|step| step.who.tid).collect();
+    assert_eq!(threads, [201, 202, 203], "{}", verdict.sentence);
+    let verdict = explain(&recording, "wc", 1_000..3_000_000);
+    assert_eq!(verdict.root.who.tid, 203, "{}", verdict.sentence);
 }

@@ -53,6 +53,8 @@ pub(super) struct Link {
     is_owed: bool,
     /// It is only guessed that the one before waits for it.
     is_guessed: bool,
+    /// The one before waits for a lock, of the program's own or of a database.
+    by_lock: bool,
 }
 
 /// A problem, and whom its thread waits for.
@@ -126,7 +128,9 @@ pub(super) fn merge(
                 || new.is_kept_waiting_by_turn(evidence, family, old)
                 || started_shell)
                 && !old.is_loop_of_reader(evidence, &new);
-            let is_long = match old.suffers_itself(evidence) {
+            // Nobody asked that one to have its lock for so long.
+            let is_kept_out = (new.link_to(old)).is_some_and(|link| new.links[link].by_lock);
+            let is_long = match old.suffers_itself(evidence) && !is_kept_out {
                 true => is_as_long(&new.problem.window, &old.problem.window),
                 false => new.takes_much_of(&old.problem),
             };
@@ -146,6 +150,7 @@ pub(super) fn merge(
             Some(old) if old.problem.may_be_idle() && !new.problem.may_be_idle() => {
                 old.replace(new);
             }
+            Some(old) if new.is_locked_out_by_work_of(old) => old.replace(new),
             Some(old)
                 if new.is_felt
                     && old.is_guess()
@@ -377,6 +382,16 @@ impl Chained {
         self.links.iter().any(|link| link.is_guessed)
     }
 
+    /// Whether it waits for a lock that a thread has while it does what another one's program asked of it: that
+    /// program gets what it asked for, and this one is kept out.
+    fn is_locked_out_by_work_of(&self, other: &Chained) -> bool {
+        let asked = |link: &Link| link.is_asked && !link.by_lock;
+        self.is_felt_like(other)
+            && self.takes_much_of(&other.problem)
+            && self.links.last().is_some_and(|link| link.by_lock)
+            && other.links.iter().all(asked)
+    }
+
     /// Whether both wait for the same thread at the same time.
     fn ends_alike(&self, other: &Chained) -> bool {
         match (self.links.last(), other.links.last()) {
@@ -443,6 +458,7 @@ pub(super) fn next_link(evidence: &Evidence<'_>, thread: Utid, window: Range<u64
             is_asked: false,
             is_owed: false,
             is_guessed: false,
+            by_lock: false,
         });
     }
     let waiting = main_wait(evidence, thread, window)?;
@@ -461,7 +477,8 @@ pub(super) fn next_link(evidence: &Evidence<'_>, thread: Utid, window: Range<u64
     // command says something.
     let is_by_kinship = by_pipe || is_guessed || wait.kind == WaitKind::Signal;
     let is_started = wait.kind == WaitKind::Child
-        || edge.kind == EdgeKind::Exit
+        // Who ends gives back the locks of files that it has.
+        || edge.kind == EdgeKind::Exit && wait.kind != WaitKind::Lock
         || is_by_kinship && is_child(evidence, next, thread);
     Some(Link {
         thread: next,
@@ -476,6 +493,9 @@ pub(super) fn next_link(evidence: &Evidence<'_>, thread: Utid, window: Range<u64
             }
             && (wait.is_for_own_lock(evidence) || owed(evidence, wait, false) > IDLE),
         is_guessed,
+        by_lock: wait.kind == WaitKind::Lock
+            || wait.is_for_own_lock(evidence)
+            || evidence.shows(wait.user_stack(evidence), Mark::DatabaseLock),
         is_asked: !by_pipe
             && !is_started
             && (wait.is_for_own_lock(evidence)

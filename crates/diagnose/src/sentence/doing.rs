@@ -178,6 +178,7 @@ pub(crate) fn reason(facts: &Facts<'_, '_>) -> String {
         {
             format!("waited for an answer to a datagram that it had sent{within}")
         }
+        BlameKind::Network if let Some(phrase) = held_back(facts) => phrase,
         BlameKind::Network => match remote(facts) {
             Some(remote) => format!("waited for {remote} over the network{within}"),
             None => format!("waited for the network{within}"),
@@ -302,6 +303,31 @@ pub(crate) fn debugger(evidence: &Evidence<'_>, wait: &Wait) -> Option<Utid> {
     let intervals = evidence.timeline.intervals(wait.thread);
     let next = intervals.get(intervals.index_at(wait.end)?)?;
     tracer(evidence, wake_of(evidence, wait.thread, &next)?)
+}
+
+/// What it waited for, where that had been sent on this machine and came late; and what makes TCP so late.
+fn held_back(facts: &Facts<'_, '_>) -> Option<String> {
+    /// Linux acknowledges after so many ms at the earliest where it does not do so at once, and sends what was lost
+    /// again after 200 at the earliest; with some ms for the timer to be late.
+    const ACKNOWLEDGED_MS: std::ops::Range<u64> = 36..60;
+    const SENT_AGAIN_MS: u64 = 200;
+    let late = owed::held_back(facts.evidence, &facts.wait?)?;
+    let ms = late.delay_ns / 1_000_000;
+    let whose = match late.sender == facts.culprit {
+        true => "it had sent".to_owned(),
+        false => format!("{} had sent", facts.evidence.name(late.sender)),
+    };
+    let why = match ms {
+        _ if ACKNOWLEDGED_MS.contains(&ms) => {
+            " (as with Nagle's algorithm and delayed acknowledgements)"
+        }
+        SENT_AGAIN_MS.. => " (as after a packet was lost)",
+        _ => "",
+    };
+    let within = within(facts);
+    Some(format!(
+        "waited {ms} ms for TCP to deliver what {whose}{within}{why}"
+    ))
 }
 
 /// The address that the culprit's wait is for.

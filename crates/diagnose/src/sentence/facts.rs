@@ -40,6 +40,8 @@ pub(crate) struct Facts<'a, 'e> {
     /// Who should have ended that wait, if that one waited for the culprit, too.
     pub in_turn: Option<Utid>,
     pub share: f64,
+    /// The share of the time in which the culprit waited to be paged in.
+    pub paged: f64,
     /// A thread of each program through which the waits lead from victim to culprit, in order.
     pub between: &'a [Utid],
     /// Of a single moment: what the victim does in it.

@@ -2,7 +2,7 @@
 
 use hangdog_graph::belief::{Belief, beliefs};
 use hangdog_graph::edge::ended_by;
-use hangdog_graph::owed::asked_again;
+use hangdog_graph::owed::{asked_again, is_orphan, left_behind};
 use hangdog_graph::{Edge, EdgeKind, Source, Strength, Wait, WaitKind};
 use hangdog_timeline::State;
 
@@ -10,6 +10,7 @@ use super::Walk;
 use crate::answers::Answer;
 use crate::baseline;
 use crate::blame::Doubt;
+use crate::owed::is_home;
 use crate::shape::{NOBODY, Shape, source_of};
 use crate::stretch::Waiting;
 
@@ -21,6 +22,20 @@ impl Walk<'_, '_> {
     pub(super) fn believe(&mut self, waiting: &Waiting) -> Belief {
         let wait = &waiting.wait;
         if let Some(edge) = asked_again(self.evidence, wait, waiting.wake, waiting.to) {
+            return Belief {
+                edge,
+                probability: 1.0,
+            };
+        }
+        if self.only_keeps_open(wait) {
+            let edge = Edge {
+                kind: EdgeKind::Unknown,
+                strength: Strength::Weak,
+                reason: "it has the pipe open, and nothing shows that it is to write there"
+                    .to_owned(),
+                source: Source::Nobody,
+                wake: None,
+            };
             return Belief {
                 edge,
                 probability: 1.0,
@@ -104,6 +119,25 @@ impl Walk<'_, '_> {
             beliefs,
         });
         believed
+    }
+
+    /// Whether a wait is that of a program in the background which has a pipe open that the one before on the way
+    /// reads, and waits for whatever comes: it was left behind, and asks nobody for anything.
+    fn only_keeps_open(&self, wait: &Wait) -> bool {
+        let Some((before, edge)) = &self.blame.steps[self.step].reached else {
+            return false;
+        };
+        let evidence = self.evidence;
+        let process = |thread| evidence.threads.thread(thread).upid;
+        let reads = &before.wait;
+        let is_piped = reads.object(evidence).is_pipe() && !reads.writes(evidence)
+            || left_behind(evidence, reads).is_some();
+        matches!(wait.kind, WaitKind::Poll | WaitKind::Idle)
+            && edge.kind == EdgeKind::Peer
+            && is_piped
+            && process(reads.thread) != process(wait.thread)
+            && is_orphan(evidence, process(wait.thread), reads.end)
+            && is_home(evidence, wait)
     }
 
     /// Whether the thread was seen to go on by what ended its wait. After a timeout it may have
