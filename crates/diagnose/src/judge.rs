@@ -1,6 +1,5 @@
 //! From blame to verdict: the report on who is to blame most, and by which way that was found.
 
-use hangdog_graph::owed::{is_orphan, left_behind};
 use hangdog_graph::{Edge, EdgeKind, Evidence, Source, Wait, WaitKind};
 use hangdog_trace::Yardstick;
 use hangdog_trace::ids::{Upid, Utid};
@@ -13,6 +12,7 @@ use crate::blame::{Blame, BlameKind, Piece, Step};
 use crate::confidence;
 use crate::function::{self, early_end, frames, own_frame};
 use crate::origin::{Machine, unnamed};
+use crate::owed::is_left_open_by;
 use crate::problem::Problem;
 use crate::question::questions;
 use crate::replay;
@@ -370,18 +370,11 @@ impl Judge<'_, '_> {
         let main = self.blame.main_step(suspect);
         let (waiting, belief) = self.blame.steps[main].reached.as_ref()?;
         let wait = &waiting.wait;
-        let is_piped = wait.object(self.evidence).is_pipe() && !wait.writes(self.evidence)
-            || left_behind(self.evidence, wait).is_some();
-        let process = |thread| self.evidence.threads.thread(thread).upid;
         let is_idle = matches!(suspect.kind, BlameKind::Message | BlameKind::Timer)
             && (self.longest_wait(suspect))
                 .is_some_and(|it| matches!(it.kind, WaitKind::Poll | WaitKind::Idle));
-        (is_piped
-            && is_idle
-            && belief.kind == EdgeKind::Peer
-            && process(wait.thread) != process(suspect.thread)
-            && is_orphan(self.evidence, process(suspect.thread), wait.end))
-        .then_some(wait.thread)
+        (is_idle && is_left_open_by(self.evidence, wait, belief.kind, suspect.thread))
+            .then_some(wait.thread)
     }
 
     /// For how long of what is explained a thread waited to be paged in, ns.

@@ -114,7 +114,13 @@ pub(crate) fn owed(evidence: &Evidence<'_>, wait: &Wait, often: bool) -> f64 {
         }
         WaitKind::Message if wait.is_idle(evidence) => IDLE,
         WaitKind::Poll if is_main && remote_output(evidence, wait).is_some() => MAYBE,
-        WaitKind::Poll if is_main && left_behind(evidence, wait).is_some() => HOPED,
+        WaitKind::Poll
+            if is_main
+                && (left_behind(evidence, wait).is_some()
+                    || ended_with_background(evidence, wait)) =>
+        {
+            HOPED
+        }
         // A language's scheduler with nothing to run waits for what was asked for too.
         WaitKind::Poll if wait.is_idle(evidence) && !object.is_pipe() => asked(evidence, wait),
         // By pipes, or by looking again and again.
@@ -230,6 +236,49 @@ pub(crate) fn owed(evidence: &Evidence<'_>, wait: &Wait, often: bool) -> f64 {
         | WaitKind::Stopped
         | WaitKind::Unknown => IDLE,
     }
+}
+
+/// Whether a wait for anything ended as a program in the background exited that descends from the one who waits: that
+/// had its output open.
+fn ended_with_background(evidence: &Evidence<'_>, wait: &Wait) -> bool {
+    let intervals = evidence.timeline.intervals(wait.thread);
+    let next = intervals
+        .index_at(wait.end)
+        .and_then(|at| intervals.get(at));
+    let wake = next.and_then(|next| wake_of(evidence, wait.thread, &next));
+    wake.is_some_and(|wake| {
+        let edge = ended_by(evidence, wait, Some(wake));
+        let Source::Thread(other) = edge.source else {
+            return false;
+        };
+        edge.kind == EdgeKind::Exit
+            && is_left_open_by(evidence, wait, edge.kind, other)
+            && wait_before(evidence, other, wait.start + wait.duration() / 2)
+                .is_some_and(|there| is_home(evidence, &there))
+    })
+}
+
+/// Whether a thread that `edge` leads to from who reads a pipe is of a program in the background, whose starter has
+/// ended: it may only have the pipe open.
+pub(crate) fn is_left_open_by(
+    evidence: &Evidence<'_>,
+    reads: &Wait,
+    edge: EdgeKind,
+    keeper: Utid,
+) -> bool {
+    let process = |thread: Utid| evidence.threads.thread(thread).upid;
+    let (reader, keeper) = (process(reads.thread), process(keeper));
+    let is_piped = || {
+        reads.object(evidence).is_pipe() && !reads.writes(evidence)
+            || left_behind(evidence, reads).is_some()
+            || reads.kind == WaitKind::Poll
+                && edge == EdgeKind::Exit
+                && is_descendant(evidence, keeper, reader)
+    };
+    matches!(edge, EdgeKind::Peer | EdgeKind::Exit)
+        && reader != keeper
+        && is_orphan(evidence, keeper, reads.start + reads.duration() / 2)
+        && is_piped()
 }
 
 /// Whether a terminal's input ended a wait: a program between a terminal and another, as `script`, waits for what

@@ -740,3 +740,52 @@ fn who_is_locked_out_by_the_work_for_another_suffers() {
     let found = problems(&record(&text), None);
     assert_eq!(found[0].0, "shop", "{found:?}");
 }
+
+/// A session waits for a lock. Beside it a client is idle, of which it is not known that it is in a transaction, and
+/// another session executes something all along: that has the lock, unless it is one that outlasts transactions.
+#[test]
+fn who_executes_something_has_the_lock_rather_than_who_is_idle() {
+    let root = |function: &str| {
+        let mut text = format!(
+            "process admin 51\nthread admin admin 51
+            process shop 52\nthread shop shop 52
+            process psql 53\nthread psql psql 53
+            process postmaster 100\nthread postmaster postmaster 100 name=postgres
+            process builder 101\nprocess session 102\nprocess rests 103
+            0 cpu0 switch idle -> postmaster
+            0 cpu5 switch idle -> admin\n0 cpu6 switch idle -> shop\n0 cpu7 switch idle -> psql
+            0.1ms fork postmaster -> builder builder 101
+            0.1ms fork postmaster -> session session 102
+            0.1ms fork postmaster -> rests rests 103
+            0.1ms rename builder postgres\n0.1ms rename session postgres\n0.1ms rename rests postgres
+            0.2ms cpu1 switch idle -> builder
+            0.2ms cpu2 switch idle -> session
+            0.2ms cpu3 switch idle -> rests
+            0.2ms socket admin object=inet:10 peer=inet:11 local=127.0.0.1:5001 remote=127.0.0.1:5432
+            0.2ms socket builder object=inet:11 peer=inet:10 local=127.0.0.1:5432 remote=127.0.0.1:5001
+            0.2ms socket shop object=inet:12 peer=inet:13 local=127.0.0.1:5002 remote=127.0.0.1:5432
+            0.2ms socket session object=inet:13 peer=inet:12 local=127.0.0.1:5432 remote=127.0.0.1:5002
+            0.2ms socket psql object=inet:14 peer=inet:15 local=127.0.0.1:5003 remote=127.0.0.1:5432
+            0.2ms socket rests object=inet:15 peer=inet:14 local=127.0.0.1:5432 remote=127.0.0.1:5003
+            0.2ms socket postmaster object=inet:5 local=127.0.0.1:5432
+            0.2ms open admin object=inet:10\n0.2ms open builder object=inet:11
+            0.2ms open shop object=inet:12\n0.2ms open session object=inet:13
+            0.2ms open psql object=inet:14\n0.2ms open rests object=inet:15
+            0.2ms open postmaster object=inet:5 kind=listener
+            0.3ms cpu0 switch postmaster -> idle sleeping select stack=select;PostmasterMain
+            1ms cpu5 switch admin -> idle sleeping poll object=inet:10 stack=poll;PQgetResult
+            1ms cpu6 switch shop -> idle sleeping poll object=inet:12 stack=poll;PQgetResult
+            1ms cpu7 switch psql -> idle sleeping read object=char:9 stack=read;readline
+            1ms cpu3 switch rests -> idle sleeping epoll_wait object=epoll:9 stack=epoll_wait;PostgresMain
+            2ms cpu2 switch session -> idle sleeping epoll_wait object=epoll:8 stack=epoll_wait;WaitLatch;ProcSleep;{function}\n"
+        );
+        text += &samples(1, "builder", 2..4_999, "ginbuild;PostgresMain");
+        text += "end 5s";
+        let verdict = explain(&record(&text), "shop", 2_000..5_000_000);
+        (verdict.root.who.tid, verdict.sentence)
+    };
+    let (executes, sentence) = root("LockRelationOid");
+    assert_eq!(executes, 101, "{sentence}");
+    let (rests, sentence) = root("pg_advisory_lock_int8");
+    assert_eq!(rests, 53, "{sentence}");
+}

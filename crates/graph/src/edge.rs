@@ -386,7 +386,7 @@ fn answer(evidence: &Evidence<'_>, wait: &Wait, wake: usize) -> Answer {
     }
     // Nothing says that who opens a FIFO in the end was to open it before, unless it worked all along.
     if evidence.shows(wait.kernel_stack(evidence), Mark::OpensFifo)
-        && !works(evidence, wakes.waker[wake], wait)
+        && !is_busy(evidence, wakes.waker[wake], wait)
     {
         return Answer::No("nothing shows that who opened the other end was to open it earlier");
     }
@@ -421,7 +421,7 @@ fn answer(evidence: &Evidence<'_>, wait: &Wait, wake: usize) -> Answer {
 }
 
 /// Whether a thread was running or runnable for most of a wait.
-fn works(evidence: &Evidence<'_>, thread: Utid, wait: &Wait) -> bool {
+pub(crate) fn is_busy(evidence: &Evidence<'_>, thread: Utid, wait: &Wait) -> bool {
     let parts = evidence.timeline.between(thread, wait.start, wait.end);
     let busy: u64 = parts
         .filter(|part| part.state.is_on_cpu() || part.state.wants_cpu())

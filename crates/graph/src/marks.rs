@@ -132,6 +132,8 @@ pub enum Mark {
     RunsTask = 1 << 57,
     /// The kernel reads pages of a file.
     ReadsPages = 1 << 58,
+    /// A session of a database takes a lock that outlasts transactions.
+    AdvisoryLock = 1 << 59,
 }
 
 /// Marks that one of the innermost few frames shows, by a part of its function's name.
@@ -148,7 +150,7 @@ const INNERMOST: [(Mark, &[&str]); 7] = [
 const FEW: usize = 6;
 
 /// Marks that any frame shows, by its function's name, or by the start of it.
-const ANYWHERE: [(Mark, &[&str]); 52] = [
+const ANYWHERE: [(Mark, &[&str]); 53] = [
     (Mark::Idle, names::IDLE),
     (Mark::DiskWait, names::DISK_WAIT),
     (Mark::DiskWake, names::DISK_WAKE),
@@ -188,6 +190,7 @@ const ANYWHERE: [(Mark, &[&str]); 52] = [
     (Mark::AwaitsSafepoint, names::AWAITS_SAFEPOINT),
     (Mark::AsksMachine, names::ASKS_MACHINE),
     (Mark::AwaitsCheckpoint, names::AWAITS_CHECKPOINT),
+    (Mark::AdvisoryLock, names::ADVISORY_LOCK),
     (Mark::JoinsHelpers, names::JOINS_HELPERS),
     (Mark::Scheduler, names::SCHEDULER),
     (Mark::AwaitsThreads, names::AWAITS_THREADS),

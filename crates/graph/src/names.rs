@@ -339,6 +339,9 @@ pub(crate) const ASKS_MACHINE: &[&str] = &["VMThread::wait_until_executed*"];
 /// Functions in which a thread waits for others that do parts of its own work, as V8's collection of garbage.
 pub(crate) const JOINS_HELPERS: &[&str] = &["v8::platform::DefaultJobState::Join*"];
 
+/// Functions by which a session of PostgreSQL takes a lock that a client may keep beyond its transactions.
+pub(crate) const ADVISORY_LOCK: &[&str] = &["pg_advisory_*"];
+
 /// Functions in which a session of PostgreSQL waits for a checkpoint.
 pub(crate) const AWAITS_CHECKPOINT: &[&str] = &["RequestCheckpoint"];
 

@@ -1,6 +1,7 @@
 """Pipes and terminals: a consumer that takes nothing, a background process that keeps a pipe open,
 a terminal that is not read, a server of terminals that is stopped."""
 
+import contextlib
 import os
 import signal
 import socket
@@ -8,11 +9,13 @@ import subprocess
 
 from case import Root, Truth, freeze
 from freezes.procfs import (
+    children,
     moved,
     must_be_stopped,
     must_wait_in,
     pipes,
     running,
+    state,
     until_named,
     until_still,
 )
@@ -20,6 +23,12 @@ from freezes.tcp import PROGRAMS, PYTHON
 from stage import Fault, need, now_ns, output_of, read_line, wait_for
 
 LINES_A_SECOND = 5000
+
+
+def end_of(pid):
+    """Ends a process that may have ended."""
+    with contextlib.suppress(ProcessLookupError):
+        os.kill(pid, signal.SIGKILL)
 
 
 def connect(path):
@@ -86,6 +95,43 @@ def kept_open(stage):
         outside=True,
         frozen=(begin, end),
         witness=f"/proc: bash waits in {channel}; {service} has {shared.pop()} open too",
+    )
+
+
+@freeze("shells", "prove-left-server")
+def left_server(stage):
+    """prove runs a test that starts memcached in the background and ends. The test's output has no end while memcached,
+    which nobody asks for anything, has it open."""
+    need("prove", "memcached")
+    tests, path = stage.directory / "t", stage.directory / "cache"
+    tests.mkdir()
+    (tests / "sum.t").write_text('print "1..1\\n"; print 2 + 2 == 4 ? "ok 1\\n" : "not ok 1\\n";\n')
+    (tests / "cache.t").write_text(
+        f'print "1..1\\n"; system("memcached -u root -s {path} &");\n'
+        f'for (1 .. 50) {{ last if -S "{path}"; select undef, undef, undef, 0.1 }}\n'
+        f'print -S "{path}" ? "ok 1\\n" : "not ok 1\\n";\n'
+    )
+    prove = stage.program(["prove", tests])
+    until_named(prove.pid, "prove")
+    wait_for("memcached", path.exists)
+    server = running("memcached", path)
+    stage.callback(end_of, server)
+    wait_for("the test's end", lambda: [state(one) for one in children(prove.pid)] == ["Z"])
+    begin = now_ns()
+    channel = stage.hold(lambda: must_wait_in(prove.pid))
+    shared = pipes(prove.pid) & pipes(server)
+    if not shared:
+        raise Fault(f"/proc: {server} has no pipe of {prove.pid} open")
+    os.kill(server, signal.SIGTERM)
+    end = prove.ended()
+    return Truth(
+        text="LongWait for the end of a pipe; root memcached, which a test has left behind",
+        victims=(prove.pid,),
+        roots=(Root(server, ("LongWait",)),),
+        outside=True,
+        frozen=(begin, end),
+        witness=f"/proc: prove waits in {channel}, its test is a zombie; "
+        f"{server} has {shared.pop()} open too",
     )
 
 

@@ -73,6 +73,41 @@ def advisory_lock(stage):
     )
 
 
+@freeze("databases", "postgres-index-lock")
+def index_lock(stage):
+    """An application inserts a row into a table that another one has an index built of, which takes long. The other one
+    gets what it asked for."""
+    server = Server(stage)
+    server.ask("CREATE TABLE stock (item int)")
+    server.ask("INSERT INTO stock VALUES (1)")
+    # Longer than it must last, for the witness on a busy machine. The row that is inserted is weighed as well, so long
+    # after its transaction began that this takes no time.
+    server.ask(
+        "CREATE FUNCTION weigh(item int) RETURNS int IMMUTABLE LANGUAGE plpgsql AS $$ DECLARE "
+        f"until timestamptz := now() + interval '{stage.freeze_s + 1} s'; BEGIN "
+        "WHILE clock_timestamp() < until LOOP item := item % 1000 + 1; END LOOP; "
+        "RETURN item; END $$"
+    )
+    admin = stage.start(server.app_words(), stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    read_line(admin.stdout)
+    builder = server.backend_of(admin)
+    waiter = stage.program(server.app_words(), stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    waiter.line()
+    backend = server.backend_of(waiter)
+    waiter.tell("repeat INSERT INTO stock VALUES (1)")
+    stage.ordinary()
+    server.ask("TRUNCATE stock; INSERT INTO stock VALUES (1)")
+    tell(admin, "CREATE INDEX ON stock (weigh(item))", await_end=False)
+    witness = stage.hold(lambda: must_wait_for(server, backend, builder, "active"))
+    return Truth(
+        text="LongWait for a table lock; root another session, which builds an index",
+        victims=(waiter.pid, backend),
+        roots=(Root(builder, ("LongRunning",)),),
+        frozen=tuple(map(int, waiter.line().split())),
+        witness=f"{witness}, which executes CREATE INDEX for {admin.pid}",
+    )
+
+
 @freeze("databases", "postgres-lock-chain")
 def lock_chain(stage):
     """An update waits for the row of a transaction that itself waits for the row of a third one,

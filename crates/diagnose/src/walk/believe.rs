@@ -2,7 +2,7 @@
 
 use hangdog_graph::belief::{Belief, beliefs};
 use hangdog_graph::edge::ended_by;
-use hangdog_graph::owed::{asked_again, is_orphan, left_behind};
+use hangdog_graph::owed::asked_again;
 use hangdog_graph::{Edge, EdgeKind, Source, Strength, Wait, WaitKind};
 use hangdog_timeline::State;
 
@@ -10,7 +10,7 @@ use super::Walk;
 use crate::answers::Answer;
 use crate::baseline;
 use crate::blame::Doubt;
-use crate::owed::is_home;
+use crate::owed::{is_home, is_left_open_by};
 use crate::shape::{NOBODY, Shape, source_of};
 use crate::stretch::Waiting;
 
@@ -127,17 +127,9 @@ impl Walk<'_, '_> {
         let Some((before, edge)) = &self.blame.steps[self.step].reached else {
             return false;
         };
-        let evidence = self.evidence;
-        let process = |thread| evidence.threads.thread(thread).upid;
-        let reads = &before.wait;
-        let is_piped = reads.object(evidence).is_pipe() && !reads.writes(evidence)
-            || left_behind(evidence, reads).is_some();
         matches!(wait.kind, WaitKind::Poll | WaitKind::Idle)
-            && edge.kind == EdgeKind::Peer
-            && is_piped
-            && process(reads.thread) != process(wait.thread)
-            && is_orphan(evidence, process(wait.thread), reads.end)
-            && is_home(evidence, wait)
+            && is_left_open_by(self.evidence, &before.wait, edge.kind, wait.thread)
+            && is_home(self.evidence, wait)
     }
 
     /// Whether the thread was seen to go on by what ended its wait. After a timeout it may have

@@ -11,7 +11,7 @@ use super::pipe::takes_orders_by_pipe;
 use super::who::{
     first_thread, is_home, is_there, peer_of, process_of, stopped_thread, thread_of, wait_at,
 };
-use crate::edge::{Edge, EdgeKind, Source, Strength};
+use crate::edge::{Edge, EdgeKind, Source, Strength, is_busy};
 use crate::evidence::Evidence;
 use crate::marks::Mark;
 use crate::names;
@@ -92,7 +92,16 @@ pub(super) fn other_client(evidence: &Evidence<'_>, wait: &Wait) -> Option<Edge>
         let took = is_broker && used.is_some_and(|row| evidence.transfers.sent[row]);
         Some((is_stopped, in_transaction || took, used, thread))
     });
-    let Some((is_stopped, is_likely, _, thread)) = candidates.max() else {
+    let chosen = candidates.max();
+    // One that is not known to be in a transaction has at most locks that outlast one. Who executes something
+    // meanwhile has locks.
+    if chosen.is_some_and(|(is_stopped, is_likely, ..)| !is_stopped && !is_likely)
+        && is_postgres(own)
+        && let Some(edge) = executes(evidence, siblings().map(|other| other.upid), wait)
+    {
+        return Some(edge);
+    }
+    let Some((is_stopped, is_likely, _, thread)) = chosen else {
         let servers = siblings().filter(|other| served(other.upid).next().is_some());
         let at_work = at_work(evidence, servers.map(|other| other.upid), wait);
         let middle = wait.start + wait.duration() / 2;
@@ -181,6 +190,28 @@ fn at_work(
     let thread = firsts.find(works)?;
     let name = evidence.name(thread);
     let reason = format!("it waits for a lock, and {name} is at work for another client");
+    let source = Source::Thread(thread);
+    Some(Edge::new(EdgeKind::Holder, Strength::Weak, source, reason))
+}
+
+/// The session of a database that is on a CPU, or wants one, for most of a wait for a lock that a client need not be in a
+/// transaction to be kept from.
+fn executes(
+    evidence: &Evidence<'_>,
+    sessions: impl Iterator<Item = Upid>,
+    wait: &Wait,
+) -> Option<Edge> {
+    let stack = wait.user_stack(evidence);
+    if evidence.shows(stack, Mark::AdvisoryLock) {
+        return None;
+    }
+    let is_served = |&session: &Upid| evidence.sockets.served_by(session).next().is_some();
+    let mut firsts = sessions
+        .filter(is_served)
+        .filter_map(|session| first_thread(evidence, session));
+    let thread = firsts.find(|&thread| is_busy(evidence, thread, wait))?;
+    let name = evidence.name(thread);
+    let reason = format!("it waits for a lock, and {name} executes something for another client");
     let source = Source::Thread(thread);
     Some(Edge::new(EdgeKind::Holder, Strength::Weak, source, reason))
 }

@@ -138,7 +138,9 @@ pub fn left_behind(evidence: &Evidence<'_>, wait: &Wait) -> Option<Edge> {
     }
     let (writer, pipe) = only?;
     let thread = first_thread(evidence, writer)?;
-    if !is_there(evidence, thread, wait.end) || !is_orphan(evidence, writer, wait.end) {
+    // Its own end may be that of the wait.
+    let middle = wait.start + wait.duration() / 2;
+    if !is_there(evidence, thread, middle) || !is_orphan(evidence, writer, middle) {
         return None;
     }
     let reason = format!(
