@@ -71,15 +71,31 @@ static __always_inline u32 futex_holder(struct task_struct *task, const bool ano
 	return value & FUTEX_TID;
 }
 
-// The one descriptor that a poll watches; -1 where it watches several or none.
+// Of two descriptors the one that is an internet socket, if that is one: a library that polls a
+// connection has another descriptor to be woken by; -1 otherwise.
+static __noinline s32 polled_socket(struct task_struct *task, s32 one, s32 other)
+{
+	bool is_one = descriptor_object(task, one) >> 56 == OBJECT_INET;
+	bool is_other = descriptor_object(task, other) >> 56 == OBJECT_INET;
+
+	if (is_one == is_other)
+		return -1;
+	return is_one ? one : other;
+}
+
+// The one descriptor that a poll watches, or the one socket of two; -1 where it watches several or
+// none.
 static __always_inline s32 polled_descriptor(struct task_struct *task, const bool another,
 					     u64 address, u64 count)
 {
-	struct user_pollfd entry = {};
+	struct user_pollfd entries[2] = {};
 
-	if (count != 1 || read_memory(task, another, &entry, sizeof(entry), address))
-		return -1;
-	return entry.fd;
+	if (count == 1 && !read_memory(task, another, entries, sizeof(entries[0]), address))
+		return entries[0].fd;
+	if (count == 2 && !read_memory(task, another, entries, sizeof(entries), address) &&
+	    entries[0].fd >= 0 && entries[1].fd >= 0)
+		return polled_socket(task, entries[0].fd, entries[1].fd);
+	return -1;
 }
 
 // Where the only bit of a word lies, by what a de Bruijn sequence multiplied with the word has in

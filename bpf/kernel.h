@@ -19,6 +19,7 @@ typedef __s64 s64;
 #define TASK_INTERRUPTIBLE 0x0001
 #define TASK_UNINTERRUPTIBLE 0x0002
 #define TASK_STOPPED 0x0004
+#define TASK_TRACED 0x0008
 #define TASK_STOPPED_OR_TRACED 0x000c
 #define TASK_EXIT_OR_DEAD 0x00b0
 #define TASK_PARKED 0x0040
@@ -328,6 +329,7 @@ struct task_struct {
 	struct mm_struct *mm;
 	struct files_struct *files;
 	struct task_struct *real_parent;
+	struct task_struct *parent;
 	u64 self_exec_id;
 	int pagefault_disabled;
 #if defined(__TARGET_ARCH_x86)

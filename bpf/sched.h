@@ -36,9 +36,13 @@ static __always_inline u8 how_it_left(bool blocks, bool preempt, struct task_str
 	return LEFT_SLEEPING;
 }
 
-// The signal that stopped a task; 0 where none did.
-static __always_inline u64 stop_signal(struct task_struct *task, u32 state)
+// The signal that stopped a task, 0 where none did; above it who traces the task, where that
+// stopped it.
+static __always_inline u64 who_stopped(struct task_struct *task, u32 state)
 {
+	// The parent of one that is traced is who traces it.
+	if (state & TASK_TRACED)
+		return (u64)(u32)task->parent->pid << 32;
 	// JOBCTL_STOP_SIGMASK: the signal of its last stop, which may be long over.
 	return state & TASK_STOPPED ? task->jobctl & 0xffff : 0;
 }
@@ -80,7 +84,7 @@ int BPF_PROG(on_switch, bool preempt, struct task_struct *prev, struct task_stru
 		if (address)
 			call->arg = address;
 		if (left == LEFT_STOPPED)
-			call->arg = stop_signal(prev, prev_state);
+			call->arg = who_stopped(prev, prev_state);
 		if (unexplained)
 			read_contention(tid, call);
 		if (take_stacks) {

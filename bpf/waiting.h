@@ -64,7 +64,7 @@ int look_at_waiting(struct bpf_iter__task *ctx)
 	waiting->born_at = task->start_time;
 	tell_since(waiting, task);
 	waiting->object = call.object;
-	waiting->arg = left == LEFT_STOPPED ? stop_signal(task, state) : call.arg;
+	waiting->arg = left == LEFT_STOPPED ? who_stopped(task, state) : call.arg;
 	waiting->tid = task->pid;
 	waiting->pid = task->tgid;
 	waiting->call = call.number;

@@ -136,7 +136,8 @@ pub(crate) fn names_other(call: i64, left: u8) -> bool {
     matches!(call, libc::SYS_fcntl | libc::SYS_flock) || is_stopped(left) || sysv::is_wait(call)
 }
 
-fn is_stopped(left: u8) -> bool {
+/// Whether a thread left its CPU since it was stopped.
+pub(crate) fn is_stopped(left: u8) -> bool {
     Left::from(left) == Left::Stopped
 }
 

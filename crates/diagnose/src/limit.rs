@@ -13,8 +13,8 @@ use crate::blame::BlameKind;
 const LONGEST: usize = 16;
 
 /// What the control group of a process limits that a wait of this kind is for, or of a computation that is paged in
-/// meanwhile; nothing where it has no such
-/// limit, or has not used it up. `writes` says that the wait is for a disk to have taken something.
+/// meanwhile; nothing where it has no such limit, or has not used it up. `writes` says that the wait is for a disk to
+/// have taken something.
 pub(crate) fn of(
     evidence: &Evidence<'_>,
     process: Upid,

@@ -36,6 +36,8 @@ pub(crate) fn owed(evidence: &Evidence<'_>, wait: &Wait, often: bool) -> f64 {
         _ if wait.gate(evidence) == Some(Gate::Debugger) => 1.0,
         // A virtual machine's own thread waits for work.
         WaitKind::Condition if is_upkeep(evidence, wait.thread) => IDLE,
+        // Another worker of its pool waits for the next task, and it for its turn to do so.
+        WaitKind::Condition if evidence.shows(wait.user_stack(evidence), Mark::SharesQueue) => IDLE,
         WaitKind::Condition if is_main && wait.is_for_own_lock(evidence) => 1.0,
         WaitKind::Poll | WaitKind::Message if wait.is_for_own_lock(evidence) => 1.0,
         WaitKind::Device if wait.writes(evidence) => 1.0,

@@ -429,7 +429,11 @@ fn who_did_what(facts: &Facts<'_, '_>) -> String {
             )
         }
         (Class::Unknown, ..) if facts.now.is_some() && alone => {
-            format!("{head}{}: the trace does not show for whom.", within(facts))
+            let idle = idle_workers(facts).unwrap_or_default();
+            format!(
+                "{head}{}: the trace does not show for whom{idle}.",
+                within(facts)
+            )
         }
         (Class::Unknown, ..) if facts.now.is_some() => format!(
             "{head}: the chain of waits ends at {who}{}; the trace does not show what {who} waits \
@@ -437,7 +441,11 @@ fn who_did_what(facts: &Facts<'_, '_>) -> String {
             within(facts)
         ),
         (Class::Unknown, ..) if alone => {
-            format!("{head}{}: the trace does not show by what.", within(facts))
+            let idle = idle_workers(facts).unwrap_or_default();
+            format!(
+                "{head}{}: the trace does not show by what{idle}.",
+                within(facts)
+            )
         }
         (Class::Unknown, ..) => format!(
             "{head}: the chain of waits ends at {who}{}; the trace does not show what {who} \
@@ -480,6 +488,32 @@ fn who_did_what(facts: &Facts<'_, '_>) -> String {
             let more = beside.or_else(|| limit(facts)).unwrap_or_default();
             format!("{head}: {who} {what}{share}{more}.")
         }
+    }
+}
+
+/// That all processes which the culprit's started wait for tasks, where it waits for a result: none of them works on it.
+fn idle_workers(facts: &Facts<'_, '_>) -> Option<String> {
+    let evidence = facts.evidence;
+    let wait = facts.wait?;
+    if !evidence.shows(wait.user_stack(evidence), Mark::AwaitsResult) {
+        return None;
+    }
+    let own = evidence.threads.thread(facts.culprit).upid;
+    let children = evidence.threads.processes().filter(|it| it.parent == own);
+    let firsts = children.filter_map(|child| child.threads.first().copied());
+    let last = wait.end.saturating_sub(1);
+    let alive: Vec<Utid> = firsts
+        .filter(|&first| evidence.timeline.life(first).contains(&last))
+        .collect();
+    let is_idle = |&first: &Utid| {
+        wait_before(evidence, first, wait.end)
+            .is_some_and(|there| evidence.shows(there.user_stack(evidence), Mark::SharesQueue))
+    };
+    match alive.len() {
+        0 => None,
+        _ if !alive.iter().all(is_idle) => None,
+        1 => Some("; its worker process waits for a task".to_owned()),
+        count => Some(format!("; its {count} worker processes wait for tasks")),
     }
 }
 

@@ -234,3 +234,42 @@ fn who_reads_commands_has_asked_nobody() {
     let verdict = explain(&recording, "psql", 10_500..3_000_000);
     assert_eq!(verdict.root.who.tid, 100, "{}", verdict.sentence);
 }
+
+/// A worker of a pool of processes waits for its turn to take a task, and the program for a result: if all workers wait, no
+/// one works on that. A worker that was killed before had the task.
+#[test]
+fn a_pool_whose_workers_are_idle() {
+    let recording = |killed: &str| {
+        record(&format!(
+            "process flake 100
+            process first 200\nprocess second 300\nprocess third 400
+            thread flake flake 100\nthread handler flake 101\nthread results flake 102
+            0 cpu4 switch handler -> idle sleeping poll stack=poll;handle_workers
+            0 cpu5 switch results -> idle sleeping poll stack=poll;handle_results
+            0 open flake object=pipe:5 access=write\n0 open second object=pipe:5 access=read
+            0 cpu0 switch idle -> flake
+            0.1ms fork flake -> first first 200
+            0.2ms fork flake -> second second 300
+            0.3ms cpu1 switch idle -> first
+            0.4ms cpu2 switch idle -> second
+            1ms cpu2 switch second -> idle sleeping read object=pipe:5 stack=read;SimpleQueue.get;worker
+            2ms cpu1 switch first -> idle sleeping futex arg=393 object=futex:0x10 stack=sem_wait;SemLock.__enter__;SimpleQueue.get;worker
+            3ms fork flake -> third third 400
+            3.1ms cpu3 switch idle -> third
+            {killed}
+            5ms cpu0 switch flake -> idle sleeping futex arg=393 object=futex:0x50 stack=sem_wait;PyThread_acquire_lock_timed;Condition.wait;IMapIterator.next;run_checks
+            end 8s"
+        ))
+    };
+    let waits = "4ms cpu3 switch third -> idle sleeping futex arg=393 object=futex:0x10 stack=sem_wait;SemLock.__enter__;SimpleQueue.get;worker";
+    let idle = recording(waits);
+    let sentence = explain(&idle, "flake", 5_000..8_000_000).sentence;
+    assert!(
+        sentence
+            .ends_with("the trace does not show by what; its 3 worker processes wait for tasks."),
+        "{sentence}"
+    );
+    let works = recording("");
+    let sentence = explain(&works, "flake", 5_000..8_000_000).sentence;
+    assert!(!sentence.contains("wait for tasks"), "{sentence}");
+}

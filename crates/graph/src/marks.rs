@@ -134,6 +134,8 @@ pub enum Mark {
     ReadsPages = 1 << 58,
     /// A session of a database takes a lock that outlasts transactions.
     AdvisoryLock = 1 << 59,
+    /// A process takes from a queue that several processes take from.
+    SharesQueue = 1 << 60,
 }
 
 /// Marks that one of the innermost few frames shows, by a part of its function's name.
@@ -150,7 +152,7 @@ const INNERMOST: [(Mark, &[&str]); 7] = [
 const FEW: usize = 6;
 
 /// Marks that any frame shows, by its function's name, or by the start of it.
-const ANYWHERE: [(Mark, &[&str]); 53] = [
+const ANYWHERE: [(Mark, &[&str]); 54] = [
     (Mark::Idle, names::IDLE),
     (Mark::DiskWait, names::DISK_WAIT),
     (Mark::DiskWake, names::DISK_WAKE),
@@ -191,6 +193,7 @@ const ANYWHERE: [(Mark, &[&str]); 53] = [
     (Mark::AsksMachine, names::ASKS_MACHINE),
     (Mark::AwaitsCheckpoint, names::AWAITS_CHECKPOINT),
     (Mark::AdvisoryLock, names::ADVISORY_LOCK),
+    (Mark::SharesQueue, names::SHARES_QUEUE),
     (Mark::JoinsHelpers, names::JOINS_HELPERS),
     (Mark::Scheduler, names::SCHEDULER),
     (Mark::AwaitsThreads, names::AWAITS_THREADS),

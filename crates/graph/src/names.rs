@@ -737,8 +737,12 @@ pub(crate) const TAKES_WORK: &[&str] = &[
     "org.apache.kafka.clients.consumer.KafkaConsumer.poll*",
 ];
 
+/// Functions that take from a queue that several processes take from, as the workers of a pool do, each in turn.
+pub(crate) const SHARES_QUEUE: &[&str] = &["SimpleQueue.get"];
+
 /// Functions that wait for what other threads of a program do: the result of a task, or room in a full queue.
 pub(crate) const AWAITS_RESULT: &[&str] = &[
+    "IMapIterator.next",
     "java.util.concurrent.FutureTask.get*",
     "java.util.concurrent.FutureTask.awaitDone*",
     "java.util.concurrent.CompletableFuture.get*",

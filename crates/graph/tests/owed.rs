@@ -545,6 +545,42 @@ fn who_was_asked_before_the_naps() {
     assert_eq!(asked("service kill arg=15", "3s"), None);
 }
 
+/// A program that looks again and again whether a service has ended, and had sent its signal before the recording: its
+/// command line names the service. What names a program that it started itself, or two apart, tells nothing.
+#[test]
+fn who_is_named_by_the_command_line_is_awaited() {
+    let named = |command: &str, more: &str| {
+        let recording = Recording::of(&format!(
+            "process shell 50\nthread shell shell 50
+            process lighttpd 200\nthread lighttpd lighttpd 200
+            process stop 300
+            {more}
+            0 cpu0 switch idle -> shell
+            1ms fork shell -> stop stop 300
+            2ms exec stop {command}
+            900ms cpu1 switch idle -> stop
+            902ms cpu1 switch stop -> idle sleeping clock_nanosleep arg=100ms stack=nanosleep;main
+            end 5s"
+        ));
+        let evidence = recording.evidence();
+        let (wait, _) = *recording.waits(recording.t("stop")).last()?;
+        let edge = asked_again(&evidence, &wait, None, wait.end)?;
+        (edge.source == Source::Thread(recording.t("lighttpd"))).then_some(edge.kind)
+    };
+    let asked = Some(EdgeKind::Asked);
+    for command in [
+        "start-stop-daemon --stop --pidfile /run/lighttpd.pid",
+        "start-stop-daemon --stop --exec=/usr/sbin/lighttpd",
+        "killall -w lighttpd",
+        "tail --pid=200",
+    ] {
+        assert_eq!(named(command, ""), asked, "{command}");
+    }
+    assert_eq!(named("grep errors /var/log/lighttpd/errors 200", ""), None);
+    let second = "process other 201\nthread second other 201 name=lighttpd";
+    assert_eq!(named("killall -w lighttpd", second), None);
+}
+
 /// A server of one thread that waits for its next client has nothing to answer; one that reads, or that has another
 /// thread, may have.
 #[test]

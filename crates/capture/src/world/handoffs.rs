@@ -10,7 +10,7 @@ use hangdog_trace::words::{HandoffKind, HandoffStep};
 
 use super::World;
 use crate::event::{self, Event, Switch};
-use crate::waiting::names_other;
+use crate::waiting::{is_stopped, names_other};
 
 /// Of a futex call's operation: no other process uses the futex.
 const FUTEX_PRIVATE: u64 = 128;
@@ -30,7 +30,7 @@ impl World {
             return (low, holder.unwrap_or(NONE));
         }
         match call {
-            _ if was_found && names_other(call, switch.left) => {
+            _ if is_stopped(switch.left) || was_found && names_other(call, switch.left) => {
                 let holder = self.known(high).filter(|&utid| utid != thread && high != 0);
                 (low, holder.unwrap_or(NONE))
             }

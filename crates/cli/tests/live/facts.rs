@@ -67,6 +67,70 @@ fn a_sleep_until_a_time_tells_how_long() {
     assert!((1..=300_000_000).contains(&asked), "{asked}");
 }
 
+/// Of two descriptors that are polled the one that is an internet socket is what is waited for: the other is there for
+/// the program to be woken by.
+#[test]
+fn a_connection_is_polled_beside_another_descriptor() {
+    const PROGRAM: &str = "import select, socket
+server = socket.create_server(('127.0.0.1', 0))
+client = socket.create_connection(server.getsockname())
+waker, _ = socket.socketpair()
+poll = select.poll()
+poll.register(waker, select.POLLIN)
+poll.register(client, select.POLLIN)
+poll.poll(200)
+";
+    let Some(machine) = machine() else { return };
+    let recorded = machine.record(&[], &["python3", "-c", PROGRAM]);
+    assert_eq!(recorded.code(), Some(0));
+    let live = Live::open(&recorded.path, Vec::new());
+    let (switches, calls) = (
+        live.table::<Switches>(),
+        Calls::new(&live.trace.meta().arch),
+    );
+    let polls = (0..switches.len()).filter(|&row| {
+        let thread = live.threads.thread(switches.prev[row]);
+        thread.name() == "python3" && calls.name(switches.call[row]) == "poll"
+    });
+    let kinds: Vec<_> = polls
+        .map(|row| Object(switches.object[row]).kind())
+        .collect();
+    assert!(kinds.contains(&ObjectKind::Inet), "{kinds:?}");
+}
+
+/// Of a thread that its debugger has stopped the debugger is told, also where it was stopped in the recording.
+#[test]
+fn who_debugs_a_thread_is_told() {
+    const PROGRAM: &str = "import ctypes, os, time
+ATTACH, DETACH = 16, 17
+child = os.fork()
+while child == 0:
+    time.sleep(0.01)
+time.sleep(0.05)
+ptrace = ctypes.CDLL(None).ptrace
+ptrace(ATTACH, child, None, None)
+os.waitpid(child, 0)
+time.sleep(0.1)
+ptrace(DETACH, child, None, None)
+os.kill(child, 9)
+os.waitpid(child, 0)
+";
+    let Some(machine) = machine() else { return };
+    let recorded = machine.record(&[], &["python3", "-c", PROGRAM]);
+    assert_eq!(recorded.code(), Some(0));
+    let live = Live::open(&recorded.path, Vec::new());
+    let switches: Switches = live.table();
+    let stopped: Vec<Utid> = (0..switches.len())
+        .filter(|&row| Left::from(switches.left[row]) == Left::Stopped)
+        .map(|row| switches.holder[row])
+        .collect();
+    let is_command = |&holder: &Utid| {
+        let holder = live.threads.known(holder);
+        holder.is_some_and(|holder| holder.tid.to_string() == live.command())
+    };
+    assert!(stopped.iter().any(is_command), "{stopped:?}");
+}
+
 /// Each thread's states add up to its life, to the nanosecond: from its first step to the switch
 /// that is its last, or to the recording's end.
 #[test]

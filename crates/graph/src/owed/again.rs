@@ -52,7 +52,8 @@ pub fn asked_again(
             .or_else(|| late_for_safepoint(evidence, wait, until))
             .or_else(|| child_looked_after(evidence, wait, until))
             .or_else(|| lock_file(evidence, wait, until))
-            .or_else(|| asked_before(evidence, wait, until)),
+            .or_else(|| asked_before(evidence, wait, until))
+            .or_else(|| named_by_command(evidence, wait, until)),
         _ => None,
     })
 }
@@ -180,6 +181,51 @@ pub fn asked_before(evidence: &Evidence<'_>, wait: &Wait, until: u64) -> Option<
     let name = evidence.name(answers);
     let reason = format!("it {did} {name} and has slept briefly again and again since");
     let source = Source::Thread(answers);
+    Some(Edge::new(EdgeKind::Asked, Strength::Weak, source, reason))
+}
+
+/// The program that the command line of one that looks again and again names, as those do that await a service's end:
+/// by its name, its executable, a file named after it with its pid, or its pid.
+fn named_by_command(evidence: &Evidence<'_>, wait: &Wait, until: u64) -> Option<Edge> {
+    const LONGEST_NAP_NS: u64 = 1_000_000_000;
+    nap_ns(evidence, wait, until, LONGEST_NAP_NS)?;
+    let middle = wait.start + until.saturating_sub(wait.start) / 2;
+    let own = evidence.threads.process_of(wait.thread);
+    let words = own.command.split([' ', '=']).skip(1);
+    let words: Vec<&str> = words.filter(|word| !word.starts_with('-')).collect();
+    let gives_pid = own.command.contains("pid");
+    let is_named = |process: &Process| {
+        let by_name = |word: &&str| {
+            let file = word.rsplit('/').next().unwrap_or(word);
+            let stem = file.strip_suffix(".pid").unwrap_or(file);
+            !stem.is_empty() && stem == process.name
+        };
+        let by_pid = |word: &&str| gives_pid && word.parse() == Ok(process.pid);
+        words.iter().any(|word| by_name(word) || by_pid(word))
+    };
+    let is_apart = |process: &Process| {
+        process.upid != own.upid
+            && process.name != own.name
+            && !evidence.is_recorders(process.upid)
+            && !is_descendant(evidence, process.upid, own.upid)
+            && !is_descendant(evidence, own.upid, process.upid)
+    };
+    let mut named = evidence
+        .threads
+        .processes()
+        .filter(|process| is_named(process) && is_apart(process))
+        .filter_map(|process| first_thread(evidence, process.upid))
+        .filter(|&first| is_there(evidence, first, middle));
+    // Of several the one that started the others.
+    let first = named.next()?;
+    let top = evidence.threads.thread(first).upid;
+    if !named.all(|other| is_descendant(evidence, evidence.threads.thread(other).upid, top)) {
+        return None;
+    }
+    let name = evidence.name(first);
+    let reason =
+        format!("it sleeps briefly again and again meanwhile, and its command line names {name}");
+    let source = Source::Thread(first);
     Some(Edge::new(EdgeKind::Asked, Strength::Weak, source, reason))
 }
 
