@@ -27,6 +27,8 @@ pub(crate) struct Function {
     pub in_kernel: Option<InKernel>,
     /// The function of a library in which most of the samples are, where this one is the program's own.
     pub in_library: Option<Beside>,
+    /// The function that called it and in which nearly all samples are, where fewer are in this one.
+    pub caller: Option<Beside>,
 }
 
 /// Parts of the names of functions that collect the garbage of a language's machine: V8's, CPython's, HotSpot's,
@@ -113,6 +115,7 @@ pub(crate) fn own(evidence: &Evidence<'_>, stack: StackId) -> Option<Function> {
         collecting: 0.0,
         in_kernel: None,
         in_library: None,
+        caller: None,
     })
 }
 

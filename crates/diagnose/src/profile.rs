@@ -39,6 +39,9 @@ const TELLING: u64 = 20;
 const OWN_WORK: f64 = 0.25;
 /// A function on a smaller share of the samples is not listed.
 const LEAST: f64 = 0.01;
+/// A function on at most this share of the samples leaves something to its caller, which is on at least the other.
+const CLEARLY_FEWER: f64 = 0.85;
+const NEARLY_ALL: f64 = 0.95;
 /// So many of the hottest functions within the common one are told.
 const HOT: usize = 3;
 
@@ -312,6 +315,7 @@ impl<'a> Profile<'a> {
             collecting: self.collecting(),
             in_kernel: self.in_kernel().filter(|_| !share.kernel),
             in_library: self.in_library(common),
+            caller: self.caller(common),
             beside: self.beside.and_then(|identity| self.beside(identity)),
         })
     }
@@ -323,6 +327,42 @@ impl<'a> Profile<'a> {
             place: share.source.or(share.module)?,
             share: share.total,
         })
+    }
+
+    /// The function that called `inner`, both of the program itself, if it is on nearly all samples, and `inner` on clearly
+    /// fewer: what it called beside belongs to it as well.
+    fn caller(&self, inner: Identity<'a>) -> Option<Beside> {
+        let is_own = |identity: Identity<'a>| {
+            let origin = self.tallies[&identity].origin;
+            matches!(origin, Some(Origin::Program | Origin::Script)) && identity.1 == inner.1
+        };
+        let part = |identity: Identity<'a>| self.part(self.tallies[&identity].total);
+        if !is_own(inner)
+            || self.beside.is_some()
+            || self.count < TELLING
+            || part(inner) > CLEARLY_FEWER
+        {
+            return None;
+        }
+        let says_more = |identity: Identity<'a>| {
+            part(identity) >= NEARLY_ALL && !hangdog_graph::hands_out_work(identity.0)
+        };
+        let mut callers: HashMap<Identity<'a>, u64> = HashMap::new();
+        for seen in self.with_common() {
+            let mut outer = seen
+                .functions
+                .iter()
+                .copied()
+                .skip_while(|&it| it != inner)
+                .skip(1);
+            if let Some(nearest) = outer.find(|&it| is_own(it)).filter(|&it| says_more(it)) {
+                *callers.entry(nearest).or_default() += seen.count;
+            }
+        }
+        let most = callers
+            .into_iter()
+            .max_by_key(|&(identity, count)| (count, Reverse(identity)));
+        self.beside(most?.0)
     }
 
     /// The function of a library by which `outer`, of the program itself, called what most of the time went to;

@@ -1080,6 +1080,26 @@ fn an_event_loop_that_waits_again_has_read() {
         "10.3ms cpu0 switch app -> idle sleeping poll stack=poll;call_sync;",
     );
     assert!(input(&waits_elsewhere));
+    // The server's call came back after the loop had read, and waited again.
+    let quick = format!(
+        "{}
+        3000ms cpu1 wake Xvfb -> app writev object=unix:2
+        3000.1ms cpu0 switch idle -> app
+        end 4s",
+        WINDOW.replace(
+            "10.2ms transfer",
+            "10.15ms cpu0 switch app -> idle sleeping poll stack=poll;g_main_loop_run
+            10.2ms transfer"
+        )
+    );
+    let received = "5ms transfer app received 32 object=unix:1 peer=unix:2\n    10ms cpu1 wake";
+    let recording = record(&quick.replace("10ms cpu1 wake", received));
+    let found = problem::find(&recording.evidence(), problem::Scope::default());
+    assert!(
+        !found
+            .iter()
+            .any(|it| it.kind == problem::ProblemKind::Input)
+    );
     // On the very connection, nothing can have lain there.
     let waits_for_reply =
         waits_elsewhere.replace("sleeping poll stack", "sleeping poll object=unix:1 stack");
@@ -1099,6 +1119,39 @@ fn input_that_is_read_amid_a_turn_is_not_answered() {
     let input = |it: &&problem::Problem| it.kind == problem::ProblemKind::Input;
     let problem = found.iter().find(input).expect("it did not answer");
     assert_eq!(problem.window.end, 5_000 * MS);
+}
+
+/// A program that asks the display for something and ends soon has no window; one that lasts may have.
+#[test]
+fn who_ends_soon_has_no_window() {
+    let input = |end: &str| {
+        let recording = record(&format!(
+            "process sh 100\nthread sh sh 100
+            process tool 200
+            process Xvfb 300\nthread Xvfb Xvfb 300
+            0 socket Xvfb object=unix:2 local=@/tmp/.X11-unix/X1
+            0 cpu0 switch idle -> sh
+            0 cpu1 switch idle -> Xvfb
+            1ms fork sh -> tool tool 200
+            1.1ms cpu0 wake sh -> tool fork new
+            1.2ms cpu0 switch sh -> tool sleeping wait4 arg=200 stack=wait4;sh
+            2ms socket tool object=unix:1 peer=unix:2 peer-process=Xvfb remote=@/tmp/.X11-unix/X1
+            3ms transfer tool sent 8 object=unix:1 peer=unix:2
+            4ms transfer tool received 32 object=unix:1 peer=unix:2
+            10ms transfer Xvfb sent 32 object=unix:2 peer=unix:1
+            600ms transfer tool received 32 object=unix:1 peer=unix:2
+            {end}
+            end 6s"
+        ));
+        let found = problem::find(&recording.evidence(), problem::Scope::default());
+        found
+            .iter()
+            .any(|it| it.kind == problem::ProblemKind::Input)
+    };
+    assert!(!input(
+        "700ms exit tool 0\n700ms cpu0 switch tool -> idle dead"
+    ));
+    assert!(input(""));
 }
 
 /// Turns that another thread of the program does, one right after the other, are no part of one that takes a hundred

@@ -525,3 +525,23 @@ fn the_library_that_did_the_work_is_told() {
     );
     assert!(!says(60).contains("png_read_row"), "{}", says(60));
 }
+
+/// Most of the time is in one function, and nearly all of it in the one that called it: the sentence has both. If the rest
+/// is elsewhere, or hardly anything is left, it has the inner one.
+#[test]
+fn what_called_it_is_told_where_it_did_more() {
+    let sentence = |inner: u64, caller: &str| {
+        let mut text = samples(0, "main", 10..inner, "insert_entry;clean_up;serve;main");
+        text += &samples(0, "main", inner..50, &format!("{caller};serve;main"));
+        let text = format!("{PEOPLE}0 cpu0 switch idle -> main\n{text}end 60ms");
+        explain(&record(&text), "main", 10_000..50_000).sentence
+    };
+    let more = "ran insert_entry (app) for 80 % of that time, 100 % in clean_up, which called it.";
+    assert!(
+        sentence(42, "sort;clean_up").ends_with(more),
+        "{}",
+        sentence(42, "sort;clean_up")
+    );
+    assert!(!sentence(42, "sort").contains("which called it"));
+    assert!(!sentence(49, "sort;clean_up").contains("which called it"));
+}

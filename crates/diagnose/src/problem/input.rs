@@ -68,7 +68,7 @@ pub(super) fn find(evidence: &Evidence<'_>, family: &Family) -> Vec<Problem> {
                 let thread = reader?;
                 // What is never read, because its reader has ended, keeps nobody waiting.
                 let to = to.min(evidence.timeline.life(thread).end);
-                if to.saturating_sub(from) <= UNREAD_NS {
+                if to.saturating_sub(from) <= UNREAD_NS || is_a_tool(evidence, thread) {
                     return None;
                 }
                 let to = turn_after(evidence, thread, to);
@@ -85,6 +85,14 @@ pub(super) fn find(evidence: &Evidence<'_>, family: &Family) -> Vec<Problem> {
             })
         })
         .collect()
+}
+
+/// Whether a thread's life began and soon ended in the trace: what asks a display server for something and ends, as
+/// xdotool does, has no window at which somebody looks.
+fn is_a_tool(evidence: &Evidence<'_>, thread: Utid) -> bool {
+    const SOON_NS: u64 = 2_000_000_000;
+    let life = evidence.timeline.life(thread);
+    life.start > 0 && life.end < evidence.timeline.end() && life.end - life.start < SOON_NS
 }
 
 impl Connection {
@@ -132,6 +140,22 @@ fn turn_over(evidence: &Evidence<'_>, reader: Utid, from: u64) -> Option<u64> {
         _ => None,
     };
     let home_site = site(&home)?;
+    // On another CPU it may wait again before the call that sent it has come back.
+    if home_at == at && from.saturating_sub(home.start) <= SOON_NS {
+        let before = (at.saturating_sub(MOST)..at).rev().find_map(|before| {
+            let interval = intervals.get(before)?;
+            (interval.state == State::Blocked).then_some((before, interval))
+        });
+        let (before_at, before) = before?;
+        let is_by_server = match intervals.get(before_at + 1)?.cause {
+            Cause::Wake(row) => serves(evidence, evidence.wakes.waker[row as usize]),
+            _ => false,
+        };
+        let is_turn = site(&before) == Some(home_site)
+            && from.saturating_sub(before.end) <= SOON_NS
+            && Wait::new(evidence, reader, &home).kind == WaitKind::Poll;
+        return (is_by_server && is_turn).then_some(from);
+    }
     let Cause::Wake(row) = intervals.get(home_at + 1)?.cause else {
         return None;
     };

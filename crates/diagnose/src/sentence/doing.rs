@@ -263,6 +263,13 @@ pub(crate) fn ran_for(facts: &Facts<'_, '_>, function: &Function) -> String {
         let percent = facts.share * beside.share * 100.0;
         text += &format!(" and {name} ({place}) for {percent:.0} %");
     }
+    if let Some(caller) = &function.caller {
+        let percent = facts.share * caller.share * 100.0;
+        text += &format!(
+            ", {percent:.0} % in {}, which called it",
+            brief(&caller.name)
+        );
+    }
     if let Some(library) = &function.in_library {
         // The C library calls its own functions by names of its own.
         let exported = (library.name.strip_prefix("__GI_"))
