@@ -1,8 +1,8 @@
 //! What a thread waits for that waits for several things at once (poll, select).
 //!
 //! The kernel side tells the one descriptor of a poll, or the one internet socket of two. Of a thread that was found
-//! waiting for several, they are read from its memory, or are those of its epoll. The one that matters is the one that another
-//! process has the other end of.
+//! waiting for several, they are read from its memory, or are those of its epoll. The one that matters is the one that
+//! another process has the other end of.
 
 use std::collections::{HashMap, HashSet};
 use std::fs;
