@@ -273,3 +273,33 @@ fn a_pool_whose_workers_are_idle() {
     let sentence = explain(&works, "flake", 5_000..8_000_000).sentence;
     assert!(!sentence.contains("wait for tasks"), "{sentence}");
 }
+
+/// node waits for a debugger, which does not come until somebody ends it. That another thread ended such a wait once, when
+/// node's own tools were started, is no sign that it is to end this one.
+#[test]
+fn who_waits_for_a_debugger_waits_for_no_thread() {
+    const WAIT: &str = "sleeping futex arg=128 object=futex:0x10 stack=pthread_cond_wait;uv_cond_wait;node::inspector::MainThreadInterface::WaitForFrontendEvent();main";
+    let recording = record(&format!(
+        "process node 100\nthread node node 100\nthread worker node 101
+        process sh 200\nthread sh sh 200
+        0 cpu0 switch idle -> node
+        0 cpu1 switch idle -> worker
+        1ms cpu0 switch node -> idle {WAIT}
+        2ms cpu1 wake worker -> node futex op=wake object=futex:0x10 stack=pthread_cond_signal;uv_cond_signal
+        2.1ms cpu0 switch idle -> node
+        3ms cpu0 wake node -> worker futex op=wake object=futex:0x20 stack=pthread_cond_signal
+        3.1ms cpu1 switch worker -> idle sleeping futex arg=128 object=futex:0x20 stack=pthread_cond_wait;uv_cond_wait;node::(anonymous_namespace)::PlatformWorkerThread(void*)
+        4ms cpu0 switch node -> idle {WAIT}
+        3004ms cpu1 switch idle -> sh
+        3005ms cpu1 wake sh -> node kill arg=9
+        3005.1ms cpu0 switch idle -> node
+        3005.2ms exit node 9
+        3005.2ms exit worker 9
+        3005.3ms cpu0 switch node -> idle dead
+        end 3100ms"
+    ));
+    let verdict = explain(&recording, "node", 4_000..3_005_000);
+    assert_eq!(verdict.root.who.tid, 100, "{}", verdict.sentence);
+    let says = "waited for a debugger to attach or to let it continue";
+    assert!(verdict.sentence.contains(says), "{}", verdict.sentence);
+}

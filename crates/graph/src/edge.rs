@@ -314,6 +314,9 @@ pub fn ended_by(evidence: &Evidence<'_>, wait: &Wait, wake: Option<usize>) -> Ed
             edge
         }
         Some((_, Answer::GoOn(reason))) => Edge::new(Kind::Kill, Strong, Source::Nobody, reason),
+        Some((_, Answer::No(_))) if wait.gate(evidence) == Some(Gate::Debugger) => {
+            not_ended(evidence, wait)
+        }
         Some((_, Answer::No(reason))) => expected(evidence, wait)
             .unwrap_or_else(|| Edge::new(Kind::Unknown, Weak, Source::Nobody, reason)),
         None if wait.gate(evidence) == Some(Gate::Debugger) => not_ended(evidence, wait),

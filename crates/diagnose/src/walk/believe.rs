@@ -3,7 +3,7 @@
 use hangdog_graph::belief::{Belief, beliefs};
 use hangdog_graph::edge::ended_by;
 use hangdog_graph::owed::asked_again;
-use hangdog_graph::{Edge, EdgeKind, Source, Strength, Wait, WaitKind};
+use hangdog_graph::{Edge, EdgeKind, Gate, Source, Strength, Wait, WaitKind};
 use hangdog_timeline::State;
 
 use super::Walk;
@@ -22,6 +22,16 @@ impl Walk<'_, '_> {
     pub(super) fn believe(&mut self, waiting: &Waiting) -> Belief {
         let wait = &waiting.wait;
         if let Some(edge) = asked_again(self.evidence, wait, waiting.wake, waiting.to) {
+            return Belief {
+                edge,
+                probability: 1.0,
+            };
+        }
+        // Whoever ended such a wait before was no debugger.
+        if wait.gate(self.evidence) == Some(Gate::Debugger)
+            && let edge = ended_by(self.evidence, wait, waiting.wake)
+            && edge.source == Source::Nobody
+        {
             return Belief {
                 edge,
                 probability: 1.0,
