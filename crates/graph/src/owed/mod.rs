@@ -10,7 +10,8 @@
 //! - The event loop of a server has handed its work to another thread of it; that of a window waits for its
 //!   user; each worker of a pool may wait for a task that only they could run.
 //! - What came may have come by way of another: a thread that has the connection, a queue of connections that
-//!   are not accepted ([`came`]); or it came late, since TCP kept it ([`held_back`]). A program that polls its only child waits for that ([`partner`]).
+//!   are not accepted ([`came`]); or it came late, since TCP kept it ([`held_back`]). A program that polls its only
+//!   child waits for that ([`partner`]).
 //! - Who has a lock the stacks may tell ([`own`]); otherwise one that is in the middle of work may ([`amid`]).
 //! - A child that a signal killed as the wait began may have been at work for it, or a thread that exited then
 //!   and left none that could end it ([`killed`]).
