@@ -134,6 +134,22 @@ pub(crate) fn own_frame(evidence: &Evidence<'_>, stack: StackId) -> Option<usize
     speaks_for_wait(&frames)
 }
 
+/// The program's function in which the task waits for a connection that the scheduler of Go parked last on a thread which
+/// has had nothing to run since.
+pub(crate) fn parked_in(evidence: &Evidence<'_>, stack: StackId) -> Option<String> {
+    let frames: Vec<_> = evidence.stacks.stack(stack).collect();
+    let is = |frame: &ResolvedFrame<'_>, name: &str| frame.function == Some(name);
+    let parked = frames
+        .iter()
+        .position(|frame| is(frame, "runtime.mcall"))
+        .map(|scheduler| &frames[scheduler..])?;
+    if !(parked.iter()).any(|frame| is(frame, "internal/poll.runtime_pollWait")) {
+        return None;
+    }
+    let own = &parked[nearest(parked.iter())?];
+    (Origin::of(own) == Some(Origin::Program)).then(|| own.to_string())
+}
+
 /// Which frame speaks for a stack, that of a wait. A function of a language's library that waits for whatever its
 /// caller wants says less than the library that called it.
 fn speaks_for_wait(frames: &[ResolvedFrame<'_>]) -> Option<usize> {

@@ -95,23 +95,46 @@ fn says(sentence: &str, name: &str) -> bool {
     })
 }
 
+/// A thread's name, and the function in which the task waits that it parked last, if it did nothing else for long.
+fn with_task(facts: &Facts<'_, '_>, thread: Utid) -> String {
+    const LOOKED_AT: usize = 4096;
+    let evidence = facts.evidence;
+    let name = evidence.name(thread);
+    let window = &facts.problem.window;
+    let parts = evidence
+        .timeline
+        .between(thread, window.start, window.end)
+        .take(LOOKED_AT);
+    let longest = parts
+        .filter(|part| part.state == State::Blocked)
+        .max_by_key(Interval::duration);
+    let parked = longest.and_then(|longest| {
+        let wait = Wait::new(evidence, thread, &longest);
+        function::parked_in(evidence, wait.user_stack(evidence))
+    });
+    match parked {
+        Some(function) => format!("{name} in {}", brief(&function)),
+        None => name,
+    }
+}
+
 /// The names of some threads, the first few of many.
 fn list(facts: &Facts<'_, '_>, threads: &[Utid]) -> String {
     const MOST: usize = 3;
     let names = |threads: &[Utid]| -> Vec<String> {
         threads
             .iter()
-            .map(|&thread| facts.evidence.name(thread))
+            .map(|&thread| with_task(facts, thread))
             .collect()
     };
     match threads {
         [] => String::new(),
-        [only] => facts.evidence.name(*only),
+        [only] => with_task(facts, *only),
         [first @ .., last] if threads.len() <= MOST => {
             format!(
                 "{} and {}",
                 names(first).join(", "),
-                facts.evidence.name(*last)
+                with_task(facts, *last)
             )
         }
         _ => format!(

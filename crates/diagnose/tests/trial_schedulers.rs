@@ -435,3 +435,46 @@ fn samples_within_interrupts_count_for_threads_that_take_turns() {
         verdict.sentence
     );
 }
+
+/// A server of Go wakes up when a slow client has read, and then answers another: the way leads through the function whose
+/// goroutine waited for the slow one. Where it waited for nothing, the server's name is all.
+#[test]
+fn the_function_of_a_goroutine_on_the_way() {
+    let sentence = |parked: &str| {
+        let recording = record(&format!(
+            "process curl 100\nthread curl curl 100
+            process shop 200\nthread shop shop 200
+            process slow 300\nthread slow slow 300
+            0 socket curl object=inet:1 peer=inet:2 local=127.0.0.1:5000 remote=127.0.0.1:80
+            0 socket shop object=inet:2 peer=inet:1 local=127.0.0.1:80 remote=127.0.0.1:5000
+            0 socket slow object=inet:3 peer=inet:4 local=127.0.0.1:5001 remote=127.0.0.1:80
+            0 socket shop object=inet:4 peer=inet:3 local=127.0.0.1:80 remote=127.0.0.1:5001
+            0 socket shop object=inet:5 local=127.0.0.1:80
+            0 cpu0 switch idle -> curl
+            0 cpu1 switch idle -> shop
+            0 cpu2 switch idle -> slow
+            1ms cpu1 switch shop -> idle sleeping epoll_pwait object=epoll:7 stack=runtime.netpoll;runtime.findRunnable;runtime.schedule;runtime.park_m;runtime.mcall;runtime.gopark;{parked}
+            2ms transfer curl sent 9 object=inet:1 peer=inet:2
+            3ms cpu0 switch curl -> idle sleeping poll object=inet:1 stack=poll;wait_for_reply
+            4ms cpu2 switch slow -> idle sleeping clock_nanosleep arg=3s stack=nanosleep;limit_rate
+            3004ms cpu2 wake idle -> slow in=timer
+            3004.1ms cpu2 switch idle -> slow
+            3004.2ms cpu2 wake slow -> shop recvfrom in=softirq vector=3 object=inet:3
+            3004.3ms transfer slow received 90000 object=inet:3 peer=inet:4
+            3004.4ms cpu1 switch idle -> shop
+            3005ms cpu1 wake shop -> curl write in=softirq vector=3 object=inet:2
+            3005ms transfer shop sent 9 object=inet:2 peer=inet:1
+            3005.1ms cpu0 switch idle -> curl
+            end 3100ms"
+        ));
+        explain(&recording, "curl", 3_000..3_005_000).sentence
+    };
+    let export = "runtime.netpollblock;internal/poll.runtime_pollWait;net.(*conn).Write;main.(*store).exportReport";
+    let way = "the chain of waits leads through shop in main.(*store).exportReport.";
+    assert!(sentence(export).ends_with(way), "{}", sentence(export));
+    let idle = sentence("runtime.bgscavenge");
+    assert!(
+        idle.ends_with("the chain of waits leads through shop."),
+        "{idle}"
+    );
+}
