@@ -369,6 +369,11 @@ fn who_did_what(facts: &Facts<'_, '_>) -> String {
                      {free:.0} % of it: a limit (of its control group, of real-time threads or of \
                      SCHED_DEADLINE) kept it from them, or its CPU affinity did."
                 ),
+                Limit::Wakeup { each } => format!(
+                    "{head}: {who} {was} runnable{share}, {} each time, though the CPUs were free for \
+                     {free:.0} % of it: a CPU that sleeps takes a while to wake.",
+                    duration(*each)
+                ),
                 Limit::Group => format!(
                     "{head}: {who} {was} runnable, but had no CPU{share}, though the CPUs were free for \
                      {free:.0} % of it: a limit of its control group, or its CPU affinity, kept it from them."

@@ -53,6 +53,11 @@ pub(crate) enum Limit {
     Group,
     /// One of these: its rank is not known.
     Any,
+    /// None that shows: it was runnable many times, each time for hardly longer than a CPU that sleeps takes to wake.
+    Wakeup {
+        /// For how long on average, ns.
+        each: u64,
+    },
 }
 
 /// The kernel's priority of a thread at niceness 0, and of the first that is not real-time.
@@ -77,6 +82,9 @@ const HARDLY: f64 = 0.2;
 
 /// What was kept from it for less than this may have been slow to come.
 const LEAST_WITHHELD_NS: u64 = 20_000_000;
+
+/// A CPU that sleeps, that of a virtual machine most of all, takes up to so long to wake. A limit lasts longer.
+const WAKES_WITHIN_NS: u64 = 300_000;
 
 /// One of many that runs less than the busiest of them by so many times does not have its turn.
 const LESS: u64 = 4;
@@ -124,7 +132,8 @@ pub(crate) fn explain(
         }
     }
     let own = priority(evidence, thread, windows);
-    let withheld = withheld(thread, own, &had, &hog_priority, total);
+    let each = total / looked_at().count().max(1) as u64;
+    let withheld = withheld(thread, own, &had, &hog_priority, total, each);
     // What the recorder takes is nobody's doing, and over with the recording.
     let is_recorder = |other| evidence.is_recorders(evidence.threads.thread(other).upid);
     had.retain(|&(other, _), _| other != IDLE && other != thread && !is_recorder(other));
@@ -212,17 +221,20 @@ pub(crate) fn explain(
 
 /// Whether a thread of priority `own` was kept from CPUs that it could have had: of `total` ns none was in use
 /// for much by threads that the kernel does not let it go before. The kernel gives a CPU that is idle to whoever
-/// is runnable on it, but for a limit: of real-time threads in all (sched_rt_runtime_us) or in a control group.
+/// is runnable on it, but for a limit: of real-time threads in all (sched_rt_runtime_us) or in a control group; or the
+/// CPU has to wake first, which takes its time of each of many short waits, of `each` ns.
 fn withheld(
     thread: Utid,
     own: Option<i16>,
     had: &HashMap<(Utid, u16), u64>,
     priorities: &HashMap<Utid, i16>,
     total: u64,
+    each: u64,
 ) -> Option<Starvation> {
     let by = match own {
         Some(DEADLINE) => Limit::Deadline,
         Some(own) if own < FIRST_NORMAL => Limit::Realtime,
+        _ if each <= WAKES_WITHIN_NS => Limit::Wakeup { each },
         Some(_) => Limit::Group,
         None => Limit::Any,
     };

@@ -650,3 +650,35 @@ fn a_database_without_space_sleeps() {
         verdict.sentence
     );
 }
+
+/// A thread is woken again and again, and each time has no CPU for some microseconds, though nobody has it: the CPU slept.
+/// For as long in one piece something keeps the thread from it.
+#[test]
+fn a_cpu_that_sleeps_takes_a_while_to_wake() {
+    let sentence = |turns: u64, runnable_us: u64| {
+        let mut text = String::from(
+            "process tool 100\nthread tool tool 100
+            process other 200\nthread other other 200
+            0 cpu0 switch idle -> other
+            0 cpu1 switch idle -> tool\n",
+        );
+        let turn = 2 * runnable_us;
+        for at in (0..turns).map(|nth| 1_000 + nth * turn) {
+            text += &format!(
+                "{at}us cpu1 switch tool -> idle sleeping read object=pipe:5 stack=read;trace
+                {}us cpu0 wake other -> tool write object=pipe:5 stack=write;stop
+                {}us cpu1 switch idle -> tool\n",
+                at + 1,
+                at + 1 + runnable_us,
+            );
+        }
+        let end = 2_000 + turns * turn;
+        let recording = record(&format!("{text}end {end}us"));
+        explain(&recording, "tool", 1_000..end - 1_000).sentence
+    };
+    let often = sentence(5_000, 40);
+    let wakes = "40.0 µs each time, though the CPUs were free for 100 % of it: a CPU that sleeps takes a while to wake.";
+    assert!(often.ends_with(wakes), "{often}");
+    let once = sentence(4, 50_000);
+    assert!(once.contains("a limit"), "{once}");
+}
