@@ -120,7 +120,8 @@ impl Opened {
     /// Which of the descriptors that a thread of a process waits for at once has somebody at its other
     /// end, if that is one: a connection, or pipes to which the same process writes. 0 if it cannot be
     /// told. A unix socket counts where it is the only thing with another end: a program with a window
-    /// waits for its display all the time. So does a process, which an event loop watches beside other things.
+    /// waits for its display all the time. So it is with a process (pidfd): an event loop watches its children
+    /// beside other things.
     pub(crate) fn awaited(&self, pid: u32, descriptors: &[u32]) -> u64 {
         let objects: Vec<Object> = (descriptors.iter())
             .filter_map(|&descriptor| {

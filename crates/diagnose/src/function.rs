@@ -134,8 +134,8 @@ pub(crate) fn own_frame(evidence: &Evidence<'_>, stack: StackId) -> Option<usize
     speaks_for_wait(&frames)
 }
 
-/// The program's function in which the task waits for a connection that the scheduler of Go parked last on a thread which
-/// has had nothing to run since.
+/// Of a Go thread that has nothing to run: the program's function whose goroutine it parked last, if that goroutine waits
+/// for a connection.
 pub(crate) fn parked_in(evidence: &Evidence<'_>, stack: StackId) -> Option<String> {
     let frames: Vec<_> = evidence.stacks.stack(stack).collect();
     let is = |frame: &ResolvedFrame<'_>, name: &str| frame.function == Some(name);

@@ -240,15 +240,17 @@ pub(crate) fn owed(evidence: &Evidence<'_>, wait: &Wait, often: bool) -> f64 {
     }
 }
 
+/// The row of `wakes` that ended a wait, if there is one.
+fn ending_wake(evidence: &Evidence<'_>, wait: &Wait) -> Option<usize> {
+    let intervals = evidence.timeline.intervals(wait.thread);
+    let next = intervals.get(intervals.index_at(wait.end)?)?;
+    wake_of(evidence, wait.thread, &next)
+}
+
 /// Whether a wait for anything ended as a program in the background exited that descends from the one who waits: that
 /// had its output open.
 fn ended_with_background(evidence: &Evidence<'_>, wait: &Wait) -> bool {
-    let intervals = evidence.timeline.intervals(wait.thread);
-    let next = intervals
-        .index_at(wait.end)
-        .and_then(|at| intervals.get(at));
-    let wake = next.and_then(|next| wake_of(evidence, wait.thread, &next));
-    wake.is_some_and(|wake| {
+    ending_wake(evidence, wait).is_some_and(|wake| {
         let edge = ended_by(evidence, wait, Some(wake));
         let Source::Thread(other) = edge.source else {
             return false;
@@ -286,12 +288,7 @@ pub(crate) fn is_left_open_by(
 /// Whether a terminal's input ended a wait: a program between a terminal and another, as `script`, waits for what
 /// that prints.
 fn is_for_input(evidence: &Evidence<'_>, wait: &Wait) -> bool {
-    let intervals = evidence.timeline.intervals(wait.thread);
-    let next = intervals
-        .index_at(wait.end)
-        .and_then(|at| intervals.get(at));
-    let wake = next.and_then(|next| wake_of(evidence, wait.thread, &next));
-    ended_by(evidence, wait, wake).kind == EdgeKind::Input
+    ended_by(evidence, wait, ending_wake(evidence, wait)).kind == EdgeKind::Input
 }
 
 /// Whether another process sent something over a connection that a thread's process serves, while that
@@ -511,9 +508,7 @@ fn came_by_asking(evidence: &Evidence<'_>, wait: &Wait) -> bool {
     let own = evidence.received(wait.thread, wait.end, wait.end.saturating_add(SOON_NS));
     // A library's own thread may have the connections.
     let by_helper = || {
-        let intervals = evidence.timeline.intervals(wait.thread);
-        let interval = intervals.get(intervals.index_at(wait.end)?)?;
-        let row = wake_of(evidence, wait.thread, &interval)?;
+        let row = ending_wake(evidence, wait)?;
         let waker = evidence.threads.known(evidence.wakes.waker[row])?;
         let is_own = waker.upid == evidence.threads.thread(wait.thread).upid;
         let since = wait.end.saturating_sub(SOON_NS);

@@ -95,7 +95,7 @@ fn says(sentence: &str, name: &str) -> bool {
     })
 }
 
-/// A thread's name, and the function in which the task waits that it parked last, if it did nothing else for long.
+/// A thread's name; of a Go thread also the function whose goroutine it had parked in its longest wait.
 fn with_task(facts: &Facts<'_, '_>, thread: Utid) -> String {
     const LOOKED_AT: usize = 4096;
     let evidence = facts.evidence;
@@ -371,7 +371,7 @@ fn who_did_what(facts: &Facts<'_, '_>) -> String {
                 ),
                 Limit::Wakeup { each } => format!(
                     "{head}: {who} {was} runnable{share}, {} each time, though the CPUs were free for \
-                     {free:.0} % of it: a CPU that sleeps takes a while to wake.",
+                     {free:.0} % of it: waking an idle CPU takes that long.",
                     duration(*each)
                 ),
                 Limit::Group => format!(

@@ -529,7 +529,7 @@ fn the_library_that_did_the_work_is_told() {
 /// Most of the time is in one function, and nearly all of it in the one that called it: the sentence has both. If the rest
 /// is elsewhere, or hardly anything is left, it has the inner one.
 #[test]
-fn what_called_it_is_told_where_it_did_more() {
+fn the_caller_is_named_where_it_did_more() {
     let sentence = |inner: u64, caller: &str| {
         let mut text = samples(0, "main", 10..inner, "insert_entry;clean_up;serve;main");
         text += &samples(0, "main", inner..50, &format!("{caller};serve;main"));

@@ -677,7 +677,7 @@ fn a_cpu_that_sleeps_takes_a_while_to_wake() {
         explain(&recording, "tool", 1_000..end - 1_000).sentence
     };
     let often = sentence(5_000, 40);
-    let wakes = "40.0 µs each time, though the CPUs were free for 100 % of it: a CPU that sleeps takes a while to wake.";
+    let wakes = "40.0 µs each time, though the CPUs were free for 100 % of it: waking an idle CPU takes that long.";
     assert!(often.ends_with(wakes), "{often}");
     let once = sentence(4, 50_000);
     assert!(once.contains("a limit"), "{once}");

@@ -98,9 +98,9 @@ poll.poll(200)
     assert!(kinds.contains(&ObjectKind::Inet), "{kinds:?}");
 }
 
-/// Of a thread that its debugger has stopped the debugger is told, also where it was stopped in the recording.
+/// A thread that a debugger stops during the recording has the debugger in `holder`.
 #[test]
-fn who_debugs_a_thread_is_told() {
+fn the_debugger_of_a_stopped_thread_is_its_holder() {
     const PROGRAM: &str = "import ctypes, os, time
 ATTACH, DETACH = 16, 17
 child = os.fork()

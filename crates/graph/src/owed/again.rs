@@ -17,6 +17,7 @@ use crate::marks::Mark;
 use crate::names::PACKAGE_MANAGERS;
 use crate::wait::{Wait, WaitKind};
 use hangdog_timeline::{Interval, State};
+use std::collections::HashSet;
 use std::iter;
 use std::ops::Range;
 
@@ -191,17 +192,21 @@ fn named_by_command(evidence: &Evidence<'_>, wait: &Wait, until: u64) -> Option<
     nap_ns(evidence, wait, until, LONGEST_NAP_NS)?;
     let middle = wait.start + until.saturating_sub(wait.start) / 2;
     let own = evidence.threads.process_of(wait.thread);
-    let words = own.command.split([' ', '=']).skip(1);
-    let words: Vec<&str> = words.filter(|word| !word.starts_with('-')).collect();
+    let arguments = || {
+        let words = own.command.split([' ', '=']).skip(1);
+        words.filter(|word| !word.starts_with('-'))
+    };
+    let names: HashSet<&str> = arguments()
+        .map(|word| word.rsplit('/').next().unwrap_or(word))
+        .map(|file| file.strip_suffix(".pid").unwrap_or(file))
+        .collect();
     let gives_pid = own.command.contains("pid");
+    let pids: HashSet<u32> = arguments()
+        .filter_map(|word| word.parse().ok().filter(|_| gives_pid))
+        .collect();
     let is_named = |process: &Process| {
-        let by_name = |word: &&str| {
-            let file = word.rsplit('/').next().unwrap_or(word);
-            let stem = file.strip_suffix(".pid").unwrap_or(file);
-            !stem.is_empty() && stem == process.name
-        };
-        let by_pid = |word: &&str| gives_pid && word.parse() == Ok(process.pid);
-        words.iter().any(|word| by_name(word) || by_pid(word))
+        !process.name.is_empty() && names.contains(process.name.as_str())
+            || pids.contains(&process.pid)
     };
     let is_apart = |process: &Process| {
         process.upid != own.upid

@@ -6,7 +6,7 @@ use hangdog_trace::ids::Utid;
 use hangdog_trace::object::{Object, ObjectKind};
 use hangdog_trace::sockets::Role;
 
-use super::connection::{last_transfer, last_user};
+use super::connection::{last_transfer, last_user, leaves_unread};
 use super::owes;
 use super::who::{is_amid, peer_of, process_of, thread_of};
 use crate::edge::{Edge, EdgeKind, Source, Strength};
@@ -66,15 +66,12 @@ pub(crate) fn slow_reader(evidence: &Evidence<'_>, wait: &Wait) -> Option<Edge> 
     let object = wait.object(evidence);
     let end = evidence.sockets.peer(object)?;
     let is_wait = matches!(wait.kind, WaitKind::Message | WaitKind::Poll);
-    if !is_wait || object.kind() != ObjectKind::Inet || evidence.sockets.accepts(end) {
-        return None;
-    }
     let has_sent =
         last_transfer(evidence, object, wait.start).is_some_and(|row| evidence.transfers.sent[row]);
-    let mut holders = evidence.sockets.holders(end).iter();
-    let reader = holders
-        .find(|holder| holder.unread > 0 && has_sent)?
-        .process;
+    if !is_wait || object.kind() != ObjectKind::Inet || !has_sent {
+        return None;
+    }
+    let reader = leaves_unread(evidence, end)?;
     let thread = last_user(evidence, end, wait.end)
         .filter(|&user| evidence.threads.thread(user).upid == reader)
         .or_else(|| thread_of(evidence, reader, end, wait.end))?;

@@ -379,12 +379,19 @@ pub(crate) fn is_undelivered(evidence: &Evidence<'_>, wait: &Wait) -> bool {
         _ => false,
     };
     // What lies there unread has arrived, and its receiver takes its time.
-    let is_unread = || {
-        let ends = ends().filter(|&end| !sockets.accepts(end));
-        let mut holders = ends.flat_map(|end| sockets.holders(end).iter());
-        holders.any(|holder| holder.unread > 0)
-    };
-    !came && waits.is_some_and(would_read) && !is_unread()
+    !came
+        && waits.is_some_and(would_read)
+        && ends().all(|end| leaves_unread(evidence, end).is_none())
+}
+
+/// The process that had not read what had come by its end of a connection when it was looked at.
+pub(super) fn leaves_unread(evidence: &Evidence<'_>, end: Object) -> Option<Upid> {
+    if evidence.sockets.accepts(end) {
+        return None;
+    }
+    let mut holders = evidence.sockets.holders(end).iter();
+    let reader = holders.find(|holder| holder.unread > 0)?;
+    Some(reader.process)
 }
 
 /// Within one machine bytes arrive long before that.
