@@ -573,10 +573,12 @@ fn who_is_named_by_the_command_line_is_awaited() {
         "start-stop-daemon --stop --exec=/usr/sbin/lighttpd",
         "killall -w lighttpd",
         "tail --pid=200",
+        "waitfor --pid 200",
     ] {
         assert_eq!(named(command, ""), asked, "{command}");
     }
     assert_eq!(named("grep errors /var/log/lighttpd/errors 200", ""), None);
+    assert_eq!(named("rapid-server --port 200", ""), None, "a port");
     let second = "process other 201\nthread second other 201 name=lighttpd";
     assert_eq!(named("killall -w lighttpd", second), None);
 }

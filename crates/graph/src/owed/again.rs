@@ -192,17 +192,19 @@ fn named_by_command(evidence: &Evidence<'_>, wait: &Wait, until: u64) -> Option<
     nap_ns(evidence, wait, until, LONGEST_NAP_NS)?;
     let middle = wait.start + until.saturating_sub(wait.start) / 2;
     let own = evidence.threads.process_of(wait.thread);
-    let arguments = || {
-        let words = own.command.split([' ', '=']).skip(1);
-        words.filter(|word| !word.starts_with('-'))
-    };
-    let names: HashSet<&str> = arguments()
+    let words = own.command.split([' ', '=']).skip(1);
+    let names: HashSet<&str> = words
+        .filter(|word| !word.starts_with('-'))
         .map(|word| word.rsplit('/').next().unwrap_or(word))
         .map(|file| file.strip_suffix(".pid").unwrap_or(file))
         .collect();
-    let gives_pid = own.command.contains("pid");
-    let pids: HashSet<u32> = arguments()
-        .filter_map(|word| word.parse().ok().filter(|_| gives_pid))
+    // `--pid 12` or `--pid=12`; any other number may be a port or a time.
+    let parts = || own.command.split([' ', '=']);
+    let is_option = |word: &str| word.starts_with('-') && word.ends_with("pid");
+    let pids: HashSet<u32> = parts()
+        .zip(parts().skip(1))
+        .filter(|&(option, _)| is_option(option))
+        .filter_map(|(_, pid)| pid.parse().ok())
         .collect();
     let is_named = |process: &Process| {
         !process.name.is_empty() && names.contains(process.name.as_str())
