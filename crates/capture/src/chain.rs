@@ -11,7 +11,6 @@ use std::collections::HashMap;
 use hangdog_symbols::memory::Memory;
 
 use crate::function::{Function, NUMBERED, number_of};
-use crate::{perl, php, python, ruby};
 
 /// The mark of a call of a loop that is known by its code; others are addresses on the stack.
 pub(crate) const LOOP_MARK: u64 = 1;
@@ -27,15 +26,6 @@ pub(crate) const FILE_BYTES: usize = 256;
 const PTHREAD_FIRST_VALUES: u64 = 784;
 const PTHREAD_VALUES: u64 = 1296;
 const VALUES_OF_BLOCK: u64 = 32;
-
-/// The interpreter of a process, and where its state lies.
-#[derive(Clone, Copy)]
-pub(crate) enum Runtime {
-    Python(python::frames::Runtime),
-    Ruby(ruby::Runtime),
-    Php(php::Runtime),
-    Perl(perl::Runtime),
-}
 
 /// Numbers of the functions of a process, by the addresses of what describes them; 0 for one that the
 /// interpreter made up for itself.
@@ -118,25 +108,6 @@ pub(crate) fn thread_value(memory: &impl Memory, thread_pointer: u64, key: u32) 
     (value != 0).then_some(value)
 }
 
-/// The chain of a thread. `define` is told of each function that has no number yet and gives it one.
-/// Empty where the thread has nothing to do with the language.
-pub(crate) fn read(
-    memory: &impl Memory,
-    runtime: Runtime,
-    thread_pointer: u64,
-    numbers: &mut Numbers,
-    define: impl FnMut(Function) -> u32,
-) -> Vec<u64> {
-    match runtime {
-        Runtime::Python(runtime) => {
-            python::frames::read(memory, runtime, thread_pointer, numbers, define)
-        }
-        Runtime::Ruby(runtime) => ruby::read(memory, runtime, thread_pointer, numbers, define),
-        Runtime::Php(runtime) => php::read(memory, runtime, numbers, define),
-        Runtime::Perl(runtime) => perl::read(memory, runtime, thread_pointer, numbers, define),
-    }
-}
-
 /// Of a chain, the calls whose marks lie on the stack from `sp` on, or are known by their code: a thread that
 /// runs has made and left others since its stack was copied.
 pub(crate) fn on_stack_from(sp: u64, words: Vec<u64>) -> Vec<u64> {
@@ -155,7 +126,7 @@ pub(crate) struct Weaver<'a> {
 }
 
 impl<'a> Weaver<'a> {
-    /// Of what [`read`] gave.
+    /// Of what [`language::read`](crate::language::read) gave.
     pub(crate) fn new(words: &'a [u64]) -> Weaver<'a> {
         Weaver {
             words,

@@ -7,10 +7,6 @@
 //! [`machine`](crate::machine) turns into such a number. A function becomes a frame of its source file,
 //! and is named at once.
 
-use std::ops::Range;
-
-use crate::{perl, php, python, ruby};
-
 /// What begins the words that stand for functions with a number: no address does.
 pub(crate) const NUMBERED: u64 = 1 << 62;
 
@@ -49,17 +45,6 @@ impl Function {
     }
 }
 
-/// What the kernel side sends first of a function (`struct function_definition`), by its language.
-const PYTHON: u32 = 8;
-const RUBY: u32 = 10;
-const PHP: u32 = 11;
-const PERL: u32 = 12;
-/// Bytes of it.
-const SIZE: usize = 560;
-const NAME: Range<usize> = 40..168;
-const FILE: Range<usize> = 168..424;
-const SCOPE: Range<usize> = 432..560;
-
 /// What a name's state says in other languages than Python (`bpf/records.h`).
 pub(crate) const SCOPE_IS_OBJECT: u32 = 1;
 
@@ -76,33 +61,6 @@ pub(crate) struct Told<'a> {
     pub scope_length: u32,
 }
 
-/// Reads what the kernel side sent; `None` if it is cut, or tells of something else.
-pub(crate) fn parse(kind: u32, bytes: &[u8]) -> Option<Function> {
-    let bytes: &[u8; SIZE] = bytes.first_chunk()?;
-    let u32_at = |at: usize| {
-        let word = [bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]];
-        u32::from_ne_bytes(word)
-    };
-    let told = Told {
-        line: u32_at(20),
-        name: &bytes[NAME],
-        name_length: u32_at(24),
-        name_state: u32_at(28),
-        file: &bytes[FILE],
-        file_length: u32_at(32),
-        file_state: u32_at(36),
-        scope: &bytes[SCOPE],
-        scope_length: u32_at(424),
-    };
-    Some(match kind {
-        PYTHON => python::told(&told),
-        RUBY => ruby::told(&told),
-        PHP => php::told(&told),
-        PERL => perl::told(&told),
-        _ => return None,
-    })
-}
-
 /// The text of `length` bytes in `bytes`.
 pub(crate) fn text(bytes: &[u8], length: u32) -> String {
     let length = (length as usize).min(bytes.len());
@@ -112,50 +70,6 @@ pub(crate) fn text(bytes: &[u8], length: u32) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::mem::offset_of;
-
-    use crate::session::skeleton::types;
-
-    /// A definition is read from where the C compiler put it, and by its language; one that is cut, or
-    /// tells no function, is none.
-    #[test]
-    fn a_definition_is_read() {
-        type Told = types::function_definition;
-        assert_eq!(size_of::<Told>(), SIZE);
-        assert_eq!(offset_of!(Told, name), NAME.start);
-        assert_eq!(offset_of!(Told, file), FILE.start);
-        assert_eq!(offset_of!(Told, scope_length), 424);
-        assert_eq!(offset_of!(Told, scope), SCOPE.start);
-        let mut bytes = vec![0u8; SIZE];
-        let ascii = 1 << 2 | 1 << 5 | 1 << 6;
-        for (at, value) in [
-            (20, 17u32),
-            (24, 3),
-            (28, ascii),
-            (32, 4),
-            (36, ascii),
-            (424, 4),
-        ] {
-            bytes[at..at + 4].copy_from_slice(&value.to_ne_bytes());
-        }
-        bytes[40..43].copy_from_slice(b"f.g");
-        bytes[168..172].copy_from_slice(b"/a.p");
-        bytes[432..436].copy_from_slice(b"Shop");
-        let function = |name: &str| {
-            Some(Function {
-                name: name.into(),
-                file: "/a.p".into(),
-                line: 17,
-            })
-        };
-        assert_eq!(parse(PYTHON, &bytes), function("f.g"));
-        bytes[28..32].copy_from_slice(&[0; 4]);
-        assert_eq!(parse(RUBY, &bytes), function("Shop#f.g"));
-        assert_eq!(parse(PHP, &bytes), function("Shop->f.g"));
-        assert_eq!(parse(PERL, &bytes), function("Shop::f.g"));
-        assert_eq!(parse(RUBY, &bytes[..SIZE - 1]), None);
-        assert_eq!(parse(1, &bytes), None);
-    }
 
     /// Two functions on one line of a file are two; the line is in the lower half, FNV-1a of the
     /// name in the upper ("a": 0xe40c292c, by its authors' table).

@@ -8,8 +8,9 @@ use hangdog_symbols::memory::Memory;
 use libbpf_rs::skel::SkelBuilder;
 use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, ftruncate, memfd_create};
 
-use crate::chain::{self, Numbers, Runtime};
+use crate::chain::{self, Numbers};
 use crate::flight::{Order, answered};
+use crate::language::{self, Runtime};
 use crate::limits::Mount;
 use crate::marks::area::Area;
 use crate::memory::{self, Mounts};
@@ -59,7 +60,7 @@ pub fn interpreters(memory: &impl Memory, state: u64, thread: u64) {
             count += 1;
             count
         };
-        let words = chain::read(memory, runtime, thread, &mut Numbers::new(), define);
+        let words = language::read(memory, runtime, thread, &mut Numbers::new(), define);
         assert!(words.len() <= 2 * chain::MOST, "{} words", words.len());
         let words = chain::on_stack_from(thread, words);
         let mut weaver = chain::Weaver::new(&words);
@@ -150,7 +151,7 @@ pub fn proc_text(text: &str) {
 
 /// What the kernel side tells of others' names: of a function, a file, an area of memory, a socket.
 pub fn record(kind: u32, bytes: &[u8]) {
-    if let Some(function) = function::parse(kind, bytes) {
+    if let Some(function) = language::parse(kind, bytes) {
         function.source();
     }
     if let Some(file) = memory::File::parse(bytes) {

@@ -30,6 +30,7 @@ mod function;
 #[cfg(fuzzing)]
 pub mod fuzz;
 mod groups;
+mod language;
 mod limits;
 pub mod live;
 mod looks;

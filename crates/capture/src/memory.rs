@@ -1,6 +1,7 @@
 //! Files and areas of memory as the kernel side describes them (`bpf/area.h`), and where the file
 //! systems are mounted: a file's names lead to the root of its file system, which is not always `/`.
 
+use hangdog_symbols::text::text;
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
@@ -52,15 +53,15 @@ impl File {
         let mut parts: Vec<_> = names
             .chunks_exact(NAME_LENGTH)
             .take(depth)
-            .map(crate::records::text)
+            .map(text)
             .collect();
         if depth > PATH_DEPTH {
             parts.push("...".into());
         }
         // A file that lies in no directory is its own root.
-        let alone = depth == 0 && !crate::records::text(&names[..NAME_LENGTH]).is_empty();
+        let alone = depth == 0 && !text(&names[..NAME_LENGTH]).is_empty();
         if alone {
-            path = crate::records::text(&names[..NAME_LENGTH]);
+            path = text(&names[..NAME_LENGTH]);
         }
         for part in parts.iter().rev() {
             path.push('/');

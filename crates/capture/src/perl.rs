@@ -63,7 +63,7 @@ struct Call {
     is_open: bool,
 }
 
-/// The chain of a thread, as [`chain::read`](crate::chain::read) gives it.
+/// The chain of a thread, as [`language::read`](crate::language::read) gives it.
 pub(crate) fn read<M: Memory>(
     memory: &M,
     runtime: Runtime,

@@ -45,7 +45,7 @@ fn name(name: String, scope: &str, is_static: bool) -> String {
     }
 }
 
-/// The chain of a process, as [`chain::read`](crate::chain::read) gives it.
+/// The chain of a process, as [`language::read`](crate::language::read) gives it.
 pub(crate) fn read<M: Memory>(
     memory: &M,
     runtime: Runtime,

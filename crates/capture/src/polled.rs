@@ -246,7 +246,7 @@ pub(crate) fn epolled(tid: u32, pid: u32) -> Vec<u32> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::waiting::Open;
+    use crate::records::Open;
     use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 
     const OTHER: u32 = 4_000_001;

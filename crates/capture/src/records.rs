@@ -5,11 +5,11 @@
 
 use hangdog_trace::words::StackEnd;
 
-use crate::function::{self, Function};
+use crate::function::Function;
+use crate::language;
 use crate::limits::Limit;
 use crate::memory::{Area, File};
 use crate::sockets::Description;
-use crate::waiting::Open;
 
 /// What the programs keep for a CPU, as far as user space reads it.
 #[derive(Clone, Copy, Default)]
@@ -22,6 +22,17 @@ pub(crate) struct CpuState {
     pub handoffs_refused: u64,
     pub lost_records: u64,
     rest: [u64; 27],
+}
+
+/// What a process has open.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Open {
+    pub pid: u32,
+    pub object: u64,
+    pub unread: u32,
+    pub access: u8,
+    pub kind: u8,
+    pub last: u8,
 }
 
 /// Something that events refer to, or a step in a thread's life, at a time of CLOCK_MONOTONIC.
@@ -136,7 +147,7 @@ pub(crate) struct StackCopy {
     pub thread_pointer: u64,
     pub top: u64,
     pub bytes: Vec<u8>,
-    /// Functions to be put in, as [`chain::read`](crate::chain::read) has them.
+    /// Functions to be put in, as [`language::read`](crate::language::read) has them.
     pub chain: Vec<u64>,
 }
 
@@ -234,7 +245,7 @@ impl Definition {
             }
         } else if kind == STACK_COPY {
             What::StackCopy(copy()?)
-        } else if let Some(function) = function::parse(kind, bytes) {
+        } else if let Some(function) = language::parse(kind, bytes) {
             What::Function {
                 number: u32_at(12)?,
                 pid: u32_at(16)?,

@@ -70,7 +70,7 @@ fn name(label: String, scope: &str, is_object: bool) -> String {
     }
 }
 
-/// The chain of a thread, as [`chain::read`](crate::chain::read) gives it.
+/// The chain of a thread, as [`language::read`](crate::language::read) gives it.
 pub(crate) fn read<M: Memory>(
     memory: &M,
     runtime: Runtime,

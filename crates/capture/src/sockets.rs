@@ -1,5 +1,6 @@
 //! Sockets as the kernel side describes them (`bpf/socket.h`): their addresses as people write them.
 
+use hangdog_symbols::text::text;
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 
 /// A socket, as far as it was known when it was described.
@@ -60,7 +61,7 @@ fn path(address: &[u8]) -> String {
     match address {
         [] => String::new(),
         [0, name @ ..] => format!("@{}", String::from_utf8_lossy(name)).replace('\0', "@"),
-        name => crate::records::text(name),
+        name => text(name),
     }
 }
 

@@ -40,8 +40,8 @@ use crate::population::Population;
 use crate::records::{Definition, StackCopy, What};
 use crate::waiting::Still;
 use arrays::{CodeRange, ProcessCode, Shared};
-use layout::{Layouts, Range};
-use library::{Code, Library, Rules};
+use layout::{Code, Layouts, Range};
+use library::{Library, Rules};
 
 pub(crate) use arrays::MOST_RANGES;
 

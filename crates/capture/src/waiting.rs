@@ -18,11 +18,12 @@ use hangdog_trace::ids::NO_CPU;
 use hangdog_trace::object::{Object, ObjectKind};
 use hangdog_trace::words::{Left, StackEnd};
 
-use crate::chain::{self, Numbers, Runtime};
+use crate::chain::{self, Numbers};
 use crate::event::{Event, Happening, Switch};
+use crate::language::{self, Runtime};
 use crate::polled::{Opened, epolled, epolls, polled, polls};
 use crate::procfs;
-use crate::records::{Definition, StackCopy, What};
+use crate::records::{Definition, Open, StackCopy, What};
 use crate::sockets::{self, Description};
 use crate::sysv;
 use hangdog_symbols::memory::{Memory, ProcessMemory, copy_from};
@@ -80,17 +81,6 @@ impl RawWaiting {
         const SWITCH: u64 = 50_000;
         self.left_at.abs_diff(self.reader_came) <= SWITCH
     }
-}
-
-/// What a process has open.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Open {
-    pub pid: u32,
-    pub object: u64,
-    pub unread: u32,
-    pub access: u8,
-    pub kind: u8,
-    pub last: u8,
 }
 
 /// Reads what the pass over all open files wrote. Of several descriptors of a process for one thing
@@ -471,7 +461,7 @@ fn functions_of(
         new.push(Definition { ts, what });
         number
     };
-    let chain = chain::read(
+    let chain = language::read(
         &ProcessMemory(pid),
         runtime,
         thread_pointer,

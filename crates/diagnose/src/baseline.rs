@@ -16,11 +16,13 @@ use std::collections::{BTreeMap, HashMap};
 use std::ops::Range;
 
 use crate::answers::Answers;
-use crate::blame::{Blame, BlameKind};
-use crate::judge::{Setting, who};
+use crate::blame::Blame;
+use crate::kind::BlameKind;
 use crate::problem::Problem;
+use crate::setting::Setting;
 use crate::shape::{Shape, full_name, role_of};
 use crate::stretch::{Stretch, Waiting, each_stretch};
+use crate::verdict::who;
 use crate::verdict::{BaselineReport, Comparison};
 
 /// So many waits before one tell how it came about.

@@ -7,16 +7,16 @@
 
 use std::ops::Range;
 
-use hangdog_graph::edge::ended_by;
+use hangdog_graph::ended::ended_by;
 use hangdog_graph::{EdgeKind, Evidence, Source, Wait, WaitKind};
 use hangdog_timeline::{Cause, Interval, State};
 use hangdog_trace::ids::{NONE, StackId, Utid};
 use hangdog_trace::object::{Object, ObjectKind};
 use hangdog_trace::words::Context;
 
-use crate::judge::who;
 use crate::stretch::wake_of;
 use crate::verdict::Begun;
+use crate::verdict::who;
 
 /// A wait within the work takes no longer than this: whoever has what it takes a moment to get
 /// may be off its CPU.

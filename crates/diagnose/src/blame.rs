@@ -2,94 +2,19 @@
 //!
 //! [`walk`](crate::walk) makes it; here is what it consists of, and what can be asked of it.
 
-use hangdog_graph::Edge;
 use hangdog_graph::belief::Belief;
+use hangdog_graph::{Edge, EdgeKind, Strength};
 use hangdog_trace::ids::Utid;
 use hangdog_trace::words::Left;
-use hangdog_trace::yardstick::Operation;
 use std::collections::HashMap;
 use std::ops::{Deref, Range};
 
-use crate::confidence::of_edge;
+use crate::kind::BlameKind;
 use crate::problem::Problem;
 use crate::shape::Shape;
 use crate::stretch::Waiting;
-use crate::suspect::Suspect;
 use crate::thinned::Look;
 use crate::verdict::BlameSpan;
-
-/// What an interval of time went to.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
-pub enum BlameKind {
-    /// A thread ran.
-    Run,
-    /// A thread was runnable without a CPU.
-    Runnable,
-    /// A CPU served an interrupt instead of the thread on it.
-    Interrupt,
-    /// A lock, where it cannot be said what its holder did.
-    Lock,
-    /// A message from outside the trace.
-    Message,
-    /// A block device.
-    Disk,
-    /// The network.
-    Network,
-    /// Time that a thread had asked to let pass, or a timeout.
-    Timer,
-    /// Memory that was paged in.
-    Paging,
-    /// A thread was stopped: by a signal, a debugger, or the freezer of its control group.
-    Stopped,
-    /// The thread that should have ended a wait had exited.
-    Gone,
-    /// Something inside the kernel that no other kind names.
-    Kernel,
-    /// It is not known what.
-    Unknown,
-}
-
-impl BlameKind {
-    /// The word that reports print.
-    pub fn text(self) -> &'static str {
-        match self {
-            BlameKind::Run => "run",
-            BlameKind::Runnable => "runnable",
-            BlameKind::Interrupt => "interrupt",
-            BlameKind::Lock => "lock",
-            BlameKind::Message => "message",
-            BlameKind::Disk => "disk",
-            BlameKind::Network => "network",
-            BlameKind::Timer => "timer",
-            BlameKind::Paging => "paging",
-            BlameKind::Stopped => "stopped",
-            BlameKind::Gone => "exited",
-            BlameKind::Kernel => "kernel",
-            BlameKind::Unknown => "unknown",
-        }
-    }
-}
-
-impl BlameKind {
-    /// What such time can be held against, where baseline costs apply.
-    pub fn operation(self) -> Option<Operation> {
-        match self {
-            BlameKind::Runnable => Some(Operation::HandOver),
-            BlameKind::Lock => Some(Operation::LockHandOver),
-            BlameKind::Message => Some(Operation::Message),
-            BlameKind::Disk => Some(Operation::DiskRead),
-            BlameKind::Paging => Some(Operation::MajorFault),
-            BlameKind::Run
-            | BlameKind::Interrupt
-            | BlameKind::Network
-            | BlameKind::Timer
-            | BlameKind::Stopped
-            | BlameKind::Gone
-            | BlameKind::Kernel
-            | BlameKind::Unknown => None,
-        }
-    }
-}
 
 /// A step down: a wait, and the thread that it leads to.
 #[derive(Clone, Debug)]
@@ -302,38 +227,10 @@ impl Blame {
         starter.copied().unwrap_or(piece.thread)
     }
 
-    fn is_of(&self, piece: &Piece, suspect: &Suspect) -> bool {
-        suspect.has(self.answerable(piece)) && piece.kind == suspect.kind
-    }
-
-    /// What the suspect is to blame for, in the order of time.
-    pub(crate) fn pieces_of<'a>(
-        &'a self,
-        suspect: &'a Suspect,
-    ) -> impl Iterator<Item = &'a Piece> + Clone {
-        (self.pieces.iter()).filter(|piece| self.is_of(piece, suspect))
-    }
-
     /// How many waits led to a thread.
     pub(crate) fn visits(&self, thread: Utid) -> usize {
         let of_thread = self.steps.iter().filter(|step| step.thread == thread);
         of_thread.map(|step| step.times).sum()
-    }
-
-    /// The step in which the suspect spent the most of what it is to blame for; where nothing is
-    /// known of it, the step that most of the time was attributed to.
-    pub(crate) fn main_step(&self, suspect: &Suspect) -> usize {
-        let any = self.pieces_of(suspect).next().is_some();
-        let mut times: HashMap<usize, u64> = HashMap::new();
-        for piece in &self.pieces {
-            if !any || self.is_of(piece, suspect) {
-                *times.entry(piece.step).or_default() += piece.ns();
-            }
-        }
-        times
-            .into_iter()
-            .max_by_key(|&(step, time)| (time, std::cmp::Reverse(step)))
-            .map_or(0, |(step, _)| step)
     }
 
     /// The steps from the problem down to one of them.
@@ -342,5 +239,19 @@ impl Blame {
             std::iter::successors(Some(step), |&at| self.steps[at].above).collect();
         way.reverse();
         way
+    }
+}
+
+/// How likely it is that the time of a wait belongs to whom its edge leads to.
+pub(crate) fn of_edge(edge: &Edge) -> f64 {
+    match (edge.kind, edge.strength) {
+        (EdgeKind::Unknown, _) => 0.4,
+        (EdgeKind::Habit | EdgeKind::Asked | EdgeKind::Amid | EdgeKind::Killed, _) => 0.5,
+        (_, Strength::Weak) => 0.7,
+        // Who ended, or sent a signal, may have been told to by whoever is the cause.
+        (EdgeKind::Exit | EdgeKind::Kill | EdgeKind::Fork, _) => 0.8,
+        (EdgeKind::Peer, _) => 0.85,
+        (EdgeKind::Signal, _) => 0.95,
+        (_, Strength::Strong) => 1.0,
     }
 }

@@ -4,8 +4,8 @@
 //! It is none where one of them could have acted, or is a server that waits for its next request:
 //! that one keeps the others waiting, and they do not keep it.
 
-use hangdog_graph::edge::was_death;
 use hangdog_graph::owed::has_lock_of;
+use hangdog_graph::wake::was_death;
 use hangdog_graph::{Edge, EdgeKind, Evidence, Source, Strength, Wait, WaitKind};
 use hangdog_timeline::{Cause, State};
 use hangdog_trace::ids::{Upid, Utid};
@@ -13,9 +13,10 @@ use hangdog_trace::object::ObjectKind;
 use hangdog_trace::sockets::Holder;
 use hangdog_trace::words::LastTransfer;
 
-use crate::owed::{is_home, wait_before};
+use crate::owed::is_home;
 use crate::starvation::is_instant;
 use crate::stretch::Waiting;
+use crate::stretch::wait_before;
 
 /// So many earlier waits at the same place tell what is usual.
 const USUAL: usize = 16;

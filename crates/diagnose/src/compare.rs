@@ -29,7 +29,7 @@ use hangdog_trace::tables::{Counters, Interrupts};
 use serde::Serialize;
 use std::collections::BTreeMap;
 
-use crate::judge::Setting;
+use crate::setting::Setting;
 use resample::Resampled;
 use vector::Vector;
 

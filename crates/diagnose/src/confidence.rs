@@ -5,9 +5,10 @@
 //! object that names who is waited for says much; that somebody was asked, or usually comes, says
 //! little; where it is not known what a wait ended by, the root is as good as not known.
 
-use hangdog_graph::{Edge, EdgeKind, Source, Strength, WaitKind};
+use hangdog_graph::{EdgeKind, Source, WaitKind};
 
-use crate::blame::{BlameKind, Piece};
+use crate::blame::{Piece, of_edge};
+use crate::kind::BlameKind;
 use crate::problem::Problem;
 use crate::starvation::Starvation;
 use crate::suspect::Suspect;
@@ -51,20 +52,6 @@ const UNKNOWN: f64 = 0.1;
 pub(crate) const IDLE_SERVER: f64 = 0.3;
 /// A problem that is less sure to have been felt by anybody than this makes the answer less sure.
 const FELT: f64 = 0.3;
-
-/// How likely it is that the time of a wait belongs to whom its edge leads to.
-pub(crate) fn of_edge(edge: &Edge) -> f64 {
-    match (edge.kind, edge.strength) {
-        (EdgeKind::Unknown, _) => 0.4,
-        (EdgeKind::Habit | EdgeKind::Asked | EdgeKind::Amid | EdgeKind::Killed, _) => 0.5,
-        (_, Strength::Weak) => 0.7,
-        // Who ended, or sent a signal, may have been told to by whoever is the cause.
-        (EdgeKind::Exit | EdgeKind::Kill | EdgeKind::Fork, _) => 0.8,
-        (EdgeKind::Peer, _) => 0.85,
-        (EdgeKind::Signal, _) => 0.95,
-        (_, Strength::Strong) => 1.0,
-    }
-}
 
 /// How likely it is that what the way ends with is the cause; `is_own` says that it is the
 /// problem's own thread, which nothing led to.

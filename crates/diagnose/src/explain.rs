@@ -9,10 +9,11 @@ use hangdog_trace::words::Context;
 use serde::Serialize;
 
 use crate::blame::Blame;
-use crate::judge::{Setting, who};
 use crate::problem::Problem;
+use crate::setting::Setting;
 use crate::stretch::Waiting;
 use crate::suspect::Suspect;
+use crate::verdict::who;
 use crate::verdict::{EdgeReport, Possibility, Who};
 
 /// A wake as the kernel saw it.

@@ -1,45 +1,30 @@
 //! From blame to verdict: the report on who is to blame most, and by which way that was found.
 
 use hangdog_graph::{Edge, EdgeKind, Evidence, Source, Wait, WaitKind};
-use hangdog_trace::Yardstick;
 use hangdog_trace::ids::{Upid, Utid};
 use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 
-use crate::answers::Answers;
 use crate::baseline;
-use crate::blame::{Blame, BlameKind, Piece, Step};
+use crate::blame::{Blame, Piece, Step};
 use crate::confidence;
 use crate::function::{self, early_end, frames, own_frame};
+use crate::kind::BlameKind;
 use crate::origin::{Machine, unnamed};
 use crate::owed::is_left_open_by;
 use crate::problem::Problem;
 use crate::question::questions;
 use crate::replay;
 use crate::sentence::{self, Facts};
+use crate::setting::{EVENTS_LOST, Setting};
 use crate::starvation::{Limit, Starvation};
 use crate::stretch::Waiting;
 use crate::suspect::{POLLS, Suspect};
 use crate::tasks;
 use crate::verdict::{
-    BlameRow, Class, EdgeReport, Hint, PathStep, ProblemReport, Root, ThreadBlame, Verdict, Who,
+    BlameRow, Class, EdgeReport, Hint, PathStep, ProblemReport, Root, ThreadBlame, Verdict, Whole,
+    who,
 };
-use crate::whole::Whole;
-
-/// What a diagnosis goes by beside the trace.
-#[derive(Clone, Copy)]
-pub struct Setting<'a> {
-    /// Events are missing from the trace, which makes everything less sure.
-    pub lost: bool,
-    /// What the user said.
-    pub answers: &'a Answers,
-    /// A recording in which it went well.
-    pub baseline: Option<&'a Evidence<'a>>,
-    /// What operations cost on the machine that recorded, if that is known.
-    pub yardstick: Option<&'a Yardstick>,
-    /// The trace is of a single moment: what is told is told as it is now, without durations.
-    pub instant: bool,
-}
 
 /// Why a problem took so long.
 pub fn diagnose(evidence: &Evidence<'_>, problem: &Problem, setting: Setting<'_>) -> Verdict {
@@ -653,21 +638,5 @@ impl Judge<'_, '_> {
             ),
             how: "record again with more --memory, or for a shorter time".to_owned(),
         }
-    }
-}
-
-/// Where events were lost, an answer is as much less sure.
-pub(crate) const EVENTS_LOST: f64 = 0.7;
-
-/// A thread as the verdict names it.
-pub fn who(evidence: &Evidence<'_>, thread: Utid) -> Who {
-    let known = evidence.threads.thread(thread);
-    let process = evidence.threads.process(known.upid);
-    Who {
-        thread: known.name().to_owned(),
-        process: process.name.clone(),
-        script: process.script().map(str::to_owned),
-        tid: known.tid,
-        pid: known.pid,
     }
 }

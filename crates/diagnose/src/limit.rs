@@ -7,7 +7,7 @@ use hangdog_graph::Evidence;
 use hangdog_trace::ids::{Upid, Utid};
 use hangdog_trace::words::{LimitKind, USED_UP};
 
-use crate::blame::BlameKind;
+use crate::kind::BlameKind;
 
 /// No chain of parents is followed further.
 const LONGEST: usize = 16;

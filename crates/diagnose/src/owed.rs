@@ -4,7 +4,7 @@
 //! device, a server that was asked. Who waits to be asked, or for time to pass as it wished, is
 //! idle, however long.
 
-use hangdog_graph::edge::ended_by;
+use hangdog_graph::ended::ended_by;
 use hangdog_graph::evidence::signed;
 use hangdog_graph::fore::is_nearly_all;
 use hangdog_graph::owed::{
@@ -22,7 +22,7 @@ use hangdog_trace::object::{Object, ObjectKind};
 use hangdog_trace::sockets::{Holder, Role};
 use hangdog_trace::words::Left;
 
-use crate::stretch::wake_of;
+use crate::stretch::{wait_before, wake_of};
 use crate::tasks;
 
 /// How likely it is that a wait is for what somebody owes, 0 to 1; `often` says that the thread
@@ -431,13 +431,6 @@ fn is_quiet(evidence: &Evidence<'_>, wait: &Wait) -> bool {
         }
     }
     false
-}
-
-/// The wait that a thread is in right before a moment.
-pub(crate) fn wait_before(evidence: &Evidence<'_>, thread: Utid, moment: u64) -> Option<Wait> {
-    let intervals = evidence.timeline.intervals(thread);
-    let interval = intervals.get(intervals.index_at(moment.saturating_sub(1))?)?;
-    (interval.state == State::Blocked).then(|| Wait::new(evidence, thread, &interval))
 }
 
 /// Whether the recorder descends from the process of a thread.

@@ -12,6 +12,8 @@
 //! ([`starter`]).
 
 mod busy;
+mod chained;
+mod display;
 mod family;
 mod finder;
 mod input;
@@ -40,7 +42,6 @@ use std::ops::Range;
 use crate::owed;
 use crate::starvation;
 use crate::stretch::{Stretch, each_stretch};
-use crate::whole;
 use family::Family;
 use finder::Finder;
 pub use many::ManyWaits;
@@ -236,6 +237,17 @@ impl Scope {
     }
 }
 
+/// Whether a recorded command is nothing but the clock of the recording: sleep(1), started by the
+/// recorder. A program of the user's that sleeps all along may do so by mistake.
+pub fn is_clock(evidence: &Evidence<'_>, command_tid: u32) -> bool {
+    let mut threads = evidence.threads.iter();
+    threads.find(|t| t.tid == command_tid).is_some_and(|first| {
+        let process = evidence.threads.process(first.upid);
+        let parent = evidence.threads.process(process.parent);
+        process.name == "sleep" && Some(parent.pid) == evidence.recorder
+    })
+}
+
 /// The problems of a trace, worst first: of threads to which something was owed, as far as is known.
 pub fn find(evidence: &Evidence<'_>, scope: Scope) -> Vec<Problem> {
     let mut found = find_among(evidence, scope, None::<fn(Utid) -> bool>);
@@ -258,7 +270,7 @@ fn find_among(
     is_named: Option<impl Fn(Utid) -> bool + Sync>,
 ) -> Vec<Problem> {
     // Who recorded `sleep 10` asks what else went on.
-    let clock = (scope.command_tid).filter(|&tid| whole::is_clock(evidence, tid));
+    let clock = (scope.command_tid).filter(|&tid| is_clock(evidence, tid));
     let command = scope.command_tid.filter(|_| clock.is_none());
     let family = Family::new(evidence, command);
     let threads: Vec<Utid> = evidence

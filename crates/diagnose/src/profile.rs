@@ -22,8 +22,8 @@ use hangdog_trace::words::StackEnd;
 
 use crate::begun;
 use crate::function::{Beside, Function, InKernel, is_collector, with_holders};
-use crate::judge::who;
 use crate::origin::{Origin, is_program};
+use crate::verdict::who;
 use crate::verdict::{Common, EarlyEnds, FunctionShare, Hot, Ran};
 
 /// A function must be on this share of the samples for all of the time to be named after it: then

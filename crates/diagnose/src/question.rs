@@ -7,8 +7,8 @@ use hangdog_graph::{Edge, Evidence, Source};
 use hangdog_trace::ids::Utid;
 
 use crate::blame::{Blame, Doubt};
-use crate::judge::Setting;
 use crate::problem::Problem;
+use crate::setting::Setting;
 use crate::shape::{NOBODY, source_of};
 use crate::suspect::Suspect;
 use crate::verdict::{Class, Possibility, Question};

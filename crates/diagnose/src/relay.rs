@@ -5,7 +5,7 @@
 //! from the answer. The turn in which it gave that began when somebody brought something; whom it had asked
 //! before, worked on it since.
 
-use hangdog_graph::edge::ended_by;
+use hangdog_graph::ended::ended_by;
 use hangdog_graph::{Edge, EdgeKind, Evidence, Source, Strength, Wait, WaitKind};
 use hangdog_timeline::State;
 use hangdog_trace::calls::Call;

@@ -18,7 +18,8 @@ use hangdog_trace::ids::{IDLE, Utid};
 use std::collections::HashMap;
 use std::ops::Range;
 
-use crate::blame::{Blame, BlameKind};
+use crate::blame::Blame;
+use crate::kind::BlameKind;
 use crate::owed::is_home;
 use crate::problem::Problem;
 use crate::stretch::{Stretch, Waiting, each_stretch};

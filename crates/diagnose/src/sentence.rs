@@ -8,12 +8,12 @@ use hangdog_trace::ids::Utid;
 use hangdog_trace::words::Context;
 
 use crate::beside;
-use crate::blame::BlameKind;
 use crate::function;
+use crate::kind::BlameKind;
 use crate::limit;
-use crate::owed::wait_before;
 use crate::problem::LEAST_FELT;
 use crate::starvation::{self, Limit, Starvation};
+use crate::stretch::wait_before;
 use crate::tasks;
 use crate::verdict::Class;
 

@@ -11,8 +11,8 @@ use hangdog_trace::ids::{StackId, Utid};
 use std::ops::Range;
 
 use crate::begun;
-use crate::judge::who;
 use crate::verdict::SliceStep;
+use crate::verdict::who;
 
 /// A thread that asked for something and got it is visited twice.
 const MOST_VISITS: usize = 2;

@@ -8,8 +8,8 @@ use hangdog_graph::{Evidence, WaitKind};
 use hangdog_trace::ids::Utid;
 use std::ops::Range;
 
-use crate::owed::wait_before;
 use crate::profile::samples_of;
+use crate::stretch::wait_before;
 
 /// A shorter time may be a turn of a loop that looks after its children as well.
 const LEAST_NS: u64 = 1_000_000_000;

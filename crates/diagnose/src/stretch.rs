@@ -9,7 +9,6 @@
 //! A loop that does little in each turn looks the same; one turn of it that took much longer than
 //! the others is a wait of its own. See `is_outlier`.
 
-use crate::owed::wait_before;
 use hangdog_graph::belief::InVain;
 use hangdog_graph::{Evidence, Mark, Wait, WaitKind};
 use hangdog_timeline::{Cause, Interval, State};
@@ -447,4 +446,11 @@ pub(crate) fn wake_of(evidence: &Evidence<'_>, thread: Utid, next: &Interval) ->
             .take_while(|&row| wakes.ts[row] == next.start)
             .find(|&row| wakes.wakee[row] == thread)
     })
+}
+
+/// The wait that a thread is in right before a moment.
+pub(crate) fn wait_before(evidence: &Evidence<'_>, thread: Utid, moment: u64) -> Option<Wait> {
+    let intervals = evidence.timeline.intervals(thread);
+    let interval = intervals.get(intervals.index_at(moment.saturating_sub(1))?)?;
+    (interval.state == State::Blocked).then(|| Wait::new(evidence, thread, &interval))
 }

@@ -6,8 +6,9 @@ use hangdog_trace::words::Left;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::ops::Range;
 
-use crate::blame::{Blame, BlameKind, Knot, Piece};
+use crate::blame::{Blame, Knot, Piece};
 use crate::function::{self, Function};
+use crate::kind::BlameKind;
 use crate::origin::is_place;
 use crate::profile::{Profile, mostly_yielding, samples_of};
 use crate::slice;
@@ -718,5 +719,35 @@ fn class_of(kind: BlameKind) -> Class {
         | BlameKind::Gone
         | BlameKind::Kernel
         | BlameKind::Timer => Class::LongWait,
+    }
+}
+
+impl Blame {
+    fn is_of(&self, piece: &Piece, suspect: &Suspect) -> bool {
+        suspect.has(self.answerable(piece)) && piece.kind == suspect.kind
+    }
+
+    /// What the suspect is to blame for, in the order of time.
+    pub(crate) fn pieces_of<'a>(
+        &'a self,
+        suspect: &'a Suspect,
+    ) -> impl Iterator<Item = &'a Piece> + Clone {
+        (self.pieces.iter()).filter(|piece| self.is_of(piece, suspect))
+    }
+
+    /// The step in which the suspect spent the most of what it is to blame for; where nothing is
+    /// known of it, the step that most of the time was attributed to.
+    pub(crate) fn main_step(&self, suspect: &Suspect) -> usize {
+        let any = self.pieces_of(suspect).next().is_some();
+        let mut times: HashMap<usize, u64> = HashMap::new();
+        for piece in &self.pieces {
+            if !any || self.is_of(piece, suspect) {
+                *times.entry(piece.step).or_default() += piece.ns();
+            }
+        }
+        times
+            .into_iter()
+            .max_by_key(|&(step, time)| (time, std::cmp::Reverse(step)))
+            .map_or(0, |(step, _)| step)
     }
 }

@@ -8,7 +8,7 @@ use hangdog_timeline::State;
 use hangdog_trace::ids::{Upid, Utid};
 use std::ops::Range;
 
-use crate::blame::BlameKind;
+use crate::kind::BlameKind;
 
 /// Whether a thread that has no task waits for one, or for the next time to look after those that have.
 pub(crate) fn is_without(evidence: &Evidence<'_>, wait: &Wait) -> bool {

@@ -1,11 +1,11 @@
 //! The verdict: one structure that text, JSON and pages show alike.
 
+use hangdog_graph::Evidence;
 use hangdog_trace::ids::Utid;
 use hangdog_trace::yardstick::Compared;
 use serde::Serialize;
 
 use crate::shape::Shape;
-use crate::whole::Whole;
 
 /// Why a problem took long.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -41,6 +41,19 @@ pub struct Who {
     pub tid: u32,
     /// The kernel's process id.
     pub pid: u32,
+}
+
+/// A thread as the verdict names it.
+pub fn who(evidence: &Evidence<'_>, thread: Utid) -> Who {
+    let known = evidence.threads.thread(thread);
+    let process = evidence.threads.process(known.upid);
+    Who {
+        thread: known.name().to_owned(),
+        process: process.name.clone(),
+        script: process.script().map(str::to_owned),
+        tid: known.tid,
+        pid: known.pid,
+    }
 }
 
 /// What took too long.
@@ -403,4 +416,39 @@ pub struct Verdict {
     pub questions: Vec<Question>,
     /// What the trace cannot know.
     pub hints: Vec<Hint>,
+}
+
+/// Where the time of a run went.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Whole {
+    /// The longest first. Their times add up to the run's.
+    pub entries: Vec<Entry>,
+    /// The share of the run's time that the trace does not tell of, 0 to 1.
+    pub unknown: f64,
+    /// How sure this is, 0 to 1: the known share of the time, less for what is reached only by
+    /// edges that need not be causes, and where events were lost.
+    pub confidence: f64,
+}
+
+/// Time that a program spent in one way.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Entry {
+    /// The program: the name of its process or processes.
+    pub process: String,
+    /// How many processes of that name it was.
+    pub processes: usize,
+    /// The kind of blame.
+    pub kind: &'static str,
+    /// What it did or lacked, in words that follow the program's name: "waiting for the disk".
+    pub what: String,
+    /// How long, ns.
+    pub ns: u64,
+    /// Share of the run's time, 0 to 1.
+    pub share: f64,
+    /// The function that most of it was spent in, or that its longest wait was in; none if no
+    /// stack tells.
+    pub function: Option<String>,
+    /// Where that is: source line or module.
+    #[serde(rename = "where")]
+    pub place: Option<String>,
 }

@@ -27,12 +27,13 @@ use hangdog_trace::words::{Context, Left};
 use std::collections::HashMap;
 use std::ops::Range;
 
-use crate::blame::{Blame, BlameKind, Piece, Step};
+use crate::blame::{Blame, Piece, Step};
 use crate::circle;
-use crate::judge::Setting;
+use crate::kind::BlameKind;
 use crate::owed::is_home;
 use crate::problem::Problem;
 use crate::relay::{self, Relay};
+use crate::setting::Setting;
 use crate::spin;
 use crate::starters;
 use crate::stretch::{Stretch, Waiting, each_stretch};

@@ -13,18 +13,19 @@
 use hangdog_graph::Evidence;
 use hangdog_trace::ids::{StackId, Upid, Utid};
 use hangdog_trace::words::Left;
-use serde::Serialize;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::ops::Range;
 
-use crate::blame::{Blame, BlameKind, Piece};
+use crate::blame::{Blame, Piece};
 use crate::function::{self, Function};
-use crate::judge::{EVENTS_LOST, Setting};
+use crate::kind::BlameKind;
 use crate::problem::{Problem, ProblemKind, Severity};
 use crate::profile::Profile;
 use crate::sentence::duration;
+use crate::setting::{EVENTS_LOST, Setting};
 use crate::starvation;
+use crate::verdict::{Entry, Whole};
 
 /// A problem that took less than this share of the run does not stand out of it.
 const STANDS_OUT: f64 = 0.2;
@@ -37,41 +38,6 @@ const TOLD: usize = 3;
 /// The sentence leaves out what has less than this share.
 const LEAST_TOLD: f64 = 0.01;
 
-/// Where the time of a run went.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Whole {
-    /// The longest first. Their times add up to the run's.
-    pub entries: Vec<Entry>,
-    /// The share of the run's time that the trace does not tell of, 0 to 1.
-    pub unknown: f64,
-    /// How sure this is, 0 to 1: the known share of the time, less for what is reached only by
-    /// edges that need not be causes, and where events were lost.
-    pub confidence: f64,
-}
-
-/// Time that a program spent in one way.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Entry {
-    /// The program: the name of its process or processes.
-    pub process: String,
-    /// How many processes of that name it was.
-    pub processes: usize,
-    /// The kind of blame.
-    pub kind: &'static str,
-    /// What it did or lacked, in words that follow the program's name: "waiting for the disk".
-    pub what: String,
-    /// How long, ns.
-    pub ns: u64,
-    /// Share of the run's time, 0 to 1.
-    pub share: f64,
-    /// The function that most of it was spent in, or that its longest wait was in; none if no
-    /// stack tells.
-    pub function: Option<String>,
-    /// Where that is: source line or module.
-    #[serde(rename = "where")]
-    pub place: Option<String>,
-}
-
 /// The run of the command whose first thread has this tid, from its exec to its exit or the
 /// trace's end; none if the trace has no such thread.
 pub fn run_of(evidence: &Evidence<'_>, command_tid: u32) -> Option<Problem> {
@@ -79,17 +45,6 @@ pub fn run_of(evidence: &Evidence<'_>, command_tid: u32) -> Option<Problem> {
     let life = evidence.timeline.life(first.utid);
     let start = first.executed.unwrap_or(life.start).max(life.start);
     (start < life.end).then(|| Problem::picked(first.utid, start..life.end))
-}
-
-/// Whether a recorded command is nothing but the clock of the recording: sleep(1), started by the
-/// recorder. A program of the user's that sleeps all along may do so by mistake.
-pub fn is_clock(evidence: &Evidence<'_>, command_tid: u32) -> bool {
-    let mut threads = evidence.threads.iter();
-    threads.find(|t| t.tid == command_tid).is_some_and(|first| {
-        let process = evidence.threads.process(first.upid);
-        let parent = evidence.threads.process(process.parent);
-        process.name == "sleep" && Some(parent.pid) == evidence.recorder
-    })
 }
 
 /// Whether one of the problems stands out of the run: it explains more than the whole does. Of a

@@ -308,7 +308,7 @@ fn check_edges(recording: &Recording) -> Result<(), TestCaseError> {
     let evidence = recording.evidence();
     for thread in recording.timeline.threads() {
         for (wait, wake) in recording.waits(thread) {
-            let edge = hangdog_graph::edge::ended_by(&evidence, &wait, wake);
+            let edge = hangdog_graph::ended::ended_by(&evidence, &wait, wake);
             prop_assert!(!edge.reason.is_empty());
             if let Some(row) = edge.wake {
                 prop_assert_eq!(Some(row), wake);

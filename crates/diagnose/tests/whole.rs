@@ -2,7 +2,8 @@
 
 mod support;
 
-use hangdog_diagnose::whole::{Entry, Whole, run_of, stands_out};
+use hangdog_diagnose::verdict::{Entry, Whole};
+use hangdog_diagnose::whole::{run_of, stands_out};
 use hangdog_diagnose::{Answers, Problem, Verdict, diagnose_run};
 use support::*;
 

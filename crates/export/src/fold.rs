@@ -20,7 +20,8 @@ use hangdog_trace::ids::{NO_STACK, StackId, Utid};
 use hangdog_trace::words::Context;
 use rayon::prelude::*;
 
-use crate::{Selection, Source};
+use crate::select::Selection;
+use crate::source::Source;
 
 /// What is counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

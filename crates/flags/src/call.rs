@@ -17,7 +17,7 @@ use crate::address_space::{Map, Memory, maps};
 use crate::breakpoint;
 use crate::executed::execute;
 use crate::flow::INSTRUCTION_BYTES;
-use crate::step::Step;
+use crate::registers::Step;
 use crate::stepper::{Task, ask};
 use crate::traced::{Traced, request};
 

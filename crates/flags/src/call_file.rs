@@ -70,7 +70,7 @@ impl Recorded {
 mod tests {
     use super::*;
     use crate::call::{End, Loaded, Seen};
-    use crate::step::Step;
+    use crate::registers::Step;
 
     fn recorded() -> Recorded {
         let step = Step {

@@ -5,7 +5,8 @@ use std::io;
 
 use crate::address_space::{Map, Memory, maps};
 use crate::flow::{INSTRUCTION_BYTES, Load, Until, rounds};
-use crate::step::{self, Limits, Step};
+use crate::registers::Step;
+use crate::step::{self, Limits};
 
 /// Memory that may be the flag.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -16,8 +16,8 @@ use iced_x86::{
 
 use crate::call::{Call, End};
 use crate::executed::{Executed, execute};
+use crate::registers::Step;
 use crate::slice::{Source, sources};
-use crate::step::Step;
 
 /// A place in a file.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]

@@ -5,7 +5,7 @@ use iced_x86::{
     Code, Instruction, InstructionInfoFactory, Mnemonic, OpAccess, OpKind, Register, UsedMemory,
 };
 
-use crate::step::Step;
+use crate::registers::Step;
 
 /// An instruction that was executed.
 pub(crate) struct Executed {

@@ -13,8 +13,8 @@ use iced_x86::{
 };
 
 use crate::executed::{Executed, execute, is_atomic, overlap};
+use crate::registers::Step;
 use crate::slice::{Source, sources};
-use crate::step::Step;
 
 /// The longest instruction.
 pub const INSTRUCTION_BYTES: usize = 15;

@@ -28,6 +28,7 @@ pub mod candidates;
 pub mod diverge;
 mod executed;
 pub mod flow;
+pub mod registers;
 mod slice;
 pub mod step;
 mod stepper;

@@ -8,7 +8,7 @@ use std::collections::HashSet;
 use iced_x86::{Code, Register};
 
 use crate::executed::{Executed, is_atomic, overlap};
-use crate::step::Step;
+use crate::registers::Step;
 
 /// What a value was made of; `at` is the step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -3,7 +3,7 @@
 use std::io;
 use std::time::{Duration, Instant};
 
-use crate::step::Step;
+use crate::registers::Step;
 
 /// A request of ptrace whose data is a plain number.
 pub(crate) fn request(kind: libc::c_uint, tid: i32, data: usize) -> io::Result<()> {

@@ -9,7 +9,8 @@
 use hangdog_trace::ids::Utid;
 use hangdog_trace::object::ObjectKind;
 
-use crate::edge::{Edge, EdgeKind, Source, Strength, ended_by};
+use crate::edge::{Edge, EdgeKind, Source, Strength};
+use crate::ended::ended_by;
 use crate::evidence::Evidence;
 use crate::history::{Ended, History};
 use crate::marks::Mark;

@@ -1,7 +1,7 @@
 //! The kind of edge that a wake is, without its text.
 //!
 //! The graph has an edge for every wake that ended a wait, of which there are millions; the
-//! sentences of [`ended_by`](crate::edge::ended_by) are for the few that a person reads. A wake by
+//! sentences of [`ended_by`](crate::ended::ended_by) are for the few that a person reads. A wake by
 //! a timeout is here what it was, and not who should have come instead.
 
 use hangdog_timeline::State;
@@ -11,12 +11,13 @@ use hangdog_trace::object::ObjectKind;
 use hangdog_trace::words::Context;
 
 use crate::edge::EdgeKind as Kind;
+use crate::edge::Source;
 use crate::edge::Strength::{self, Strong, Weak};
-use crate::edge::{DEATH_NS, Source};
 use crate::evidence::Evidence;
 use crate::marks::Mark;
 use crate::names;
 use crate::wait::{Wait, WaitKind};
+use crate::wake::DEATH_NS;
 
 /// The number of the softirq that runs kernel timers.
 const TIMER_SOFTIRQ: u16 = 1;

@@ -1,15 +1,9 @@
-//! The tables of a trace that causes are read from, and the few ways in which they are looked at.
+//! What is known: the tables of a trace that causes are read from, and the few ways in which they are
+//! looked at.
 
-use hangdog_timeline::Timeline;
-use hangdog_trace::Threads;
-use hangdog_trace::calls::{Call, Calls};
+use hangdog_trace::calls::Call;
 use hangdog_trace::ids::{StackId, Upid, Utid};
 use hangdog_trace::object::Object;
-use hangdog_trace::sockets::SocketTable;
-use hangdog_trace::stacks::StackTable;
-use hangdog_trace::tables::{
-    FlagAccesses, Flags, FoundWaitings, Handoffs, Limits, Samples, Switches, Transfers, Wakes,
-};
 use hangdog_trace::words::{Context, StackEnd};
 use std::collections::{HashMap, HashSet};
 use std::ops::{Deref, Range};
@@ -17,47 +11,13 @@ use std::sync::OnceLock;
 
 use crate::file_locks::{File, FileLocks};
 use crate::flags::{FlagWait, FlagWaits};
-use crate::history::Histories;
 use crate::marks::{Mark, Marks};
-use crate::owed::{all_killed, stopped};
+use crate::memo::{Memo, Site};
+use crate::names;
 use crate::sampling::Sampling;
+use crate::tables::Tables;
 use crate::upkeep::Upkeep;
 use crate::wakers::Wakers;
-use crate::{fore, names};
-
-/// What was read of a trace.
-pub struct Tables<'a> {
-    /// Who left a CPU for whom, and why.
-    pub switches: &'a Switches,
-    /// Who made whom runnable.
-    pub wakes: &'a Wakes,
-    /// What CPUs were seen running.
-    pub samples: &'a Samples,
-    /// What bytes went through sockets.
-    pub transfers: &'a Transfers,
-    /// What one context handed to another.
-    pub handoffs: &'a Handoffs,
-    /// Flags in memory that were watched.
-    pub flags: &'a Flags,
-    /// Who used them.
-    pub flag_accesses: &'a FlagAccesses,
-    /// Limits of processes' control groups.
-    pub limits: &'a Limits,
-    /// Who waited already when the recording began.
-    pub found_waiting: &'a FoundWaitings,
-    /// Which sockets belong together, and to whom.
-    pub sockets: &'a SocketTable,
-    /// Names and kinship.
-    pub threads: &'a Threads,
-    /// What each thread did when.
-    pub timeline: &'a Timeline,
-    /// Stacks with their names.
-    pub stacks: &'a StackTable,
-    /// System calls of the machine that was recorded.
-    pub calls: Calls,
-    /// The pid of the recorder: nobody is kept waiting by that, though its maker awaits its end.
-    pub recorder: Option<u32>,
-}
 
 /// What the recorder's helpers are called.
 pub const HELPER: &str = "hangdog";
@@ -75,18 +35,12 @@ pub struct Evidence<'a> {
     uses: HashMap<u64, Vec<u32>>,
     /// Rows of `transfers` by thread, in order.
     used: Vec<Vec<u32>>,
-    /// The threads that stand for programs and are not their first, by those.
-    joined: HashMap<Utid, Utid>,
-    /// Threads that were stopped at any time.
-    stopped: Vec<Utid>,
-    /// The first threads of processes that a signal killed.
-    killed: Vec<Utid>,
     /// Of the threads that were found waiting, since when they had been off their CPUs, and when they
     /// were created: ns since the trace's start, which is mostly before it.
     away_since: HashMap<Utid, (i64, Option<i64>)>,
     /// By thread, whether another has its names.
     namesakes: OnceLock<HashSet<Utid>>,
-    pub(crate) histories: Histories,
+    pub(crate) memo: Memo,
 }
 
 impl<'a> Deref for Evidence<'a> {
@@ -101,9 +55,6 @@ impl<'a> Deref for Evidence<'a> {
 pub fn signed(ns: u64) -> i64 {
     i64::try_from(ns).unwrap_or(i64::MAX)
 }
-
-/// Where a thread waits: its call, and the user stack, as [`Evidence::same_frames`] has it.
-pub type Site = (i16, StackId);
 
 impl<'a> Evidence<'a> {
     /// Works out what is looked up often: what each stack shows, who woke whom, and who took the
@@ -140,12 +91,9 @@ impl<'a> Evidence<'a> {
             marks,
             wakers,
             upkeep,
-            joined: HashMap::new(),
-            stopped: Vec::new(),
-            killed: Vec::new(),
             away_since: HashMap::new(),
             namesakes: OnceLock::new(),
-            histories: Histories::default(),
+            memo: Memo::default(),
         };
         let found = evidence.tables.found_waiting;
         for row in (0..found.len()).filter(|&row| found.age[row] != 0) {
@@ -154,9 +102,6 @@ impl<'a> Evidence<'a> {
             let away = (before(found.age[row]), (lived != 0).then(|| before(lived)));
             evidence.away_since.entry(found.thread[row]).or_insert(away);
         }
-        evidence.stopped = stopped::stopped(&evidence);
-        evidence.killed = all_killed(&evidence);
-        evidence.joined = fore::joined(&evidence);
         evidence
     }
 
@@ -286,36 +231,6 @@ impl<'a> Evidence<'a> {
             several.flatten().collect()
         });
         namesakes.contains(&thread)
-    }
-
-    /// The first threads of processes that a signal killed, in order.
-    pub(crate) fn killed(&self) -> &[Utid] {
-        &self.killed
-    }
-
-    /// Threads that were stopped at any time, in order.
-    pub(crate) fn stopped(&self) -> &[Utid] {
-        &self.stopped
-    }
-
-    /// Whether a thread stands for its program: it is the first, or the one whose end that awaits.
-    pub fn stands_for_program(&self, thread: Utid) -> bool {
-        let known = self.threads.thread(thread);
-        match known.is_main() {
-            true => !self.joined.contains_key(&thread),
-            false => self.joined.values().any(|&joined| joined == thread),
-        }
-    }
-
-    /// The thread whose end a program's first thread does nothing but wait for.
-    pub fn joined_by(&self, first: Utid) -> Option<Utid> {
-        self.joined.get(&first).copied()
-    }
-
-    /// A thread's life without a wait in front of it of which the trace saw no beginning: that of a
-    /// command for its recording to begin, or of a thread that was there before.
-    pub fn seen_life(&self, thread: Utid) -> Range<u64> {
-        fore::seen_life(self, thread)
     }
 
     /// Whether a process passes on what others send: a display server or a message bus. What comes

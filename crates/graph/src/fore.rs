@@ -10,8 +10,34 @@ use std::ops::Range;
 use crate::evidence::Evidence;
 use crate::wait::{Wait, WaitKind};
 
+impl Evidence<'_> {
+    /// Whether a thread stands for its program: it is the first, or the one whose end that awaits.
+    pub fn stands_for_program(&self, thread: Utid) -> bool {
+        let known = self.threads.thread(thread);
+        match known.is_main() {
+            true => !self.joined().contains_key(&thread),
+            false => self.joined().values().any(|&joined| joined == thread),
+        }
+    }
+
+    /// The thread whose end a program's first thread does nothing but wait for.
+    pub fn joined_by(&self, first: Utid) -> Option<Utid> {
+        self.joined().get(&first).copied()
+    }
+
+    /// A thread's life without a wait in front of it of which the trace saw no beginning: that of a
+    /// command for its recording to begin, or of a thread that was there before.
+    pub fn seen_life(&self, thread: Utid) -> Range<u64> {
+        seen_life(self, thread)
+    }
+
+    fn joined(&self) -> &HashMap<Utid, Utid> {
+        self.memo.joined.get_or_init(|| joined(self))
+    }
+}
+
 /// The threads that stand for a program though they are not its first, by the first.
-pub(crate) fn joined(evidence: &Evidence<'_>) -> HashMap<Utid, Utid> {
+fn joined(evidence: &Evidence<'_>) -> HashMap<Utid, Utid> {
     evidence
         .threads
         .iter()
@@ -52,7 +78,7 @@ fn only_joins(evidence: &Evidence<'_>, thread: Utid) -> Option<Utid> {
 
 /// A thread's life without a wait in front of it of which the trace saw no beginning: that of a
 /// command for its recording to begin, or of a thread that was there before.
-pub(crate) fn seen_life(evidence: &Evidence<'_>, thread: Utid) -> Range<u64> {
+fn seen_life(evidence: &Evidence<'_>, thread: Utid) -> Range<u64> {
     let life = evidence.timeline.life(thread);
     match evidence.timeline.intervals(thread).get(0) {
         Some(first) if first.state == State::Blocked && first.cause == Cause::Unknown => {

@@ -4,7 +4,7 @@
 //! were received, work that was taken up, a guess that cut a thread's life in two. It leads from
 //! the vertex in which its thread caused it, or from what is no thread (a timer, a device), to the
 //! vertex that it began or reached, and never back in time. What should have happened and did not
-//! is no edge here; see [`ended_by`](crate::edge::ended_by).
+//! is no edge here; see [`ended_by`](crate::ended::ended_by).
 //!
 //! That a thread went on after a wait by itself is not kept as an edge: the vertex before is the
 //! one with the number before.

@@ -9,38 +9,13 @@ use hangdog_timeline::timeline::Intervals;
 use hangdog_timeline::{Cause, State};
 use hangdog_trace::ids::{IDLE, Utid};
 use hangdog_trace::words::Context;
-use std::collections::{BTreeMap, HashMap};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, PoisonError};
 
-use crate::evidence::{Evidence, Site};
+use crate::evidence::Evidence;
 use crate::marks::Mark;
+pub use crate::memo::{Ended, History};
 use crate::role::role;
 use crate::wait::Wait;
-
-/// How often a thread ended such waits.
-#[derive(Clone, Copy, Default, Debug, PartialEq, Eq)]
-pub struct Ended {
-    /// How often.
-    pub times: usize,
-    /// How often the woken thread then did more than look whether something had come.
-    pub brought_on: usize,
-}
-
-/// The ends of earlier waits at one place.
-#[derive(Clone, Default, Debug, PartialEq, Eq)]
-pub struct History {
-    waiter: Utid,
-    /// By the thread that ended them.
-    pub by_thread: BTreeMap<Utid, Ended>,
-    /// Who ended the last of them.
-    pub last: Option<Utid>,
-    /// Ended by a timer.
-    pub by_timer: usize,
-    /// Ended by a device, or by what the trace does not tell.
-    pub by_others: usize,
-    /// The lengths of the waits, with all looks in between, ns, ascending.
-    pub lengths: Vec<u64>,
-}
 
 /// How many intervals back it is looked.
 const MEMORY: usize = 4096;
@@ -52,9 +27,6 @@ const MOST_ALIKE: usize = 16;
 /// share a history: it ends where such a group of intervals begins.
 const SHARED_FROM: usize = 2 * MEMORY;
 const GROUP: usize = MEMORY;
-
-/// The history that was last asked for, by thread and place.
-pub(crate) type Histories = Mutex<HashMap<(Utid, Site), (usize, Arc<History>)>>;
 
 impl History {
     /// Of the waits of the same thread before `wait` at its place; where there is none, of the
@@ -68,7 +40,7 @@ impl History {
         };
         let (row, before) = shared(evidence, wait.thread, row, wait.start);
         let key = (wait.thread, evidence.site(row));
-        let known = || evidence.histories.lock();
+        let known = || evidence.memo.histories.lock();
         if let Some((of, history)) = known().unwrap_or_else(PoisonError::into_inner).get(&key)
             && *of == row
         {

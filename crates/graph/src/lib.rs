@@ -8,7 +8,7 @@
 //!
 //! - [`evidence`]: the tables that everything is read from.
 //! - [`wait`]: what a blocked thread waits for.
-//! - [`edge`]: what ended a wait, or who could have ended it.
+//! - [`edge`]: what ended a wait, or who could have ended it; [`ended`]: which that is; [`wake`]: what a wake tells.
 //! - [`flags`]: waits for flags in memory that were watched.
 //! - [`belief`]: what else it may have been, and how likely each is.
 //! - [`history`]: how such waits ended before.
@@ -22,6 +22,7 @@ pub mod belief;
 mod classify;
 pub mod dot;
 pub mod edge;
+pub mod ended;
 pub mod evidence;
 mod file_locks;
 pub mod flags;
@@ -31,6 +32,7 @@ mod groups;
 mod handover;
 pub mod history;
 pub mod marks;
+mod memo;
 pub mod message;
 pub mod names;
 pub mod owed;
@@ -39,17 +41,21 @@ mod peers;
 pub mod role;
 mod sampling;
 mod stop;
+mod tables;
 mod upkeep;
 pub mod vertex;
 pub mod wait;
+pub mod wake;
 mod wakers;
 
 pub use belief::{Belief, InVain, beliefs};
 pub use edge::{Edge, EdgeKind, Source, Strength};
-pub use evidence::{Evidence, Tables};
+pub use evidence::Evidence;
 pub use flags::FlagWait;
 pub use graph::{Arrow, Graph, Origin, Sources};
 pub use marks::{Mark, hands_out_work, waits_for_anything};
+pub use memo::Site;
 pub use message::Messages;
+pub use tables::Tables;
 pub use vertex::{Begin, VertexId, Vertices};
 pub use wait::{Gate, Wait, WaitKind};

@@ -25,9 +25,9 @@ use hangdog_trace::object::Object;
 use hangdog_trace::tables::{Losses, Transfers};
 use hangdog_trace::words::LossKind;
 
-use crate::evidence::Tables;
 use crate::groups::Groups;
 use crate::peers::Peers;
+use crate::tables::Tables;
 
 /// How long before a loss is noticed it may have begun: the time that hooks rest, ns.
 const NOTICED_WITHIN_NS: u64 = 1_000_000_000;

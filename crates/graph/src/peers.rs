@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use hangdog_trace::ids::{NONE, Upid, Utid};
 use hangdog_trace::object::Object;
 
-use crate::evidence::Tables;
+use crate::tables::Tables;
 
 /// Who uses an end of a connection, as far as transfers show it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

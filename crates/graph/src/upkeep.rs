@@ -5,7 +5,7 @@
 
 use hangdog_trace::ids::{IDLE, StackId};
 
-use crate::evidence::Tables;
+use crate::tables::Tables;
 
 /// How the kernel's threads of upkeep are named, up to the number of their CPU.
 const THREADS: [&str; 12] = [

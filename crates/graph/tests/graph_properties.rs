@@ -3,7 +3,7 @@
 mod common;
 
 use common::Recording;
-use hangdog_graph::edge::ended_by;
+use hangdog_graph::ended::ended_by;
 use hangdog_graph::graph::Event;
 use hangdog_graph::part::{Part, Shown, View};
 use hangdog_graph::{Begin, EdgeKind, Graph, Origin, Source, Sources, WaitKind, dot};

@@ -2,8 +2,9 @@
 
 use serde::Serialize;
 
-use crate::method::Unit;
-use crate::report::{Figure, Report};
+use crate::figure::Figure;
+use crate::kind::Unit;
+use crate::report::Report;
 use crate::spread::Spread;
 
 /// A figure in both reports.

@@ -32,7 +32,7 @@ pub(crate) mod tests {
     use super::*;
     use crate::cpu;
     use crate::meter::{Meter, Untried};
-    use crate::run::Place;
+    use crate::place::Place;
     use std::path::Path;
     use std::time::{Duration, Instant};
 
@@ -62,7 +62,7 @@ pub(crate) mod tests {
         let place = place(own.path());
         for &method in methods {
             let budget = Duration::from_millis(50) * method.weight;
-            let mut meter = Meter::new(method, 0, budget);
+            let mut meter = Meter::new(method.id, method.figures, 0, budget);
             let before = Instant::now();
             let result = (method.run)(&place, &mut meter);
             let took = before.elapsed();

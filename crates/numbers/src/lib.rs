@@ -8,14 +8,18 @@
 //!
 //! A [`Report`] is the result; [`compare`] tells two of them apart, [`plot`] draws one.
 
+mod catalogue;
 pub mod compare;
 mod cpu;
+mod figure;
 mod files;
 mod kernel;
+mod kind;
 mod machine;
 mod memory;
 mod meter;
 mod method;
+mod place;
 pub mod plot;
 mod quiet;
 mod reference;
@@ -25,10 +29,13 @@ mod spread;
 mod steps;
 mod threads;
 
+pub use catalogue::{kind, methods};
+pub use figure::Figure;
+pub use kind::{Axis, Kind, Section, Unit};
 pub use machine::{Cache, FileSystem, Machine};
-pub use method::{Axis, Kind, Method, Section, Unit, kind, methods};
+pub use method::Method;
 pub use reference::{REFERENCES, Reference};
-pub use report::{Figure, Noise, Report, Used};
+pub use report::{Noise, Report, Used};
 pub use run::{Failure, Progress, Setting, measure};
 pub use spread::Spread;
 pub use steps::Step;

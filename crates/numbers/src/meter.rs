@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
-use crate::method::Method;
+use crate::kind::Kind;
 
 /// A batch is at least so long that reading the clock (some 25 ns) is nothing beside it...
 const SHORTEST_BATCH: Duration = Duration::from_micros(100);
@@ -42,7 +42,9 @@ pub(crate) type Samples = BTreeMap<(&'static str, Option<u64>), Vec<f64>>;
 /// Collects samples, and keeps the time of the visit.
 #[derive(Debug)]
 pub struct Meter {
-    method: &'static Method,
+    /// The method's name, and what it may give.
+    method: &'static str,
+    figures: &'static [Kind],
     visit: u32,
     end: Instant,
     /// Of the whole visit.
@@ -51,10 +53,16 @@ pub struct Meter {
 }
 
 impl Meter {
-    /// For the visit number `visit` to `method` that should take `budget`.
-    pub(crate) fn new(method: &'static Method, visit: u32, budget: Duration) -> Meter {
+    /// For the visit number `visit` to a method, which gives `figures`, that should take `budget`.
+    pub(crate) fn new(
+        method: &'static str,
+        figures: &'static [Kind],
+        visit: u32,
+        budget: Duration,
+    ) -> Meter {
         Meter {
             method,
+            figures,
             visit,
             end: Instant::now() + budget,
             budget,
@@ -85,9 +93,9 @@ impl Meter {
     /// Takes a sample of a curve at a place.
     pub fn push_at(&mut self, figure: &'static str, at: impl Into<Option<u64>>, value: f64) {
         debug_assert!(
-            self.method.figures.iter().any(|kind| kind.id == figure),
+            self.figures.iter().any(|kind| kind.id == figure),
             "{} does not list {figure}",
-            self.method.id
+            self.method
         );
         self.samples
             .entry((figure, at.into()))

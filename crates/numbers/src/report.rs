@@ -2,30 +2,15 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::figure::Figure;
+use crate::kind::Unit;
 use crate::machine::Machine;
-use crate::method::Unit;
 use crate::quiet::{Disturbance, Watch};
-use crate::spread::{Spread, percentile};
+use crate::spread::percentile;
 use crate::steps::Step;
 
 /// The form of [`Report`] that this version writes, and the newest that it reads.
 pub const VERSION: u32 = 1;
-
-/// One figure with its spread.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Figure {
-    /// The kind's name: `thread.create`.
-    pub id: String,
-    /// The place on the curve (bytes, or times the work); none for a single figure.
-    pub at: Option<u64>,
-    /// What it counts.
-    pub unit: Unit,
-    /// Best, median and spread.
-    #[serde(flatten)]
-    pub spread: Spread,
-    /// What disturbed it: the most, of all CPUs' time, and in how many visits.
-    pub disturbed: Option<String>,
-}
 
 /// A method that was used, or could not be.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -201,27 +186,5 @@ impl Report {
             .iter()
             .filter(move |figure| figure.id == id)
             .filter_map(|figure| Some((figure.at?, figure)))
-    }
-}
-
-impl Figure {
-    /// Its id, with the place on the curve.
-    pub fn name(&self) -> String {
-        match self.at {
-            Some(at) => format!("{} at {at}", self.id),
-            None => self.id.clone(),
-        }
-    }
-
-    /// What a file from elsewhere may get wrong.
-    fn is_sound(&self) -> bool {
-        let Spread {
-            best,
-            low,
-            median,
-            high,
-            ..
-        } = self.spread;
-        [low, median, high].is_sorted() && [best, low, high].iter().all(|value| value.is_finite())
     }
 }

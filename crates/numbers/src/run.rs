@@ -7,11 +7,14 @@
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
+use crate::catalogue::methods;
+use crate::figure::Figure;
 use crate::machine::Machine;
 use crate::meter::{Meter, Samples};
-use crate::method::{Method, methods};
+use crate::method::Method;
+use crate::place::Place;
 use crate::quiet::{Disturbance, Watch};
-use crate::report::{Figure, Noise, Report, Used, VERSION};
+use crate::report::{Noise, Report, Used, VERSION};
 use crate::spread::Spread;
 use crate::{cpu, steps};
 
@@ -36,23 +39,6 @@ impl Setting {
     fn time(&self) -> Duration {
         Duration::from_secs(if self.quick { 12 } else { 78 })
     }
-}
-
-/// What a method may know of the place it measures in.
-#[derive(Debug)]
-pub struct Place {
-    /// An empty directory on the file system to measure; removed at the end.
-    pub(crate) dir: PathBuf,
-    /// The CPUs that may be used, ascending; at least one.
-    pub(crate) cpus: Vec<usize>,
-    /// The CPU to measure on.
-    pub(crate) here: usize,
-    /// Another core's, if there is one.
-    pub(crate) there: Option<usize>,
-    /// The largest memory to measure in, bytes.
-    pub(crate) largest: usize,
-    /// Whether a rough result will do.
-    pub(crate) quick: bool,
 }
 
 /// How far it is.
@@ -201,7 +187,7 @@ fn visit_all(
                 continue;
             }
             let before = watch.look();
-            let mut meter = Meter::new(method, pass, budget);
+            let mut meter = Meter::new(method.id, method.figures, pass, budget);
             let result = (method.run)(place, &mut meter);
             // What it gave before it failed stays: a large file that does not fit leaves the others.
             visits.untried = result.err().map(|untried| untried.0);

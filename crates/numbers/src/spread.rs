@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::method::Unit;
+use crate::kind::Unit;
 
 /// How samples are spread. The unit is the figure's.
 ///

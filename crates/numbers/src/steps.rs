@@ -8,8 +8,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::figure::Figure;
 use crate::machine::Cache;
-use crate::report::Figure;
 use crate::spread::Spread;
 
 /// Growth an octave, as a power of two, up to which the curve is flat: 2^0.43 is 1.35. A cache that
@@ -189,7 +189,7 @@ fn match_caches<'a>(edges: &[u64], caches: &[&'a Cache]) -> Vec<Option<&'a Cache
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::method::Unit;
+    use crate::kind::Unit;
 
     fn cache(level: u32, kib: u64) -> Cache {
         Cache {

@@ -6,7 +6,7 @@ use crate::rank::Known;
 use crate::regions::Picked;
 use crate::repeats::Repeats;
 use hangdog_diagnose::verdict::{Class, Who};
-use hangdog_diagnose::{Answers, Problem, Verdict, judge, signature};
+use hangdog_diagnose::{Answers, Problem, Verdict, signature, verdict};
 use hangdog_graph::Evidence;
 use hangdog_trace::ids::Utid;
 use rayon::prelude::*;
@@ -137,7 +137,7 @@ impl Found {
     /// Of a problem.
     pub fn new(evidence: &Evidence<'_>, problem: &Problem) -> Found {
         Found {
-            who: judge::who(evidence, problem.thread),
+            who: verdict::who(evidence, problem.thread),
             start_ns: problem.window.start,
             duration_ns: problem.duration(),
         }

@@ -6,7 +6,7 @@ use crate::select::Window;
 use crate::story::{Entry, Story};
 use crate::{samples::ThreadSamples, select::Who};
 use hangdog_diagnose::verdict::EdgeReport;
-use hangdog_graph::edge::ended_by;
+use hangdog_graph::ended::ended_by;
 use hangdog_graph::{Evidence, Source, Wait};
 use hangdog_timeline::{Cause, Interval, State};
 use hangdog_trace::ids::Utid;

@@ -82,7 +82,7 @@ pub fn whole_run(
         }
         Some(run) if is_asked_for => Ok(Some(run)),
         run => {
-            let is_clock = |tid| whole::is_clock(evidence, tid);
+            let is_clock = |tid| problem::is_clock(evidence, tid);
             let run = run.filter(|_| !meta.command_tid.is_some_and(is_clock));
             Ok(run.filter(|run| wanted.is_open() && !whole::stands_out(problems, run)))
         }

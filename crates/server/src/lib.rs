@@ -23,7 +23,9 @@ pub mod routes;
 pub mod shelf;
 pub mod single;
 mod spans;
+mod threads;
 pub mod tiles;
+pub mod track;
 
 use anyhow::{Context, Result};
 use std::net::{Ipv4Addr, SocketAddr};

@@ -4,7 +4,7 @@
 
 use crate::calls::{CallTrack, CallTracks};
 use crate::regions::{RegionTrack, RegionTracks};
-use crate::tiles::TrackId;
+use crate::track::TrackId;
 use anyhow::{Result, anyhow};
 use hangdog_diagnose::Problem;
 use hangdog_graph::Evidence;

@@ -8,7 +8,9 @@ use crate::guard::{self, Guard};
 use crate::opened::{Gap, Ground, Opened, Phase};
 use crate::page;
 use crate::shelf::{Listed, Shelf};
-use crate::tiles::{self, MOST_BINS, MOST_TRACKS, TrackId, View};
+use crate::threads::thread_rows;
+use crate::tiles::{self, MOST_BINS, MOST_TRACKS, View};
+use crate::track::TrackId;
 use axum::extract::rejection::{JsonRejection, PathRejection, QueryRejection};
 use axum::extract::{Json, Path, Query, State};
 use axum::http::StatusCode;
@@ -16,11 +18,9 @@ use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use axum::{Router, middleware};
+use hangdog_report::instant;
 use hangdog_report::load::{self, Chosen};
-use hangdog_report::select::{NothingFound, Who, Window};
-use hangdog_report::{Recording, instant};
-use hangdog_timeline::summary::summaries;
-use hangdog_trace::ids::Utid;
+use hangdog_report::select::{NothingFound, Window};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -217,40 +217,6 @@ fn not_recorded(meta: &hangdog_trace::Meta, ground: &Ground) -> Vec<Value> {
     missing
         .into_iter()
         .map(|(what, how)| json!({ "what": what, "how": how }))
-        .collect()
-}
-
-/// A thread as the list of tracks shows it.
-#[derive(Serialize)]
-pub struct ThreadRow<'a> {
-    #[serde(flatten)]
-    who: Who<'a>,
-    upid: u32,
-    is_kernel: bool,
-    start_ns: u64,
-    end_ns: u64,
-    states_ns: [u64; 5],
-    switches: u64,
-}
-
-/// The threads that are to be kept, with their time in the whole trace.
-pub fn thread_rows(recording: &Recording, keep: impl Fn(Utid) -> bool) -> Vec<ThreadRow<'_>> {
-    let (timeline, threads) = (&recording.timeline, &recording.threads);
-    summaries(timeline, 0, timeline.end())
-        .into_iter()
-        .filter(|&(utid, _)| keep(utid))
-        .map(|(utid, summary)| {
-            let (thread, life) = (threads.thread(utid), timeline.life(utid));
-            ThreadRow {
-                who: Who::new(threads, utid),
-                upid: thread.upid,
-                is_kernel: thread.is_kernel(),
-                start_ns: life.start,
-                end_ns: life.end,
-                states_ns: summary.time,
-                switches: summary.switches,
-            }
-        })
         .collect()
 }
 

@@ -7,8 +7,9 @@
 use crate::opened::Ground;
 use crate::page;
 use crate::redact::Redaction;
-use crate::routes::thread_rows;
-use crate::tiles::{self, TrackId, View};
+use crate::threads::thread_rows;
+use crate::tiles::{self, View};
+use crate::track::TrackId;
 use anyhow::{Result, bail};
 use hangdog_timeline::State;
 use hangdog_timeline::summary::summaries;

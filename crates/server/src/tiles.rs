@@ -5,11 +5,9 @@
 //! multiple of its own size.
 
 use crate::opened::Ground;
+use crate::track::TrackId;
 use hangdog_levels::source::{Cpu, STATES, Source, Thread};
 use hangdog_levels::{Bin, Sums};
-use hangdog_trace::ids::Utid;
-use std::fmt;
-use std::str::FromStr;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// The first four bytes of an answer: `hdt1`.
@@ -20,51 +18,6 @@ pub const MOST_BINS: usize = 16_384;
 pub const MOST_TRACKS: usize = 512;
 /// Where a view has no more intervals than this for each bin, it gets the intervals.
 const FEW: usize = 1;
-
-/// What a track shows: `t12` is the thread with utid 12, `s12` its system calls, `c0` CPU 0, `r0` the first
-/// name of regions.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum TrackId {
-    /// A thread's states.
-    Thread(Utid),
-    /// What a CPU ran.
-    Cpu(u16),
-    /// The regions of one name, by its place in the list of them.
-    Region(u16),
-    /// A thread's system calls.
-    Calls(Utid),
-}
-
-impl fmt::Display for TrackId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            TrackId::Thread(utid) => write!(f, "t{utid}"),
-            TrackId::Cpu(cpu) => write!(f, "c{cpu}"),
-            TrackId::Region(number) => write!(f, "r{number}"),
-            TrackId::Calls(utid) => write!(f, "s{utid}"),
-        }
-    }
-}
-
-impl FromStr for TrackId {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<TrackId, String> {
-        let wrong = || {
-            format!(
-                "'{text}' is not a track: give t or s and a utid, c and a CPU, or r and the number of a name"
-            )
-        };
-        let (kind, number) = text.split_at_checked(1).ok_or_else(wrong)?;
-        match kind {
-            "t" => number.parse().map(TrackId::Thread).map_err(|_| wrong()),
-            "c" => number.parse().map(TrackId::Cpu).map_err(|_| wrong()),
-            "r" => number.parse().map(TrackId::Region).map_err(|_| wrong()),
-            "s" => number.parse().map(TrackId::Calls).map_err(|_| wrong()),
-            _ => Err(wrong()),
-        }
-    }
-}
 
 /// Which part of the time, in which detail.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

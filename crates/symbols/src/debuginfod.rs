@@ -15,7 +15,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use crate::reader::is_over;
+use crate::deadline::is_over;
 
 const URLS: &str = "DEBUGINFOD_URLS";
 /// Seconds for a whole file: what debuginfod-find reads from the environment.

@@ -9,9 +9,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
-use crate::Process;
 use crate::name::Names;
 use crate::place::{Place, Terms};
+use crate::process::Process;
 use crate::reader::{PATIENCE, Reader};
 use crate::request::{Request, Response};
 use crate::wire::MOST_FILES;

@@ -8,6 +8,7 @@
 mod answer;
 pub mod boot;
 mod copy;
+mod deadline;
 mod debuginfod;
 mod elf;
 mod files;
@@ -29,6 +30,7 @@ mod mounts;
 mod name;
 mod perf_map;
 pub mod place;
+mod process;
 mod reader;
 mod request;
 pub mod script;
@@ -52,24 +54,17 @@ use hangdog_trace::ids::{FrameId, ModuleId, Upid};
 use hangdog_trace::tables::{Frames, Modules, Symbol, Symbols};
 use hangdog_trace::words::ModuleKind;
 
+pub use deadline::{end_by, time_left};
 use debuginfod::Debuginfod;
 use files::{Found, Layout, Wanted};
 use kernel::Kernel;
 use name::Names;
 use place::Terms;
+pub use process::Process;
 use reader::PATIENCE;
-pub use reader::{Reader, end_by, time_left};
+pub use reader::Reader;
 use request::{Places, Request, Response};
 pub use unread::{Reason, Unread, unread};
-
-/// A process that was recorded.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Process {
-    /// The kernel's process id.
-    pub pid: u32,
-    /// When it began, ns since 1970; `None` if it was there before the recording.
-    pub started_unix_ns: Option<u64>,
-}
 
 /// Where frames come from.
 pub struct Origin<'a> {

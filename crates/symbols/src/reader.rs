@@ -7,11 +7,10 @@
 
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use crate::answer::answer;
-use crate::boot::monotonic_ns;
+use crate::deadline::{is_over, time_left};
 use crate::helper::{self, Failure, Pair};
 use crate::mounts;
 use crate::place::{Opened, Place, Terms, open};
@@ -26,26 +25,6 @@ pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
 const AT_ONCE: usize = 16;
 /// After so much time of waiting for nothing, a reader asks no more.
 const MOST_STALLED: Duration = Duration::from_secs(30);
-
-/// When all reading is to end, ns of CLOCK_MONOTONIC.
-static END: AtomicU64 = AtomicU64::new(u64::MAX);
-
-/// From then on (ns of CLOCK_MONOTONIC) nothing is read any more: who asks gets no answer. May be
-/// called in a signal handler.
-pub fn end_by(moment: u64) {
-    END.fetch_min(moment, Ordering::Relaxed);
-}
-
-/// What is left until nothing is read any more.
-pub fn time_left() -> Duration {
-    let end = END.load(Ordering::Relaxed);
-    Duration::from_nanos(end.saturating_sub(monotonic_ns()))
-}
-
-/// Whether nothing is read any more.
-pub(crate) fn is_over() -> bool {
-    time_left().is_zero()
-}
 
 /// Reads files for one who asks one question at a time.
 #[derive(Default)]

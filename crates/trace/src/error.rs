@@ -29,7 +29,7 @@ pub enum Error {
         what: String,
     },
     /// A later hangdog wrote the trace.
-    #[error("{} has format version {version} and this hangdog knows up to {}: install a newer hangdog", path.display(), crate::meta::FORMAT)]
+    #[error("{} has format version {version} and this hangdog knows up to {}: install a newer hangdog", path.display(), crate::format::FORMAT)]
     TooNew {
         /// The trace.
         path: PathBuf,

@@ -40,9 +40,14 @@ mod all;
 mod budget;
 pub mod calls;
 mod cell;
+#[cfg(fuzzing)]
+mod chosen;
 mod command_line;
+mod encoding;
+mod entry;
 mod error;
 mod folder;
+mod format;
 #[cfg(fuzzing)]
 pub mod fuzz;
 mod guard;

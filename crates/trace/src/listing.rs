@@ -12,10 +12,11 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
-use twox_hash::XxHash3_64;
 
 use crate::all::Tables;
+use crate::entry::Entry;
 use crate::error::{Error, Result};
+use crate::format::META_FILE;
 use crate::part::EXTENSION;
 
 /// What must be there, by table; a table's parts are numbered from 1.
@@ -23,64 +24,9 @@ use crate::part::EXTENSION;
 #[serde(transparent)]
 pub(crate) struct Listing(BTreeMap<String, Vec<Entry>>);
 
-/// One part.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Entry {
-    /// Rows in it.
-    pub(crate) rows: u64,
-    /// Size of its file.
-    pub(crate) bytes: u64,
-    /// XXH3 of its file's bytes, 64 bits.
-    #[serde(with = "hex")]
-    pub(crate) xxh3: u64,
-}
-
-/// The checksum that traces use.
-pub(crate) fn checksum(bytes: &[u8]) -> u64 {
-    XxHash3_64::oneshot(bytes)
-}
-
-/// 64 bits as text: JSON's numbers hold 53 of them.
-mod hex {
-    use serde::{Deserialize, Deserializer, Serializer, de::Error};
-
-    pub(super) fn serialize<S: Serializer>(value: &u64, to: S) -> Result<S::Ok, S::Error> {
-        to.collect_str(&format_args!("{value:016x}"))
-    }
-
-    pub(super) fn deserialize<'a, D: Deserializer<'a>>(from: D) -> Result<u64, D::Error> {
-        let text = String::deserialize(from)?;
-        u64::from_str_radix(&text, 16).map_err(D::Error::custom)
-    }
-}
-
 /// Name of a table's part, from 1.
 pub(crate) fn part_name(number: usize) -> String {
     format!("{number:06}.{EXTENSION}")
-}
-
-impl Entry {
-    /// The entry of a part that was encoded.
-    pub(crate) fn of(bytes: &[u8], rows: usize) -> Entry {
-        Entry {
-            rows: rows as u64,
-            bytes: bytes.len() as u64,
-            xxh3: checksum(bytes),
-        }
-    }
-
-    /// Whether this is the part that was written.
-    pub(crate) fn check(&self, path: &Path, bytes: &[u8]) -> Result<()> {
-        let as_recorded = self.bytes == bytes.len() as u64 && self.xxh3 == checksum(bytes);
-        match as_recorded {
-            true => Ok(()),
-            false => Err(changed(path)),
-        }
-    }
-}
-
-fn changed(path: &Path) -> Error {
-    Error::damaged(path, "it is not as it was recorded")
 }
 
 impl Listing {
@@ -124,7 +70,7 @@ impl Listing {
             |name: &String| !name.is_empty() && !name.starts_with('.') && !name.contains('/');
         if let Some(strange) = self.0.keys().find(|name| !plain(name)) {
             let what = format!("it lists a table named {strange:?}");
-            return Err(Error::damaged(&trace.join(crate::meta::META_FILE), what));
+            return Err(Error::damaged(&trace.join(META_FILE), what));
         }
         for (path, entry) in self.files(trace) {
             let found = match fs::symlink_metadata(&path) {

@@ -9,22 +9,20 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
+use crate::entry::checksum;
 use crate::error::{Error, Result};
 use crate::folder::{Folder, Owner};
-use crate::listing::{Listing, checksum};
+pub use crate::format::{FORMAT, META_FILE};
+use crate::listing::Listing;
 use crate::regular;
 use crate::yardstick::Yardstick;
 
-/// The format version that this crate writes, and the newest that it reads.
-pub const FORMAT: u32 = 1;
 /// Times of a recording whose end is not known are at most this, ns: a year.
 const LONGEST_NS: u64 = 366 * 24 * 3600 * 1_000_000_000;
 /// What is recorded while a recording ends may be so much later than its end, ns.
 const AFTER_END_NS: u64 = 60_000_000_000;
 /// A `meta.json` is no longer: it lists half a million parts.
 const MOST_BYTES: u64 = 1 << 26;
-/// The file's name inside a trace.
-pub const META_FILE: &str = "meta.json";
 
 /// Whether the recording came to its end.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]

@@ -1,28 +1,25 @@
 //! A part: one Parquet file that holds some consecutive rows of one table.
 //!
-//! A part is encoded in memory, so that it goes to disk in one write and so that an error of the
-//! disk is never mixed with one of the format. It is decoded column by column, all parts of a
-//! column at the same time.
+//! It is decoded column by column, all parts of a column at the same time; [`encoding`](crate::encoding)
+//! makes it.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use bytes::Bytes;
-use parquet::basic::{Compression, Encoding, Repetition, ZstdLevel};
+use parquet::basic::Repetition;
 use parquet::errors::{ParquetError, Result as ParquetResult};
-use parquet::file::properties::{EnabledStatistics, WriterProperties};
 use parquet::file::reader::{FileReader, SerializedFileReader};
-use parquet::file::writer::{SerializedFileWriter, SerializedRowGroupWriter};
-use parquet::schema::types::{ColumnPath, Type};
+use parquet::file::writer::SerializedRowGroupWriter;
+use parquet::schema::types::Type;
 use rayon::prelude::*;
 
 use crate::budget::Budget;
 use crate::cell::Cell;
+use crate::entry::Entry;
 use crate::error::{Error, Result};
 use crate::guard::guarded;
-use crate::listing::Entry;
 use crate::regular;
-use crate::tables::Table;
 
 /// Rows that the writer puts into one part at most.
 pub(crate) const PART_ROWS: usize = 1 << 20;
@@ -45,7 +42,8 @@ impl Schema {
         self.fields.push(T::field(name));
     }
 
-    fn build(self, table: &str) -> ParquetResult<Type> {
+    /// As Parquet knows it.
+    pub(crate) fn build(self, table: &str) -> ParquetResult<Type> {
         let fields = self
             .fields
             .into_iter()
@@ -57,8 +55,8 @@ impl Schema {
 
 /// Takes the columns of a part in order.
 pub struct Encoder<'a> {
-    group: SerializedRowGroupWriter<'a, Vec<u8>>,
-    path: &'a Path,
+    pub(crate) group: SerializedRowGroupWriter<'a, Vec<u8>>,
+    pub(crate) path: &'a Path,
 }
 
 impl Encoder<'_> {
@@ -75,64 +73,12 @@ impl Encoder<'_> {
     }
 }
 
-fn encoding(path: &Path, e: ParquetError) -> Error {
+/// The error of a part that could not be encoded.
+pub(crate) fn encoding(path: &Path, e: ParquetError) -> Error {
     Error::Io {
         path: path.into(),
         cause: std::io::Error::other(e),
     }
-}
-
-/// The bytes of a part that holds the table's `rows`. `path` is where it will go, for errors.
-pub(crate) fn encode<T: Table>(
-    table: &T,
-    rows: std::ops::Range<usize>,
-    path: &Path,
-) -> Result<Vec<u8>> {
-    let mut schema = Schema::default();
-    T::declare(&mut schema);
-    let mut file = schema
-        .build(T::NAME)
-        .and_then(|schema| {
-            SerializedFileWriter::new(Vec::new(), Arc::new(schema), Arc::new(properties::<T>()?))
-        })
-        .map_err(|e| encoding(path, e))?;
-    {
-        let group = file.next_row_group().map_err(|e| encoding(path, e))?;
-        let mut encoder = Encoder { group, path };
-        table.encode(rows, &mut encoder)?;
-        encoder.group.close().map_err(|e| encoding(path, e))?;
-    }
-    file.into_inner().map_err(|e| encoding(path, e))
-}
-
-/// Encodings by column: times, lengths and arguments of marks are kept as differences, everything else
-/// by dictionary.
-fn properties<T: Table>() -> ParquetResult<WriterProperties> {
-    // Of a fuzzer's many small traces, most of the time would go there.
-    let compression = match cfg!(fuzzing) {
-        true => Compression::UNCOMPRESSED,
-        false => Compression::ZSTD(ZstdLevel::try_new(1)?),
-    };
-    let mut properties = WriterProperties::builder()
-        .set_compression(compression)
-        .set_statistics_enabled(EnabledStatistics::None)
-        .set_offset_index_disabled(true)
-        .set_max_row_group_row_count(None);
-    for column in T::COLUMNS {
-        let path = ColumnPath::from(column.name);
-        if column.name == "ts" {
-            // Lets other readers skip parts by time.
-            properties =
-                properties.set_column_statistics_enabled(path.clone(), EnabledStatistics::Chunk);
-        }
-        // What a program gives with its marks mostly counts up, or stays the same.
-        if matches!(column.name, "ts" | "duration") || column.kind == "i64" {
-            properties = properties
-                .set_column_dictionary_enabled(path.clone(), false)
-                .set_column_encoding(path, Encoding::DELTA_BINARY_PACKED);
-        }
-    }
-    Ok(properties.build())
 }
 
 /// A part that was opened: its footer was read and makes sense.

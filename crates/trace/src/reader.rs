@@ -9,8 +9,9 @@ use rayon::prelude::*;
 
 use crate::all::{Tables, Visitor};
 use crate::budget::Budget;
+use crate::entry::Entry;
 use crate::error::{Error, Result};
-use crate::listing::{Entry, Listing, found_parts, part_name};
+use crate::listing::{Listing, found_parts, part_name};
 use crate::meta::Meta;
 use crate::part::{self, Part};
 use crate::tables::{Lifecycle, Table};

@@ -227,7 +227,7 @@ macro_rules! tables {
                     }
                     let mut columns = Self::COLUMNS.iter();
                     $(if let Some(value) = columns.next().and_then(|it| choose(it)) {
-                        self.$column[row] = crate::fuzz::Chosen::of(value);
+                        self.$column[row] = crate::chosen::Chosen::of(value);
                     })+
                 }
 

@@ -9,11 +9,13 @@ use std::io::Write;
 use std::path::Path;
 
 use crate::all::{Tables, Visitor};
+use crate::encoding::encode;
+use crate::entry::Entry;
 use crate::error::{Error, Result};
 use crate::folder::{Folder, Owner};
-use crate::listing::{Entry, Listing, part_name};
+use crate::listing::{Listing, part_name};
 use crate::meta::{META_FILE, Meta, RecordingState};
-use crate::part::{self, PART_ROWS};
+use crate::part::PART_ROWS;
 use crate::tables::Table;
 
 /// Writes a new trace.
@@ -151,7 +153,7 @@ impl Visitor for PartWriter<'_> {
             };
             let name = part_name(self.parts.count(T::NAME) + 1);
             let rows = table.len().min(PART_ROWS);
-            let bytes = part::encode(table, 0..rows, &folder.path().join(&name))?;
+            let bytes = encode(table, 0..rows, &folder.path().join(&name))?;
             folder.put(&name, self.owner, |out| out.write_all(&bytes))?;
             self.parts.push(T::NAME, Entry::of(&bytes, rows));
             table.forget(rows);

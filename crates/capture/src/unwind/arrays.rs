@@ -6,7 +6,6 @@ use std::os::fd::{AsRawFd, BorrowedFd};
 use std::ptr;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
-use super::layout::Block;
 use crate::error::{Error, Result};
 
 /// As `bpf/unwind.h` has it.
@@ -31,6 +30,15 @@ pub(super) struct CodeRange {
     pub file_offset: u64,
     pub rows: u64,
     pub used: u64,
+}
+
+/// Where a shape's ranges are on the kernel side.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Block {
+    pub first: u32,
+    pub count: u32,
+    /// One more follows, which tells of an interpreter.
+    pub interpreter: bool,
 }
 
 /// One of the arrays; `T` is a struct of plain integers, valid for any bits.

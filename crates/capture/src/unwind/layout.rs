@@ -6,10 +6,18 @@
 
 use std::collections::{HashMap, HashSet};
 
-use super::arrays::{CodeRange, Runs, Shared};
-use super::library::Code;
+use super::arrays::{Block, CodeRange, Runs, Shared};
 use crate::records::RawMapping;
 use hangdog_symbols::interpreter::Interpreter;
+
+/// What the rules of a piece of code are found by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) enum Code {
+    /// Made at run time, by a compiler that keeps frame pointers, it is to be hoped.
+    Anonymous,
+    /// A file of the library.
+    File(u32),
+}
 
 /// Executable memory and where its rules are found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -45,15 +53,6 @@ impl Shape {
             Some((known, range.start.wrapping_sub(range.file_offset)))
         })
     }
-}
-
-/// Where a shape's ranges are on the kernel side.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Block {
-    pub first: u32,
-    pub count: u32,
-    /// One more follows, which tells of an interpreter.
-    pub interpreter: bool,
 }
 
 struct Process {

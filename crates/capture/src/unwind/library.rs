@@ -15,21 +15,12 @@ use hangdog_trace::meta::Unwinding;
 use hangdog_unwind::{Row, Rule, Table};
 
 use super::arrays::{Runs, Shared};
-use super::layout::Layouts;
+use super::layout::{Code, Layouts};
 use crate::pace;
 use crate::procfs;
 use crate::records::RawMapping;
 use crate::system::monotonic_ns;
 use hangdog_symbols::interpreter::Interpreter;
-
-/// What the rules of a piece of code are found by.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(super) enum Code {
-    /// Made at run time, by a compiler that keeps frame pointers, it is to be hoped.
-    Anonymous,
-    /// A file of the library.
-    File(u32),
-}
 
 /// How long a table that had to make room is not built again.
 const REST: Duration = Duration::from_secs(10);

@@ -2,12 +2,13 @@
 //! of the recorded command went; or who waits for whom at this moment.
 
 mod ask;
+mod name;
 pub mod now;
 mod print;
 mod ran;
 
+pub use name::name;
 use print::Around;
-pub use print::name;
 
 use crate::args::WhyArgs;
 use crate::load;

@@ -12,8 +12,9 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use super::resample::mean;
 use super::vector::{Factor, is_for_session};
 use super::{Detail, Item, Other, Side, Two};
-use crate::blame::{Blame, BlameKind, Piece};
+use crate::blame::{Blame, Piece};
 use crate::function::is_collector;
+use crate::kind::BlameKind;
 use crate::origin::nearest;
 
 /// So many occurrences of a group stand for it.

@@ -13,7 +13,7 @@ use hangdog_trace::ids::{NONE, Upid, Utid};
 use hangdog_trace::object::ObjectKind;
 use std::collections::HashSet;
 
-use super::{Doing, input};
+use super::{Doing, display};
 use crate::owed::is_helper;
 
 /// The processes that a recorded command consists of.
@@ -72,7 +72,7 @@ impl Family {
         Family {
             first,
             members,
-            on_display: input::clients(evidence),
+            on_display: display::clients(evidence),
             has_display: (evidence.threads.processes())
                 .filter(|process| has_display(evidence, process.upid))
                 .map(|process| process.upid)

@@ -1,6 +1,6 @@
 //! A thread's waits, computations and series of small waits, as candidates for problems.
 
-use hangdog_graph::evidence::Site;
+use hangdog_graph::Site;
 use hangdog_graph::{Evidence, Mark, Wait, WaitKind};
 use hangdog_timeline::{Cause, Interval, State};
 use hangdog_trace::ids::{NO_STACK, Utid};

@@ -6,7 +6,7 @@ use hangdog_graph::owed::descendants;
 use hangdog_trace::ids::Utid;
 use rayon::prelude::*;
 
-use super::merge::{main_wait, overlap};
+use super::chained::{main_wait, overlap};
 use super::starter::of_starter;
 use super::{LEAST_FELT, Problem};
 use crate::tasks;

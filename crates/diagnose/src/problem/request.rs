@@ -13,8 +13,9 @@ use hangdog_trace::object::{Object, ObjectKind};
 use hangdog_trace::sockets::Role;
 use std::collections::{HashMap, HashSet};
 
+use super::display::serves;
 use super::family::Family;
-use super::{Problem, ProblemKind, input, worth};
+use super::{Problem, ProblemKind, worth};
 use crate::owed::is_from_ancestor;
 
 /// A request is an outlier from so many times the median of its like on.
@@ -77,7 +78,7 @@ pub(super) fn find(evidence: &Evidence<'_>, family: &Family) -> Vec<Problem> {
         }
         let is_server = *servers
             .entry(thread)
-            .or_insert_with(|| input::serves(evidence, thread));
+            .or_insert_with(|| serves(evidence, thread));
         if is_server || passes_on(evidence, Object(object)) {
             continue;
         }

@@ -7,9 +7,9 @@ use hangdog_trace::ids::Utid;
 use std::collections::HashMap;
 use std::ops::Range;
 
+use super::chained::{Chained, main_wait};
 use super::family::Family;
 use super::finder::is_between_naps;
-use super::merge::{Chained, main_wait};
 use super::{Problem, ProblemKind, STANDS_OUT, ns_worth, worth};
 
 /// Joins what is one interval but for a moment in which a thread took up again what it was kept from: it

@@ -5,7 +5,7 @@ use hangdog_graph::{Evidence, WaitKind};
 use hangdog_trace::ids::{NONE, Utid};
 use std::ops::Range;
 
-use super::merge::{is_as_long, main_wait, next_link};
+use super::chained::{is_as_long, main_wait, next_link};
 use super::{Problem, ProblemKind};
 
 const SHELLS: [&str; 6] = ["bash", "dash", "fish", "ksh", "sh", "zsh"];

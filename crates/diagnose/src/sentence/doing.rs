@@ -1,6 +1,6 @@
 //! What the culprit did, as a clause that begins with a verb in the past tense.
 
-use hangdog_graph::edge::tracer;
+use hangdog_graph::wake::tracer;
 use hangdog_graph::{Evidence, Gate, Mark, Wait, WaitKind, owed};
 use hangdog_timeline::State;
 use hangdog_trace::ids::Utid;
@@ -8,8 +8,8 @@ use hangdog_trace::object::ObjectKind;
 
 use super::facts::Facts;
 use super::words::{brief, duration, file_of, in_function, of_that_time};
-use crate::blame::BlameKind;
 use crate::function::{Function, is_collector};
+use crate::kind::BlameKind;
 use crate::stretch::wake_of;
 use crate::tasks;
 use crate::verdict::Class;

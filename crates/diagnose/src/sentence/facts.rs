@@ -3,8 +3,9 @@
 use hangdog_graph::{Evidence, Wait};
 use hangdog_trace::ids::Utid;
 
-use crate::blame::{BlameKind, Knot};
+use crate::blame::Knot;
 use crate::function::Function;
+use crate::kind::BlameKind;
 use crate::problem::Problem;
 use crate::starvation::Starvation;
 use crate::suspect::Started;

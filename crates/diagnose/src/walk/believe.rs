@@ -1,7 +1,7 @@
 //! What ended a wait on the way down: what was seen, the most likely, or what a user said.
 
 use hangdog_graph::belief::{Belief, beliefs};
-use hangdog_graph::edge::ended_by;
+use hangdog_graph::ended::ended_by;
 use hangdog_graph::owed::asked_again;
 use hangdog_graph::{Edge, EdgeKind, Gate, Source, Strength, Wait, WaitKind};
 use hangdog_timeline::State;

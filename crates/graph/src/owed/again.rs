@@ -6,16 +6,15 @@ use hangdog_trace::ids::{NONE, Upid, Utid};
 use hangdog_trace::object::{Object, ObjectKind};
 use hangdog_trace::words::HandoffStep;
 
-use super::who::{
-    ancestors, first_thread, is_amid, is_descendant, is_home, is_there, is_upkeep,
-    started_together, thread_of, wait_at,
-};
-use crate::edge::{Edge, EdgeKind, Source, Strength, was_death};
+use super::kin::{ancestors, first_thread, is_descendant, started_together};
+use super::who::{is_amid, is_home, is_there, is_upkeep, thread_of, wait_at};
+use crate::edge::{Edge, EdgeKind, Source, Strength};
 use crate::evidence::Evidence;
 use crate::file_locks::{self, File};
 use crate::marks::Mark;
 use crate::names::PACKAGE_MANAGERS;
 use crate::wait::{Wait, WaitKind};
+use crate::wake::was_death;
 use hangdog_timeline::{Interval, State};
 use std::collections::HashSet;
 use std::iter;

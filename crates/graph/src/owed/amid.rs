@@ -5,11 +5,11 @@ use hangdog_trace::ids::{NO_STACK, NONE, Utid};
 use hangdog_trace::object::{Object, ObjectKind};
 use hangdog_trace::sockets::Role;
 
-use super::connection::{is_open, may_be_open, only_one_at_condition};
+use super::last::peer_of;
+use super::open::{is_open, may_be_open};
 use super::place::{is_beyond, shares_place};
 use super::who::{
-    deepest_of_deadlocked, is_amid, is_home, is_machine, is_there, most_at_work, peer_of,
-    thread_of, wait_at,
+    deepest_of_deadlocked, is_amid, is_home, is_machine, is_there, most_at_work, thread_of, wait_at,
 };
 use super::{owes, starved_worker};
 use crate::edge::{Edge, EdgeKind, Source, Strength};
@@ -528,4 +528,19 @@ pub(super) fn own_worker(evidence: &Evidence<'_>, wait: &Wait) -> Option<Edge> {
 fn asks_by(evidence: &Evidence<'_>, wait: &Wait, moment: u64) -> bool {
     let object = wait.object(evidence);
     evidence.sockets.role(object) == Some(Role::Client) && is_open(evidence, object, moment)
+}
+
+/// The only other thread of the process that waits for a condition. Of several it is not known which of
+/// them handles the request, and which wait for one.
+pub(super) fn only_one_at_condition(evidence: &Evidence<'_>, wait: &Wait) -> Option<Utid> {
+    let process = evidence.threads.thread(wait.thread).upid;
+    let threads = evidence.threads.process(process).threads.iter().copied();
+    let mut waiting = threads.filter(|&other| {
+        other != wait.thread
+            && is_there(evidence, other, wait.end)
+            && wait_at(evidence, other, wait.end).is_some_and(|there| {
+                there.kind == WaitKind::Condition && there.holder != Some(wait.thread)
+            })
+    });
+    waiting.next().filter(|_| waiting.next().is_none())
 }

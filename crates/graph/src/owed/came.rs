@@ -6,9 +6,11 @@ use hangdog_trace::ids::Utid;
 use hangdog_trace::object::{Object, ObjectKind};
 use hangdog_trace::sockets::Role;
 
-use super::connection::{last_transfer, last_user, leaves_unread};
+use super::connection::leaves_unread;
+use super::last::{last_transfer, last_user};
+use super::last::{peer_of, process_of};
 use super::owes;
-use super::who::{is_amid, peer_of, process_of, thread_of};
+use super::who::{is_amid, thread_of};
 use crate::edge::{Edge, EdgeKind, Source, Strength};
 use crate::evidence::Evidence;
 use crate::wait::{Wait, WaitKind};

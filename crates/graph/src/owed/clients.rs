@@ -6,16 +6,17 @@ use hangdog_trace::ids::{Upid, Utid};
 use hangdog_trace::object::Object;
 
 use super::amid::amid_child;
-use super::connection::last_transfer;
-use super::pipe::takes_orders_by_pipe;
-use super::who::{
-    first_thread, is_home, is_there, peer_of, process_of, stopped_thread, thread_of, wait_at,
-};
-use crate::edge::{Edge, EdgeKind, Source, Strength, is_busy};
+use super::kin::first_thread;
+use super::last::last_transfer;
+use super::last::{peer_of, process_of};
+use super::orders::reads_orders;
+use super::who::{is_home, is_there, stopped_thread, thread_of, wait_at};
+use crate::edge::{Edge, EdgeKind, Source, Strength};
 use crate::evidence::Evidence;
 use crate::marks::Mark;
 use crate::names;
 use crate::wait::{Wait, WaitKind};
+use crate::wake::is_busy;
 
 /// Who keeps a client of a database waiting for a lock on what that keeps, for one of a pooler's
 /// connections, or for what somebody is to send through a broker: no sign of it leaves the server. It
@@ -312,12 +313,6 @@ fn client_thread(
     user.filter(|&user| is_there(evidence, user, moment))
         .or_else(|| alive.find(is_kept))
         .or_else(|| thread_of(evidence, client, Object::NONE, moment))
-}
-
-/// Whether a thread reads by a pipe what its parent wants done.
-pub(super) fn reads_orders(evidence: &Evidence<'_>, wait: &Wait) -> bool {
-    let reads = wait.object(evidence).is_pipe() && !wait.writes(evidence);
-    reads && takes_orders_by_pipe(evidence, wait)
 }
 
 /// Whether a broker is idle, by a wait of its: it polls, or its language's scheduler has nothing to run.

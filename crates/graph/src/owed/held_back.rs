@@ -6,7 +6,7 @@ use hangdog_trace::ids::Utid;
 use hangdog_trace::object::ObjectKind;
 
 use crate::evidence::Evidence;
-use crate::owed::connection::last_transfer;
+use crate::owed::last::last_transfer;
 use crate::wait::{Wait, WaitKind};
 
 /// Within one machine data arrives long before that, ns.

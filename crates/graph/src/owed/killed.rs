@@ -24,10 +24,12 @@ const FIRST_PART: u64 = 10;
 const MATE_BEFORE_NS: u64 = 1_000_000_000;
 
 /// The first threads of the processes that died by a signal of a fault, or were killed outright.
-pub(crate) fn all_killed(evidence: &Evidence<'_>) -> Vec<Utid> {
-    let threads = evidence.threads.iter();
-    let killed = threads.filter(|thread| thread.is_main() && thread.fatal_signal().is_some());
-    killed.map(|thread| thread.utid).collect()
+fn all_killed<'e>(evidence: &'e Evidence<'_>) -> &'e [Utid] {
+    evidence.memo.killed.get_or_init(|| {
+        let threads = evidence.threads.iter();
+        let killed = threads.filter(|thread| thread.is_main() && thread.fatal_signal().is_some());
+        killed.map(|thread| thread.utid).collect()
+    })
 }
 
 /// The child of the process that waits that died by a signal about when the wait began.
@@ -37,7 +39,7 @@ pub(crate) fn killed(evidence: &Evidence<'_>, wait: &Wait) -> Option<Edge> {
     }
     let own = evidence.threads.thread(wait.thread).upid;
     let when = wait.start.saturating_sub(BEFORE_NS)..wait.start + wait.duration() / FIRST_PART;
-    let (child, end, signal) = evidence.killed().iter().find_map(|&child| {
+    let (child, end, signal) = all_killed(evidence).iter().find_map(|&child| {
         let thread = evidence.threads.thread(child);
         let is_own = evidence.threads.thread(thread.parent).upid == own;
         let end = thread.end.filter(|end| is_own && when.contains(end))?;

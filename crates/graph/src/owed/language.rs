@@ -3,7 +3,8 @@
 
 use hangdog_trace::ids::Utid;
 
-use super::who::{first_thread, is_machine, is_there, wait_at};
+use super::kin::first_thread;
+use super::who::{is_machine, is_there, wait_at};
 use crate::edge::{Edge, EdgeKind, Source, Strength};
 use crate::evidence::{Evidence, signed};
 use crate::marks::Mark;

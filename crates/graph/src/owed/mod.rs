@@ -25,8 +25,12 @@ mod connection;
 mod datagram;
 mod held_back;
 mod killed;
+mod kin;
 mod language;
+mod last;
 mod on_behalf;
+mod open;
+mod orders;
 mod own;
 mod partner;
 mod pipe;
@@ -55,28 +59,28 @@ pub(crate) use came::{handed_answer, slow_reader};
 pub use clients::may_wait_for_jobs;
 use clients::other_client;
 use connection::{asked_process, only_client, peer, server_at_work};
-pub use connection::{
-    awaits_time_limit, is_lost, is_open, may_be_open, open_request, remote_output,
-};
+pub use connection::{awaits_time_limit, is_lost, open_request, remote_output};
 pub(crate) use connection::{is_undelivered, serves_known, still_at_work};
 pub use datagram::unanswered;
 pub use held_back::held_back;
-pub(crate) use killed::{all_killed, exited_mate, killed};
+pub(crate) use killed::{exited_mate, killed};
+use kin::first_thread;
+pub use kin::{ancestors, descendants, is_descendant, is_orphan, started_together};
+pub use last::peer_of;
 pub use on_behalf::{helper_that_asked, prompter};
+pub use open::{is_open, may_be_open};
+pub use orders::{is_own_pipe, takes_orders_by_pipe};
 pub(crate) use own::told_by_stacks;
 pub use partner::only_partner;
 pub(crate) use partner::terminal_reader;
 use partner::{child_at_terminal, lone_child};
 pub(crate) use pipe::relative;
-pub use pipe::{is_from_outside, is_job_pool, is_own_pipe, left_behind, takes_orders_by_pipe};
+pub use pipe::{is_from_outside, is_job_pool, left_behind};
 use pipe::{is_lifeline, other_end};
 pub use stopped::has_unread;
 pub(crate) use who::stopped_thread;
-pub use who::{
-    ancestors, awaits_completions, descendants, has_mates, is_deadlocked, is_descendant, is_orphan,
-    is_upkeep, peer_of, started_together,
-};
-use who::{first_thread, is_amid, is_home, is_machine, is_there, thread_of, wait_at};
+pub use who::{awaits_completions, has_mates, is_deadlocked, is_upkeep};
+use who::{is_amid, is_home, is_machine, is_there, thread_of, wait_at};
 
 /// The one who owes a thread what it waits for, by what the wait itself is about: who has the other
 /// end of its pipe or connection, who serves its file system, and of a process that waits for
@@ -505,7 +509,7 @@ pub fn awaits_user(evidence: &Evidence<'_>, wait: &Wait) -> bool {
     let mut peers =
         (evidence.sockets.asks(process)).filter_map(|object| evidence.sockets.peer_process(object));
     let display = peers.find(|&peer| evidence.serves_display(peer));
-    let Some(thread) = display.and_then(|display| who::first_thread(evidence, display)) else {
+    let Some(thread) = display.and_then(|display| first_thread(evidence, display)) else {
         return false;
     };
     let is_idle = wait_at(evidence, thread, wait.end).is_some_and(|it| is_home(evidence, &it));

@@ -6,9 +6,9 @@ use hangdog_trace::ids::{Upid, Utid};
 use hangdog_trace::object::Object;
 
 use super::connection::open_request;
-use super::who::{
-    first_thread, is_amid, is_descendant, is_home, is_there, peer_of, thread_of, wait_at,
-};
+use super::kin::{first_thread, is_descendant};
+use super::last::peer_of;
+use super::who::{is_amid, is_home, is_there, thread_of, wait_at};
 use super::{awaits_user, owes};
 use crate::edge::{Edge, Strength};
 use crate::evidence::Evidence;

@@ -6,11 +6,11 @@ use hangdog_trace::object::Object;
 use std::collections::HashSet;
 
 use super::again::only_child;
+use super::kin::{ancestors, first_thread, is_descendant};
+use super::last::peer_of;
+use super::orders::is_own_pipe;
 use super::owes;
-use super::pipe::is_own_pipe;
-use super::who::{
-    ancestors, first_thread, is_descendant, is_home, is_there, peer_of, thread_of, wait_at,
-};
+use super::who::{is_home, is_there, thread_of, wait_at};
 use crate::edge::{Edge, Strength};
 use crate::evidence::Evidence;
 use crate::wait::{Wait, WaitKind};

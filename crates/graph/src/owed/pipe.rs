@@ -5,12 +5,11 @@ use hangdog_trace::ids::{NONE, Upid, Utid};
 use hangdog_trace::object::{Object, ObjectKind};
 use hangdog_trace::sockets::Holder;
 
+use super::kin::{ancestors, first_thread, is_descendant, is_orphan, main_life};
+use super::orders::{has_parent_gone, is_own_pipe};
 use super::owes;
 use super::partner::lone_child;
-use super::who::{
-    ancestors, first_thread, is_amid, is_descendant, is_orphan, is_there, main_life,
-    stopped_thread, thread_of, wait_at,
-};
+use super::who::{is_amid, is_there, stopped_thread, thread_of, wait_at};
 use crate::edge::{Edge, Strength};
 use crate::evidence::Evidence;
 use crate::wait::{Wait, WaitKind};
@@ -308,17 +307,6 @@ fn has_used(evidence: &Evidence<'_>, process: Upid, pipe: Object, until: u64) ->
     })
 }
 
-/// Whether a wait is for what its parent writes to a pipe, or whoever started that: orders, which may
-/// come at any time.
-pub fn takes_orders_by_pipe(evidence: &Evidence<'_>, wait: &Wait) -> bool {
-    let pipe = wait.object(evidence);
-    let process = evidence.threads.thread(wait.thread).upid;
-    let holders = evidence.sockets.holders(pipe);
-    let mut writers = holders.iter().filter(|holder| holder.writes);
-    writers.any(|writer| ancestors(evidence, process).any(|above| above == writer.process))
-        || has_parent_gone(evidence, wait)
-}
-
 /// Whether an event loop gets nothing by a pipe that it looks at among other things: it can only write to it, or
 /// learns by its end that the program has exited which started it, and others that read the pipe too.
 pub(super) fn is_lifeline(evidence: &Evidence<'_>, wait: &Wait) -> bool {
@@ -341,30 +329,6 @@ pub(super) fn is_lifeline(evidence: &Evidence<'_>, wait: &Wait) -> bool {
         .clone()
         .any(|other| other.reads && other.process != own && !is_above(other.process))
         && holders.all(|holder| !holder.writes || is_above(holder.process))
-}
-
-/// Whether the parent of the one who waits for a pipe ended meanwhile, before it was looked who has
-/// the pipe open: it may have had the other end, and those that have it now only inherited it.
-fn has_parent_gone(evidence: &Evidence<'_>, wait: &Wait) -> bool {
-    let process = evidence.threads.thread(wait.thread).upid;
-    let parent = evidence.threads.process(process).parent;
-    let looked = evidence.sockets.holders(wait.object(evidence)).first();
-    let Some(looked) = looked.filter(|_| parent != NONE) else {
-        return false;
-    };
-    let end = main_life(evidence, parent).map_or(u64::MAX, |life| life.end);
-    (wait.start..wait.end.min(looked.ts)).contains(&end)
-}
-
-/// Whether nobody but the process itself can write to the pipe that a thread waits to read.
-pub fn is_own_pipe(evidence: &Evidence<'_>, wait: &Wait) -> bool {
-    let process = evidence.threads.thread(wait.thread).upid;
-    let holders = evidence.sockets.holders(wait.object(evidence));
-    let mut writers = holders.iter().filter(|holder| holder.writes).peekable();
-    wait.object(evidence).is_pipe()
-        && !wait.writes(evidence)
-        && writers.peek().is_some()
-        && writers.all(|writer| writer.process == process)
 }
 
 /// Whether what is read from a pipe comes from where nobody can look: somebody looked while the thread

@@ -9,7 +9,8 @@ use hangdog_trace::object::{Object, ObjectKind};
 use hangdog_trace::words::Left;
 use std::collections::{HashSet, VecDeque};
 
-use super::who::{process_of, wait_at};
+use super::last::process_of;
+use super::who::wait_at;
 use crate::edge::{Edge, EdgeKind, Source, Strength};
 use crate::evidence::Evidence;
 use crate::wait::{Wait, WaitKind};
@@ -21,8 +22,12 @@ const FARTHEST: usize = 4;
 /// So many processes are looked at.
 const MOST: usize = 256;
 
-/// Threads that were stopped at any time.
-pub(crate) fn stopped(evidence: &Evidence<'_>) -> Vec<Utid> {
+/// Threads that were stopped at any time, in order.
+fn all_stopped<'e>(evidence: &'e Evidence<'_>) -> &'e [Utid] {
+    evidence.memo.stopped.get_or_init(|| find_stopped(evidence))
+}
+
+fn find_stopped(evidence: &Evidence<'_>) -> Vec<Utid> {
     let switches = evidence.switches;
     let rows = (0..switches.len()).filter(|&row| Left::from(switches.left[row]) == Left::Stopped);
     let threads: HashSet<Utid> = rows.map(|row| switches.prev[row]).collect();
@@ -33,7 +38,7 @@ pub(crate) fn stopped(evidence: &Evidence<'_>) -> Vec<Utid> {
 
 /// The nearest process within reach of the one that waits that was stopped meanwhile.
 pub(crate) fn within_reach(evidence: &Evidence<'_>, wait: &Wait) -> Option<Edge> {
-    if evidence.stopped().is_empty() || wait.duration() < LONG_NS {
+    if all_stopped(evidence).is_empty() || wait.duration() < LONG_NS {
         return None;
     }
     let own = evidence.threads.thread(wait.thread).upid;
@@ -41,7 +46,7 @@ pub(crate) fn within_reach(evidence: &Evidence<'_>, wait: &Wait) -> Option<Edge>
     // One that was let go on, and a wait that lasts all the same, have nothing to do with each other.
     let middle = (!lasts).then_some(wait.start + wait.duration() / 2);
     let stopped_of = |process: Upid| {
-        let threads = evidence.stopped().iter().copied();
+        let threads = all_stopped(evidence).iter().copied();
         let mut of_it = threads.filter(|&it| evidence.threads.thread(it).upid == process);
         of_it.find(|&it| {
             let waits = |moment| wait_at(evidence, it, moment);

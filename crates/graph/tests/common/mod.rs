@@ -1,7 +1,7 @@
 //! A trace in text form with all that evidence is made of.
 #![allow(dead_code, reason = "each test file uses its own part")]
 
-use hangdog_graph::edge::ended_by;
+use hangdog_graph::ended::ended_by;
 use hangdog_graph::{Belief, Edge, Evidence, InVain, Tables, Wait, beliefs};
 use hangdog_timeline::{Cause, State, Timeline};
 use hangdog_trace::Threads;

@@ -10,7 +10,7 @@ use tempfile::TempDir;
 
 use crate::machine;
 use crate::meter::{Meter, Untried};
-use crate::run::Place;
+use crate::place::Place;
 
 /// What is read and written at a time, bytes, as lmbench's bw_file_rd does.
 const BUFFER: usize = 64 << 10;
@@ -226,8 +226,8 @@ mod tests {
     fn a_file_grows_as_far_as_it_may() {
         let dir = tempfile::tempdir().unwrap();
         let mut file = Growing::new(&place(dir.path()), false).unwrap();
-        let long = Meter::new(&READ, 0, Duration::from_secs(1000));
-        let none = Meter::new(&READ, 0, Duration::ZERO);
+        let long = Meter::new(READ.id, READ.figures, 0, Duration::from_secs(1000));
+        let none = Meter::new(READ.id, READ.figures, 0, Duration::ZERO);
         for bytes in [1, 64, 100_000] {
             file.grow(bytes, |_| Ok(())).unwrap();
             let path = file.directory.path().join("grows");

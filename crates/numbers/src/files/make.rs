@@ -8,9 +8,10 @@ use std::time::{Duration, Instant};
 
 use super::directory::{Directory, room};
 use crate::cpu;
+use crate::kind::{Axis, Kind, Section};
 use crate::meter::{Meter, Untried};
-use crate::method::{Axis, Kind, Method, Section};
-use crate::run::Place;
+use crate::method::Method;
+use crate::place::Place;
 
 /// Bytes.
 const SIZES: [u64; 9] = [

@@ -4,9 +4,10 @@ use std::time::{Duration, Instant};
 
 use super::directory::Growing;
 use crate::cpu;
+use crate::kind::{Axis, Kind, Section};
 use crate::meter::{Meter, Untried};
-use crate::method::{Axis, Kind, Method, Section};
-use crate::run::Place;
+use crate::method::Method;
+use crate::place::Place;
 
 /// Bytes.
 pub(super) const SIZES: [u64; 11] = [

@@ -6,9 +6,10 @@ use std::time::{Duration, Instant};
 
 use super::directory::Directory;
 use crate::cpu;
+use crate::kind::{Kind, Section};
 use crate::meter::{Meter, Untried};
-use crate::method::{Kind, Method, Section};
-use crate::run::Place;
+use crate::method::Method;
+use crate::place::Place;
 
 /// Written before each fsync, bytes.
 const WRITTEN: usize = 4 << 10;

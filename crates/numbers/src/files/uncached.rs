@@ -7,9 +7,10 @@ use super::directory::{Directory, Growing};
 use super::read::SIZES;
 use crate::cpu;
 use crate::kernel::cache;
+use crate::kind::{Axis, Kind, Section};
 use crate::meter::{Meter, Untried};
-use crate::method::{Axis, Kind, Method, Section};
-use crate::run::Place;
+use crate::method::Method;
+use crate::place::Place;
 
 /// Sizes below are one page, bytes.
 const SMALLEST: u64 = 4 << 10;

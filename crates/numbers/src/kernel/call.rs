@@ -4,9 +4,10 @@ use std::hint::black_box;
 use std::time::Instant;
 
 use crate::cpu;
+use crate::kind::{Kind, Section};
 use crate::meter::{Meter, Untried};
-use crate::method::{Kind, Method, Section};
-use crate::run::Place;
+use crate::method::Method;
+use crate::place::Place;
 
 pub(crate) const SYSCALL: Method = Method {
     id: "kernel.syscall",

@@ -10,9 +10,10 @@ use std::os::fd::FromRawFd;
 
 use super::mapping::{Mapping, Touched, page_bytes};
 use crate::cpu;
+use crate::kind::{Kind, Section};
 use crate::meter::{Meter, Untried};
-use crate::method::{Kind, Method, Section};
-use crate::run::Place;
+use crate::method::Method;
+use crate::place::Place;
 
 /// Touched at a time, bytes: more than 100 µs' worth of faults, and little enough that the memory
 /// is given back and had again without the rest of the machine.

@@ -4,9 +4,10 @@ use std::fs;
 use std::time::{Duration, Instant};
 
 use crate::cpu;
+use crate::kind::{Kind, Section, Unit};
 use crate::meter::{Meter, Untried};
-use crate::method::{Kind, Method, Section, Unit};
-use crate::run::Place;
+use crate::method::Method;
+use crate::place::Place;
 
 /// Between two readings of the clock more than this passed: something else ran.
 const GAP: Duration = Duration::from_micros(5);

@@ -7,9 +7,10 @@ use std::time::Duration;
 use super::cache;
 use super::mapping::{Mapping, Touched};
 use crate::cpu;
+use crate::kind::{Kind, Section};
 use crate::meter::{Meter, Untried};
-use crate::method::{Kind, Method, Section};
-use crate::run::Place;
+use crate::method::Method;
+use crate::place::Place;
 
 /// Of the file, bytes.
 const BYTES: usize = 4 << 20;

@@ -8,9 +8,10 @@ use std::ptr;
 use std::time::{Duration, Instant};
 
 use crate::cpu;
+use crate::kind::{Kind, Section};
 use crate::meter::{Meter, Untried};
-use crate::method::{Kind, Method, Section};
-use crate::run::Place;
+use crate::method::Method;
+use crate::place::Place;
 
 /// What is mapped and unmapped in `kernel.mmap`, bytes.
 const MAPPED: usize = 64 << 10;

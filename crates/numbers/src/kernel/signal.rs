@@ -10,9 +10,10 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use crate::cpu;
+use crate::kind::{Kind, Section};
 use crate::meter::{Meter, Untried};
-use crate::method::{Kind, Method, Section};
-use crate::run::Place;
+use crate::method::Method;
+use crate::place::Place;
 
 const SIGNAL: i32 = libc::SIGUSR1;
 

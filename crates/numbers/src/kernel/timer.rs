@@ -2,9 +2,10 @@
 
 use super::call::now;
 use crate::cpu;
+use crate::kind::{Kind, Section};
 use crate::meter::{Meter, Untried};
-use crate::method::{Kind, Method, Section};
-use crate::run::Place;
+use crate::method::Method;
+use crate::place::Place;
 
 /// Slept, ns.
 const AHEAD: i64 = 1_000_000;

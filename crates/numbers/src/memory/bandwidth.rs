@@ -7,9 +7,10 @@ use std::time::{Duration, Instant};
 
 use super::pages::{Memory, Pages};
 use crate::cpu;
+use crate::kind::{Axis, Kind, Section, Unit};
 use crate::meter::{Meter, Untried};
-use crate::method::{Axis, Kind, Method, Section, Unit};
-use crate::run::Place;
+use crate::method::Method;
+use crate::place::Place;
 
 /// Memory is gone through in blocks; the smallest size is one.
 const BLOCK: usize = 16 << 10;

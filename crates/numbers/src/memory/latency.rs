@@ -6,9 +6,10 @@ use super::LINE;
 use super::chain::{Chain, Path};
 use super::pages::{Memory, Pages};
 use crate::cpu;
+use crate::kind::{Axis, Kind, Section};
 use crate::meter::{Meter, Untried};
-use crate::method::{Axis, Kind, Method, Section};
-use crate::run::Place;
+use crate::method::Method;
+use crate::place::Place;
 
 const SMALLEST: usize = 4096;
 /// Beyond this size the curve is flat or nearly so, and a chain takes long to lay.

@@ -7,9 +7,10 @@ use std::time::{Duration, Instant};
 
 use super::order::Order;
 use crate::cpu;
+use crate::kind::{Kind, Section};
 use crate::meter::{Meter, Untried};
-use crate::method::{Kind, Method, Section};
-use crate::run::Place;
+use crate::method::Method;
+use crate::place::Place;
 
 /// So few that they fit into any first cache, with room.
 const LINES: usize = 128;

@@ -3,8 +3,12 @@
 use std::ops::Range;
 
 use plotters::coord::ranged1d::{KeyPointHint, NoDefaultFormatting, Ranged, ValueFormatter};
+use plotters::prelude::{Cartesian2d, ChartContext, SVGBackend};
 
 use super::text;
+
+/// What curves are drawn on.
+pub(super) type Chart<'a, 'b> = ChartContext<'a, SVGBackend<'b>, Cartesian2d<Axis, Axis>>;
 
 /// What an axis shows. Its numbers are exponents.
 #[derive(Clone, Debug)]

@@ -4,7 +4,8 @@ use plotters::style::RGBColor;
 
 use super::axis::Axis;
 use super::text;
-use crate::report::{Figure, Report};
+use crate::figure::Figure;
+use crate::report::Report;
 
 /// What a panel's values are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

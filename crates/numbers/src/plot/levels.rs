@@ -2,8 +2,7 @@
 
 use plotters::prelude::*;
 
-use super::axis::Axis;
-use super::panel::Chart;
+use super::axis::{Axis, Chart};
 use super::{Area, Drawn, text};
 use crate::steps::Step;
 

@@ -3,7 +3,7 @@
 use plotters::prelude::*;
 use plotters::style::ShapeStyle;
 
-use super::axis::Axis;
+use super::axis::{Axis, Chart};
 use super::curves::{Curve, Line, PANELS, Plan};
 use super::{Area, Drawn, INK, PALE_INK, levels, text};
 use crate::report::Report;
@@ -22,8 +22,6 @@ const BOTTOM: u32 = 26;
 const AIR: i32 = 6;
 /// Curves of more points are drawn without dots.
 const DOTS: usize = 24;
-
-pub(super) type Chart<'a, 'b> = ChartContext<'a, SVGBackend<'b>, Cartesian2d<Axis, Axis>>;
 
 /// What there is to draw in one panel.
 #[derive(Debug)]

@@ -8,9 +8,11 @@ use quick_xml::{Reader, XmlVersion};
 
 use super::curves::{Line, PANELS};
 use super::{Undrawn, svg};
+use crate::catalogue::kind;
+use crate::figure::Figure;
+use crate::kind::{Axis, Unit};
 use crate::machine::{FileSystem, Machine};
-use crate::method::{Axis, Unit, kind};
-use crate::report::{Figure, Noise, Report, VERSION};
+use crate::report::{Noise, Report, VERSION};
 use crate::spread::Spread;
 use crate::steps::Step;
 

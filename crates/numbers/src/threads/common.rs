@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use crate::meter::{Meter, Untried};
-use crate::run::Place;
+use crate::place::Place;
 
 /// CLOCK_MONOTONIC, ns: the same on all CPUs, so that one thread can say when another was to start.
 pub(super) fn now_ns() -> u64 {

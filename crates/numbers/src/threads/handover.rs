@@ -7,7 +7,7 @@ use std::os::fd::{FromRawFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 
 use super::futex::Word;
-use crate::method::Kind;
+use crate::kind::Kind;
 
 /// Something that two sides, 0 and 1, hand to each other. Whoever takes it blocks until it is given
 /// to him.

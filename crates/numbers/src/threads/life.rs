@@ -7,9 +7,10 @@ use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU64, Ordering};
 use super::common::{STEPS, checked, now_ns, one_by_one, other_cpu, spin_until, work};
 use super::handover::Sem;
 use crate::cpu;
+use crate::kind::{Kind, Section};
 use crate::meter::{Meter, Untried};
-use crate::method::{Kind, Method, Section};
-use crate::run::Place;
+use crate::method::Method;
+use crate::place::Place;
 
 /// A thread that is made, does a procedure of some 20 µs, and is joined by its maker.
 pub(super) const LIFE: Method = Method {

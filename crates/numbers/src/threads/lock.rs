@@ -8,9 +8,10 @@ use super::common::{checked, now_ns, one_by_one, other_cpu, spin_for, spin_until
 use super::crew::beside;
 use super::handover::Sem;
 use crate::cpu;
+use crate::kind::{Kind, Section};
 use crate::meter::{Meter, Untried};
-use crate::method::{Kind, Method, Section};
-use crate::run::Place;
+use crate::method::Method;
+use crate::place::Place;
 
 /// Lock and unlock.
 pub(super) const UNCONTENDED: Method = Method {

@@ -7,9 +7,10 @@ use super::common::other_cpu;
 use super::crew::beside;
 use super::handover::HandOver;
 use crate::cpu;
+use crate::kind::Section;
 use crate::meter::{Meter, Untried};
-use crate::method::{Method, Section};
-use crate::run::Place;
+use crate::method::Method;
+use crate::place::Place;
 
 /// Both sides on one CPU.
 pub(super) const fn same<H: HandOver>() -> Method {
@@ -108,7 +109,7 @@ mod tests {
     use super::super::common::{other_or_not_run, place_here};
     use super::super::handover::{Condition, Event, Futex, Pipe, Semaphore, UnixSocket};
     use super::*;
-    use crate::method::Kind;
+    use crate::kind::Kind;
     use std::io;
     use std::sync::Mutex;
 

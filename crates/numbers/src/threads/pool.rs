@@ -5,9 +5,10 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use super::common::{STEPS, now_ns, one_by_one, work};
 use super::crew::beside;
 use super::handover::Sem;
+use crate::kind::{Axis, Kind, Section};
 use crate::meter::{Meter, Untried};
-use crate::method::{Axis, Kind, Method, Section};
-use crate::run::Place;
+use crate::method::Method;
+use crate::place::Place;
 
 /// Threads in the pool, as in the seed.
 const THREADS: usize = 16;

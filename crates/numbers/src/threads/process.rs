@@ -9,9 +9,10 @@ use std::time::Instant;
 
 use super::common::{checked, one_by_one};
 use crate::cpu;
+use crate::kind::{Kind, Section};
 use crate::meter::{Meter, Untried};
-use crate::method::{Kind, Method, Section};
-use crate::run::Place;
+use crate::method::Method;
+use crate::place::Place;
 
 /// A copy of this process that ends at once.
 pub(super) const FORK: Method = Method {

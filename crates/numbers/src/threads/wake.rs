@@ -8,9 +8,10 @@ use super::common::{STEPS, now_ns, one_by_one, other_cpu, spin_for, work};
 use super::crew::beside;
 use super::futex::Word;
 use crate::cpu;
+use crate::kind::{Kind, Section};
 use crate::meter::{Meter, Untried};
-use crate::method::{Kind, Method, Section};
-use crate::run::Place;
+use crate::method::Method;
+use crate::place::Place;
 
 /// To a CPU that has nothing to do.
 pub(super) const IDLE: Method = Method {

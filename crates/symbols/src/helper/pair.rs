@@ -9,8 +9,8 @@ use std::time::{Duration, Instant};
 use rustix::process::{Signal, pidfd_send_signal};
 
 use super::{NURSERY, start};
+use crate::deadline::is_over;
 use crate::place::{Opened, Place, Terms};
-use crate::reader::is_over;
 use crate::request::{Request, Response};
 use crate::wire;
 

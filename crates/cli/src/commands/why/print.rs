@@ -1,10 +1,10 @@
 //! A verdict as text.
 
+use super::name::name;
 use super::ran;
 use crate::output::{self, Colour, Paint};
 use anyhow::Result;
-use hangdog_diagnose::verdict::{BaselineReport, PathStep, Question, Verdict, Who};
-use hangdog_diagnose::whole::{Entry, Whole};
+use hangdog_diagnose::verdict::{BaselineReport, Entry, PathStep, Question, Verdict, Whole};
 use hangdog_report::answers::Found;
 use hangdog_report::format;
 use hangdog_report::loss::Loss;
@@ -16,19 +16,6 @@ use std::ops::Range;
 /// A share in percent.
 pub fn share(share: f64) -> String {
     format!("{:.1} %", share * 100.0)
-}
-
-/// A thread with its process and tid.
-pub fn name(who: &Who) -> String {
-    let script = match &who.script {
-        Some(script) => format!(" {script}"),
-        None => String::new(),
-    };
-    let text = match who.process == who.thread {
-        true => format!("{}{script}", who.thread),
-        false => format!("{}{script}/{}", who.process, who.thread),
-    };
-    format!("{} ({})", format::printable(&text), who.tid)
 }
 
 /// Prints which occurrence of a region is explained, and where its time differs from the others'.

@@ -26,7 +26,7 @@ pub fn print(out: &mut impl Write, paint: &Paint, ran: &Ran) -> io::Result<()> {
             format!(" and {others} of its process")
         }
     };
-    let name = super::print::name(&ran.who) + &others;
+    let name = super::name::name(&ran.who) + &others;
     let time = format::duration(ran.ns);
     match (&ran.common, ran.samples) {
         (_, 0) => writeln!(

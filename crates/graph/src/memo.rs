@@ -1,0 +1,49 @@
+//! What is worked out of a trace when it is first asked for, and kept beside its tables.
+//!
+//! Here is what such results are; they are made where the questions are answered.
+
+use hangdog_trace::ids::{StackId, Utid};
+use std::collections::{BTreeMap, HashMap};
+use std::sync::{Arc, Mutex, OnceLock};
+
+/// Where a thread waits: its call, and the user stack, as [`Evidence::same_frames`] has it.
+pub type Site = (i16, StackId);
+
+/// How often a thread ended such waits.
+#[derive(Clone, Copy, Default, Debug, PartialEq, Eq)]
+pub struct Ended {
+    /// How often.
+    pub times: usize,
+    /// How often the woken thread then did more than look whether something had come.
+    pub brought_on: usize,
+}
+
+/// The ends of earlier waits at one place.
+#[derive(Clone, Default, Debug, PartialEq, Eq)]
+pub struct History {
+    /// Whose waits they are.
+    pub(crate) waiter: Utid,
+    /// By the thread that ended them.
+    pub by_thread: BTreeMap<Utid, Ended>,
+    /// Who ended the last of them.
+    pub last: Option<Utid>,
+    /// Ended by a timer.
+    pub by_timer: usize,
+    /// Ended by a device, or by what the trace does not tell.
+    pub by_others: usize,
+    /// The lengths of the waits, with all looks in between, ns, ascending.
+    pub lengths: Vec<u64>,
+}
+
+/// All of it.
+#[derive(Default)]
+pub(crate) struct Memo {
+    /// The history that was last asked for, by thread and place ([`history`](crate::history)).
+    pub(crate) histories: Mutex<HashMap<(Utid, Site), (usize, Arc<History>)>>,
+    /// The threads that stand for programs and are not their first, by those ([`fore`](crate::fore)).
+    pub(crate) joined: OnceLock<HashMap<Utid, Utid>>,
+    /// Threads that were stopped at any time, in order.
+    pub(crate) stopped: OnceLock<Vec<Utid>>,
+    /// The first threads of processes that a signal killed, in order.
+    pub(crate) killed: OnceLock<Vec<Utid>>,
+}
