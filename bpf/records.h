@@ -243,7 +243,7 @@ struct socket_definition {
 	u16 family;
 	u16 local_port;
 	u16 remote_port;
-	u16 padding;
+	u16 connecting; // 1: as a client, and nothing has answered yet
 	u32 local_length;
 	u32 remote_length;
 	u8 local[SOCKET_ADDRESS];

@@ -13,6 +13,7 @@
 #include "ring.h"
 
 #define STATE_ESTABLISHED 1
+#define STATE_SYN_SENT 2
 #define STATE_LISTEN 10
 
 #define KNOWN_SOCKETS 4096
@@ -106,6 +107,7 @@ static __noinline int describe_socket(u64 address, u64 object, u32 pid)
 		if (other)
 			read_unix_address(other, definition->remote, &definition->remote_length);
 	} else {
+		definition->connecting = state == STATE_SYN_SENT;
 		read_internet_addresses(sk, family, definition);
 	}
 	bpf_ringbuf_submit(definition, BPF_RB_NO_WAKEUP);

@@ -24,7 +24,7 @@ logs=$(mktemp -d)
 # Some targets read files: no disk is to be waited for.
 files=$(mktemp -d -p /dev/shm)
 trap 'rm -rf "$logs" "$files"' EXIT
-options=(-max_total_time="$seconds" -timeout=10 -rss_limit_mb=1024 -verbosity=0 -print_funcs=0
+options=(-max_total_time="$seconds" -timeout=30 -rss_limit_mb=1024 -verbosity=0 -print_funcs=0
     -print_final_stats=1)
 run() {
     local target=$1 own=(-max_len=4096)

@@ -3,6 +3,10 @@
 # each target, the lab's own tests, the lab with one seed, and ten freezes of real programs. One that
 # fails does not keep the others from running. The end repeats each runner's closing lines, and what was
 # not run: what a machine does not allow never counts as passed.
+#
+# All is compiled once, by Clippy's compiler, which is rustc with its lints: to lint apart from that takes
+# the dependencies a second time. What most of the crates' tests do is wait, so the fuzzer has the
+# CPUs meanwhile, at the lowest priority.
 set -uo pipefail
 cd "$(dirname "$0")/.." || exit
 target=${CARGO_TARGET_DIR:-target}
@@ -51,15 +55,31 @@ lab_real() {
         --results "$target/lab-real" "${short_freezes[@]/#/--name=}" --least-right 3
 }
 
-stage lint scripts/lint.sh
+compile() {
+    scripts/ui.sh build && cargo test --workspace --locked --no-run
+}
+export RUSTC_WORKSPACE_WRAPPER=clippy-driver
+
+stage lint scripts/lint.sh text
+stage compile compile
+if [[ ${failed[*]} == *compile* ]]; then
+    echo "FAILED: ${failed[*]}; what does not compile cannot be tested"
+    exit 1
+fi
+# Clippy's warnings, also those of an earlier run.
+if grep -q '^warning: ' "$logs/compile.log"; then
+    failed+=(clippy)
+fi
 stage ui scripts/ui.sh test
+nice -n 19 scripts/fuzz.sh 20 >"$logs/fuzz.log" 2>&1 &
+fuzzer=$!
 stage crates crates
-stage fuzz scripts/fuzz.sh 20
+echo "=== fuzz, which began with the crates' tests"
+wait "$fuzzer" || failed+=(fuzz)
+cat "$logs/fuzz.log"
 stage lab-tests lab_tests
 stage bench-tests python3 -m unittest discover -s bench/tests
-if ! cargo test --workspace --locked --quiet --no-run; then
-    failed+=(build)
-elif reason=$("$hangdog" doctor 2>&1); then
+if reason=$("$hangdog" doctor 2>&1); then
     stage lab python3 lab/run.py --hangdog "$hangdog" --seeds 1 --again
     stage lab-real lab_real
 else

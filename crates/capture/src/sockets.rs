@@ -14,6 +14,8 @@ pub(crate) struct Description {
     /// Who made the other end; 0 where that is not known.
     pub peer_pid: u32,
     pub namespace: u32,
+    /// It connects, and nothing has answered yet.
+    pub connecting: bool,
     pub local: String,
     pub remote: String,
 }
@@ -43,6 +45,7 @@ impl Description {
             peer: u64_at(24)?,
             peer_pid: u32_at(32)?,
             namespace: u32_at(36)?,
+            connecting: u16_at(46)? != 0,
             local: address(LOCAL, u32_at(48)?, u16_at(42)?)?,
             remote: address(REMOTE, u32_at(52)?, u16_at(44)?)?,
         })

@@ -493,6 +493,7 @@ fn connects_to(raw: &RawWaiting) -> Option<Description> {
         peer: 0,
         pid: raw.pid,
         peer_pid: 0,
+        connecting: false,
         namespace: 0,
         local: String::new(),
         remote: sockets::unix_path(&bytes[..length])?,

@@ -508,6 +508,7 @@ impl World {
                         pid => process(pid),
                     },
                     namespace: socket.namespace,
+                    connecting: socket.connecting,
                     local: socket.local,
                     remote: socket.remote,
                 };

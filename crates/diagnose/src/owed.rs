@@ -10,7 +10,7 @@ use hangdog_graph::fore::is_nearly_all;
 use hangdog_graph::owed::{
     accepted_late, asked_again, asked_before, asked_own, awaits_completions, child_looked_after,
     has_unread, helper_that_asked, is_deadlocked, is_descendant, is_from_outside, is_job_pool,
-    is_lost, is_open, is_orphan, is_own_pipe, is_upkeep, left_behind, may_be_open,
+    is_lost, is_open, is_orphan, is_own_pipe, is_unconnected, is_upkeep, left_behind, may_be_open,
     may_wait_for_jobs, only_partner, open_request, peer_of, prompter, remote_output,
     takes_orders_by_pipe, waits_out_child,
 };
@@ -134,7 +134,7 @@ pub(crate) fn owed(evidence: &Evidence<'_>, wait: &Wait, often: bool) -> f64 {
         WaitKind::Poll if accepted_late(evidence, wait).is_some() => ASKED,
         WaitKind::Message | WaitKind::Poll => {
             match (object.kind(), evidence.sockets.role(object)) {
-                _ if is_lost(evidence, object) => 1.0,
+                _ if is_lost(evidence, object) || is_unconnected(evidence, wait) => 1.0,
                 // A toolkit's own thread that reads events; who asks the display for something is the main
                 // thread, or shows it on its stack.
                 (_, Some(Role::Client)) if !is_main && is_display(evidence, object) => IDLE,

@@ -394,9 +394,17 @@ fn who_did_what(facts: &Facts<'_, '_>) -> String {
         (Class::LongWait, ..)
             if (facts.wait).is_some_and(|wait| owed::starves_own_pool(facts.evidence, &wait)) =>
         {
+            let is_permit = facts.wait.is_some_and(|wait| {
+                let stack = wait.user_stack(facts.evidence);
+                facts.evidence.shows(stack, Mark::AwaitsPermit)
+            });
+            let what = match is_permit {
+                true => "a permit of a semaphore, and none is left to release one",
+                false => "a task that only they could run",
+            };
             format!(
-                "{head}: each worker of {}'s pool waits for a task that only they could run; the chain \
-                 of waits ends at {who}{}.",
+                "{head}: each worker of {}'s pool waits for {what}; the chain of waits ends at \
+                 {who}{}.",
                 program_of(facts),
                 within(facts)
             )

@@ -1,10 +1,9 @@
-//! A thread that asks again and again whether a child has ended, by calls that do not wait: it runs all the time, and
-//! waits for the child all the same, as a supervisor that has told a program to stop.
+//! A thread that runs all the time and waits all the same: it asks again and again whether a child has ended, as a
+//! supervisor that has told a program to stop; or it looks for messages of another process of a parallel program.
 //!
-//! No such call leaves a switch. Samples show them: a few of a hundred lie in them, and the thread never waits for
-//! long.
+//! No such call leaves a switch. Samples show them, and the thread never waits for long.
 
-use hangdog_graph::{Evidence, WaitKind};
+use hangdog_graph::{Edge, Evidence, Mark, WaitKind};
 use hangdog_trace::ids::Utid;
 use std::ops::Range;
 
@@ -21,12 +20,54 @@ const ASKS: f64 = 0.01;
 /// A child that ends so soon around the end of the time ended it.
 const SOON_NS: u64 = 200_000_000;
 
-/// The main thread of the child that `thread` asks after in `window`: the only one that is at work then.
-pub(crate) fn child_asked_after(
+/// A look for messages is what a thread does if so many of its samples lie in it.
+const LOOKS: f64 = 0.7;
+
+/// Whom a thread waits for in `window` while it runs, and why.
+pub(crate) fn awaited(
     evidence: &Evidence<'_>,
     thread: Utid,
     window: &Range<u64>,
-) -> Option<Utid> {
+) -> Option<(Utid, Edge)> {
+    if let Some(child) = child_asked_after(evidence, thread, window) {
+        return Some((child, Edge::of_asking(evidence, child)));
+    }
+    let peer = late_peer(evidence, thread, window)?;
+    Some((peer, Edge::of_looking(evidence, peer)))
+}
+
+/// Of the processes of a parallel program, of which `thread` looks for messages for most of the time, the one that
+/// does so least, and for less than half of it.
+fn late_peer(evidence: &Evidence<'_>, thread: Utid, window: &Range<u64>) -> Option<Utid> {
+    let looking = |thread: Utid| {
+        let samples = samples_of(evidence, thread, std::slice::from_ref(window));
+        let looks =
+            |&&row: &&usize| evidence.shows(evidence.samples.user_stack[row], Mark::SpinsForPeers);
+        let looks = samples.iter().filter(looks).count();
+        (samples.len() >= FEWEST).then(|| looks as f64 / samples.len() as f64)
+    };
+    if looking(thread).is_none_or(|share| share < LOOKS) {
+        return None;
+    }
+    let threads = evidence.threads;
+    let own = threads.process_of(thread);
+    let middle = window.start + window.end.saturating_sub(window.start) / 2;
+    let peers = threads.processes().filter(|other| {
+        other.upid != own.upid && other.parent == own.parent && other.name == own.name
+    });
+    let peers = peers
+        .filter_map(|peer| peer.threads.first().copied())
+        .filter(|&peer| evidence.timeline.life(peer).contains(&middle));
+    // One that waits has no samples, and does not look for messages either.
+    let peers = peers.map(|peer| (peer, looking(peer).unwrap_or(0.0)));
+    peers
+        .filter(|&(_, share)| share < 0.5)
+        .min_by(|a, b| a.1.total_cmp(&b.1))
+        .map(|(peer, _)| peer)
+}
+
+/// The main thread of the child that `thread` asks after in `window`: the only one that is at work then.
+fn child_asked_after(evidence: &Evidence<'_>, thread: Utid, window: &Range<u64>) -> Option<Utid> {
     let length = window.end.saturating_sub(window.start);
     if length < LEAST_NS {
         return None;

@@ -172,7 +172,7 @@ impl<'a, 'e> Walk<'a, 'e> {
         let timeline = self.evidence.timeline;
         self.way.push(thread);
         let rest = self.explain_flags(step, thread, parts, first.start..last.end);
-        let rest = self.explain_asking(step, thread, rest);
+        let rest = self.explain_spinning(step, thread, rest);
         let (Some(first), Some(last)) = (rest.first(), rest.last()) else {
             self.way.pop();
             return;
@@ -256,8 +256,8 @@ impl<'a, 'e> Walk<'a, 'e> {
         rest
     }
 
-    /// Lays the time in which a thread ran and asked whether a child had ended to that child. Returns the other parts.
-    fn explain_asking(
+    /// Lays the time in which a thread ran and waited all the same to the one that it waited for. Returns the other parts.
+    fn explain_spinning(
         &mut self,
         step: usize,
         thread: Utid,
@@ -273,8 +273,8 @@ impl<'a, 'e> Walk<'a, 'e> {
         if (all as f64) < NEARLY_ALL * (window.end - window.start) as f64 {
             return parts;
         }
-        let child = spin::child_asked_after(self.evidence, thread, window);
-        let Some(child) = child.filter(|child| !self.way.contains(child)) else {
+        let awaited = spin::awaited(self.evidence, thread, window);
+        let Some((awaited, edge)) = awaited.filter(|(it, _)| !self.way.contains(it)) else {
             return parts;
         };
         let waiting = Waiting {
@@ -287,10 +287,10 @@ impl<'a, 'e> Walk<'a, 'e> {
             timed_out: 0,
         };
         let belief = Belief {
-            edge: Edge::of_asking(self.evidence, child),
+            edge,
             probability: 1.0,
         };
-        self.follow(child, &parts, (step, waiting, belief));
+        self.follow(awaited, &parts, (step, waiting, belief));
         Vec::new()
     }
 

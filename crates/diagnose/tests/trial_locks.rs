@@ -464,3 +464,33 @@ fn who_waits_for_work_is_not_beyond_the_lock() {
     let verdict = explain(&recording, "first", 0..3_000_000);
     assert_eq!(verdict.root.who.tid, 103, "{}", verdict.sentence);
 }
+
+/// All permits of a semaphore are gone, and each worker waits for one within a task: nobody could run the task that its
+/// program's main thread waits for, though such workers have ended its waits before.
+#[test]
+fn permits_that_nobody_gives_back() {
+    const TASK: &str = "pthread_cond_wait;Parker::park;java.util.concurrent.Semaphore.acquire;Limiter.enter;java.util.concurrent.ThreadPoolExecutor.runWorker";
+    const RESULT: &str =
+        "pthread_cond_wait;Parker::park;java.util.concurrent.FutureTask.get;Mailer.main";
+    let recording = record(&format!(
+        "process java 100\nthread main java 100 name=main
+        thread pool-1 java 101\nthread pool-2 java 102
+        0 cpu0 switch idle -> main
+        0 cpu1 switch idle -> pool-1
+        0 cpu2 switch idle -> pool-2
+        1ms cpu0 switch main -> idle sleeping futex arg=128 object=futex:0x9 stack={RESULT}
+        40ms cpu1 wake pool-1 -> main futex object=futex:0x9 stack=pthread_cond_signal;java.util.concurrent.FutureTask.set
+        40.1ms cpu0 switch idle -> main
+        41ms cpu0 switch main -> idle sleeping futex arg=128 object=futex:0x9 stack={RESULT}
+        80ms cpu1 wake pool-1 -> main futex object=futex:0x9 stack=pthread_cond_signal;java.util.concurrent.FutureTask.set
+        80.1ms cpu0 switch idle -> main
+        81ms cpu1 switch pool-1 -> idle sleeping futex arg=128 object=futex:0x1 stack={TASK}
+        82ms cpu2 switch pool-2 -> idle sleeping futex arg=128 object=futex:0x2 stack={TASK}
+        83ms cpu0 switch main -> idle sleeping futex arg=128 object=futex:0x9 stack={RESULT}
+        end 3s"
+    ));
+    let verdict = explain(&recording, "main", 83_000..3_000_000);
+    let says = "waits for a permit of a semaphore, and none is left to release one";
+    assert!(verdict.sentence.contains(says), "{}", verdict.sentence);
+    assert!([101, 102].contains(&verdict.root.who.tid));
+}

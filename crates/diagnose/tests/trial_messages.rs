@@ -944,3 +944,106 @@ fn a_pipeline_is_in_order() {
     let verdict = explain(&recording, "wc", 1_000..3_000_000);
     assert_eq!(verdict.root.who.tid, 203, "{}", verdict.sentence);
 }
+
+/// A client polls again and again, a second at a time, for a connection that it makes: nothing answers, though somebody
+/// listens there. With the first byte it is connected, and so it is if anything but its own time limit woke it.
+#[test]
+fn a_connection_that_nothing_answers() {
+    let root = |connecting: &str, more: &str, woken: &str| {
+        let recording = record(&format!(
+            "process curl 100\nthread curl curl 100
+            process server 200\nthread server server 200
+            0 socket server object=inet:3 local=127.0.0.1:42101
+            0 open server object=inet:3 kind=listener
+            0 cpu0 switch idle -> curl
+            0 cpu1 switch server -> idle sleeping accept object=inet:3 stack=accept;serve
+            9ms socket curl object=inet:1 local=127.0.0.1:5000 remote=127.0.0.1:42101 {connecting}
+            {more}
+            10ms cpu0 switch curl -> idle sleeping poll object=inet:1 arg=1000 stack=poll;curl_multi_poll
+            1010ms cpu0 wake idle -> curl {woken}
+            1010.1ms cpu0 switch idle -> curl
+            1011ms cpu0 switch curl -> idle sleeping poll object=inet:1 arg=1000 stack=poll;curl_multi_poll
+            2011ms cpu0 wake idle -> curl in=timer
+            2011.1ms cpu0 switch idle -> curl
+            2012ms cpu0 switch curl -> idle sleeping poll object=inet:1 arg=1000 stack=poll;curl_multi_poll
+            end 3s"
+        ));
+        let verdict = explain(&recording, "curl", 10_000..2_900_000);
+        verdict.sentence
+    };
+    let timer = "in=timer";
+    let says = "127.0.0.1:42101 over the network";
+    let sentence = root("connecting=yes", "", timer);
+    assert!(sentence.contains(says), "{sentence}");
+    let sent = "9.5ms transfer curl sent 9 object=inet:1";
+    let packet = "in=softirq vector=3";
+    for (connecting, more, woken) in [
+        ("", "", timer),
+        ("connecting=yes", sent, timer),
+        ("connecting=yes", "", packet),
+    ] {
+        let sentence = root(connecting, more, woken);
+        assert!(!sentence.contains(says), "{sentence}");
+    }
+}
+
+/// Who pastes waits for the owner of the clipboard, which the display asked, and not for its own time limit; that a
+/// thread waits with a time limit elsewhere says nothing of the clipboard.
+#[test]
+fn who_pastes_waits_for_the_owner_of_the_clipboard() {
+    let root = |function: &str| {
+        let recording = record(&format!(
+            "process Xvfb 100\nthread Xvfb Xvfb 100
+            process calculator 200\nthread main calculator 200 name=calculator
+            process emacs 300\nthread emacs emacs 300
+            0 socket Xvfb object=unix:1 peer=unix:2 local=@/tmp/.X11-unix/X9
+            0 socket calculator object=unix:2 peer=unix:1 remote=@/tmp/.X11-unix/X9
+            0 socket Xvfb object=unix:3 peer=unix:4 local=@/tmp/.X11-unix/X9
+            0 socket emacs object=unix:4 peer=unix:3 remote=@/tmp/.X11-unix/X9
+            0 open Xvfb object=unix:1\n0 open Xvfb object=unix:3
+            0 open calculator object=unix:2\n0 open emacs object=unix:4 unread=32
+            0 cpu2 switch idle -> emacs
+            0 cpu0 switch main -> idle sleeping futex arg=137 object=futex:0x10 stack=pthread_cond_timedwait;QWaitCondition::wait;{function};QMimeData::text()
+            0 cpu1 switch Xvfb -> idle sleeping epoll_wait object=epoll:9 stack=epoll_wait;WaitForSomething
+            3s cpu0 wake idle -> main in=timer
+            3.001s cpu0 switch idle -> main
+            end 3.1s"
+        ));
+        explain(&recording, "main", 0..3_000_000).root.who.tid
+    };
+    assert_eq!(
+        root("QInternalMimeData::retrieveData(QString,QVariant::Type)"),
+        300
+    );
+    assert_eq!(root("Timer::pause()"), 200);
+}
+
+/// A server's processes wait for the next order of their client, which waits for a connection itself: the client is who
+/// is held up. A program that asks the server meanwhile is kept waiting itself.
+#[test]
+fn a_server_that_waits_for_its_client_is_not_held_up() {
+    let found = |helper: &str| {
+        let recording = record(&format!(
+            "process curl 100\nthread curl curl 100
+            process parent 200\nthread parent parent 200 name={helper}
+            process vsftpd 300\nthread child vsftpd 300 name=vsftpd
+            0 socket vsftpd object=inet:3 local=127.0.0.1:21
+            0 socket curl object=inet:1 peer=inet:2 local=127.0.0.1:5000 remote=127.0.0.1:21
+            0 socket vsftpd object=inet:2 peer=inet:1 local=127.0.0.1:21 remote=127.0.0.1:5000
+            0 socket parent object=unix:5 peer=unix:6
+            0 socket vsftpd object=unix:6 peer=unix:5
+            0 open parent object=unix:5 last=sent
+            0 open vsftpd object=unix:6 last=received
+            0 open vsftpd object=inet:2 last=sent
+            0 open curl object=inet:7 last=lost
+            0 socket curl object=inet:7 local=127.0.0.1:5001 remote=127.0.0.1:42101
+            0 cpu0 switch curl -> idle sleeping poll object=inet:7 stack=poll;curl_multi_poll
+            0 cpu1 switch parent -> idle sleeping read object=unix:5 stack=read;parent_loop
+            0 cpu2 switch child -> idle sleeping recvfrom object=inet:2 stack=recv;session
+            end 3s"
+        ));
+        problems(&recording, None)
+    };
+    assert_eq!(found("vsftpd")[0].0, "curl");
+    assert_eq!(found("monitor")[0].0, "monitor");
+}

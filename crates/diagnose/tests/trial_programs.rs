@@ -303,3 +303,35 @@ fn who_waits_for_a_debugger_waits_for_no_thread() {
     let says = "waited for a debugger to attach or to let it continue";
     assert!(verdict.sentence.contains(says), "{}", verdict.sentence);
 }
+
+/// A process of a parallel program looks for messages without waiting, and computes to all appearance: it waits for the one
+/// of its like that does not look for messages. If all look, or a program of another name computes, it is its own.
+#[test]
+fn a_process_of_a_parallel_program_waits_for_a_late_one() {
+    const LOOKS: &str = "poll_queue;opal_progress;MPI_Allreduce;main";
+    let root = |name: &str, stack: &str| {
+        let recording = record(&format!(
+            "process mpirun 90\nthread mpirun mpirun 90
+            process halo 100\nprocess late 200
+            0 cpu2 switch idle -> mpirun
+            1us fork mpirun -> one halo 100
+            2us fork mpirun -> two late 200
+            3us cpu0 wake mpirun -> one fork new
+            4us cpu1 wake mpirun -> two fork new
+            5us cpu2 switch mpirun -> idle sleeping poll object=pipe:1 stack=poll;event_loop
+            6us rename one halo
+            7us rename two {name}
+            10us cpu0 switch idle -> one
+            10us cpu1 switch idle -> two
+            {}{}end 2s",
+            samples(0, "one", 1..2000, LOOKS),
+            samples(1, "two", 1..2000, stack),
+        ));
+        let verdict = explain(&recording, "one", 10..2_000_000);
+        (verdict.root.who.tid, verdict.root.function)
+    };
+    let refines = "refine_cells;main";
+    assert_eq!(root("halo", refines), (200, Some("refine_cells".into())));
+    assert_eq!(root("halo", LOOKS).0, 100);
+    assert_eq!(root("other", refines).0, 100);
+}

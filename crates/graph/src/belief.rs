@@ -97,10 +97,12 @@ pub fn beliefs(
     {
         all.push((ended.brought_on as f64, gone(evidence, other, ended.times)));
     }
-    // A child that was killed just then, or a thread that exited, says more than all who used to come.
+    // A child that was killed just then, a thread that exited, or a task that cannot end, says more than all who
+    // used to come.
     if woken_by.is_none()
-        && let Some(gone) =
-            owed::killed(evidence, wait).or_else(|| owed::exited_mate(evidence, wait))
+        && let Some(gone) = owed::killed(evidence, wait)
+            .or_else(|| owed::exited_mate(evidence, wait))
+            .or_else(|| owed::starved_worker_of(evidence, wait))
     {
         all.push(((history.total() + SEEN) as f64, gone));
     }

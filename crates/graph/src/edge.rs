@@ -200,6 +200,15 @@ impl Edge {
         Edge::new(Kind::Awaited, Strong, Source::Thread(child), reason)
     }
 
+    /// Of a thread that looks again and again, without waiting, for what `other` is to send, which was started with it.
+    pub fn of_looking(evidence: &Evidence<'_>, other: Utid) -> Edge {
+        let name = evidence.name(other);
+        let reason = format!(
+            "it looks for messages without waiting, and of what was started with it {name} does not"
+        );
+        Edge::new(Kind::Awaited, Strength::Weak, Source::Thread(other), reason)
+    }
+
     /// The end of a sleep.
     pub fn of_sleep(reason: impl Into<String>) -> Edge {
         Edge::new(Kind::Timer, Strong, Source::Timer, reason)

@@ -97,6 +97,12 @@ pub fn ended_by(evidence: &Evidence<'_>, wait: &Wait, wake: Option<usize>) -> Ed
         let reason = "the data it sent had not arrived at the other end for most of that time";
         return Edge::new(Kind::Network, Strong, Source::Network, reason);
     }
+    if wake.is_none_or(|row| by_timer(evidence, row)) && owed::is_unconnected(evidence, wait) {
+        let object = wait.object(evidence);
+        let remote = evidence.sockets.addresses(object).map_or("", |ends| ends.1);
+        let reason = format!("it connects to {remote}, and nothing has answered");
+        return Edge::new(Kind::Network, Strong, Source::Network, reason);
+    }
     // What let time pass did so for its child to do its work, as `timeout` does.
     if wait.kind == WaitKind::Signal
         && wake.is_some_and(|row| by_timer(evidence, row))

@@ -136,6 +136,12 @@ pub enum Mark {
     AdvisoryLock = 1 << 59,
     /// A process takes from a queue that several processes take from.
     SharesQueue = 1 << 60,
+    /// A permit of a semaphore is waited for, which any thread may give back.
+    AwaitsPermit = 1 << 61,
+    /// A message of another process of a parallel program is waited for, without giving the CPU away.
+    SpinsForPeers = 1 << 62,
+    /// What the owner of the clipboard or of another selection has is waited for.
+    AwaitsSelection = 1 << 63,
 }
 
 /// Marks that one of the innermost few frames shows, by a part of its function's name.
@@ -152,7 +158,7 @@ const INNERMOST: [(Mark, &[&str]); 7] = [
 const FEW: usize = 6;
 
 /// Marks that any frame shows, by its function's name, or by the start of it.
-const ANYWHERE: [(Mark, &[&str]); 54] = [
+const ANYWHERE: [(Mark, &[&str]); 57] = [
     (Mark::Idle, names::IDLE),
     (Mark::DiskWait, names::DISK_WAIT),
     (Mark::DiskWake, names::DISK_WAKE),
@@ -194,6 +200,9 @@ const ANYWHERE: [(Mark, &[&str]); 54] = [
     (Mark::AwaitsCheckpoint, names::AWAITS_CHECKPOINT),
     (Mark::AdvisoryLock, names::ADVISORY_LOCK),
     (Mark::SharesQueue, names::SHARES_QUEUE),
+    (Mark::AwaitsPermit, names::AWAITS_PERMIT),
+    (Mark::SpinsForPeers, names::SPINS_FOR_PEERS),
+    (Mark::AwaitsSelection, names::AWAITS_SELECTION),
     (Mark::JoinsHelpers, names::JOINS_HELPERS),
     (Mark::Scheduler, names::SCHEDULER),
     (Mark::AwaitsThreads, names::AWAITS_THREADS),

@@ -737,6 +737,29 @@ pub(crate) const TAKES_WORK: &[&str] = &[
     "org.apache.kafka.clients.consumer.KafkaConsumer.poll*",
 ];
 
+/// Functions by which libraries for parallel programs (Open MPI, MPICH, UCX) look for messages until one has come.
+pub(crate) const SPINS_FOR_PEERS: &[&str] = &[
+    "opal_progress",
+    "MPID_Progress_wait",
+    "MPIDI_CH3I_Progress",
+    "MPIR_Wait_impl",
+    "ucp_worker_progress",
+];
+
+/// Functions in which a program with a window waits for what another one has in the clipboard.
+pub(crate) const AWAITS_SELECTION: &[&str] = &[
+    "QInternalMimeData::retrieveData*",
+    "QInternalMimeData::hasFormat*",
+    "QInternalMimeData::formats*",
+    "gtk_clipboard_wait_for_*",
+];
+
+/// Functions in which a thread waits for a permit of a semaphore.
+pub(crate) const AWAITS_PERMIT: &[&str] = &[
+    "java.util.concurrent.Semaphore.acquire*",
+    "Semaphore.acquire",
+];
+
 /// Functions that take from a queue that several processes take from, as the workers of a pool do, each in turn.
 pub(crate) const SHARES_QUEUE: &[&str] = &["SimpleQueue.get"];
 
@@ -758,6 +781,7 @@ pub(crate) const AWAITS_RESULT: &[&str] = &[
     "ApplyResult.get",
     "ApplyResult.wait",
     "java.util.concurrent.Semaphore.acquire*",
+    "Semaphore.acquire",
     "java.util.concurrent.CountDownLatch.await*",
     "java.util.concurrent.CyclicBarrier.await*",
     "Barrier.wait",

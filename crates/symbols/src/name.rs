@@ -64,12 +64,28 @@ pub(crate) fn demangled(raw: &str) -> String {
     if let Ok(name) = rustc_demangle::try_demangle(raw) {
         return format!("{name:#}");
     }
+    if let Some(name) = of_emacs(raw) {
+        return name;
+    }
     let is_mangled = raw.starts_with("_Z") || raw.starts_with("__Z");
     let name = is_mangled
         .then(|| cpp_demangle::Symbol::new(raw).ok())
         .flatten();
     let name = name.and_then(|name| name.demangle().ok());
     name.unwrap_or_else(|| raw.to_owned())
+}
+
+/// A function of Emacs Lisp that was compiled to machine code: `F`, its name in hexadecimal, the name again with
+/// what C allows of it, and a number.
+fn of_emacs(raw: &str) -> Option<String> {
+    let (hex, rest) = raw.strip_prefix('F')?.split_once('_')?;
+    let (_, number) = rest.rsplit_once('_')?;
+    let is_one = hex.len() >= 2 && hex.len() % 2 == 0 && number.parse::<u32>().is_ok();
+    let digit = |byte: u8| char::from(byte).to_digit(16);
+    let byte = |pair: &[u8]| Some((digit(pair[0])? << 4 | digit(pair[1])?) as u8);
+    let bytes: Option<Vec<u8>> = hex.as_bytes().chunks_exact(2).map(byte).collect();
+    let name = String::from_utf8(bytes.filter(|_| is_one)?).ok()?;
+    name.chars().all(|c| !c.is_control()).then_some(name)
 }
 
 /// A source line as reports print it.
@@ -95,6 +111,11 @@ mod tests {
             ("_ZN4shop4openEv", "shop::open()"),
             ("_ZN4core3fmt5write17h0123456789abcdefE", "core::fmt::write"),
             ("_Z", "_Z"),
+            ("F666f726d-6c6f_form_0", "F666f726d-6c6f_form_0"),
+            ("F616c69676e2d726567657870_align_regexp_0", "align-regexp"),
+            ("Fcar_0", "Fcar_0"),
+            ("Fcaf_e_0", "Fcaf_e_0"),
+            ("Fffff_x_0", "Fffff_x_0"),
         ] {
             assert_eq!(demangled(raw), name);
         }

@@ -367,6 +367,13 @@ impl SocketTable {
             })
     }
 
+    /// When a socket was seen to connect, as a TCP client, before anything had answered; none if not, or if
+    /// it was seen connected later.
+    pub fn connecting(&self, object: Object) -> Option<u64> {
+        let row = *self.rows.get(&object.0)?;
+        self.sockets.connecting[row].then(|| self.sockets.ts[row])
+    }
+
     /// The addresses of this and of the other end; empty texts where there are none.
     pub fn addresses(&self, object: Object) -> Option<(&str, &str)> {
         let row = *self.rows.get(&object.0)?;

@@ -553,6 +553,8 @@ tables! {
         peer_process: u32 = u32::MAX,
         /// Network namespace, by its inode number.
         namespace: u32,
+        /// Whether it was connecting then, as a TCP client, and nothing had answered.
+        connecting: bool,
         /// Its address: ADDRESS:PORT, [ADDRESS]:PORT, or the unix socket's path (@ for an abstract one); empty if it has none.
         local: String,
         /// The other end's address, the same way.

@@ -98,7 +98,7 @@ fn handoffs_and_sockets() {
         "1ms cpu1 handoff main work-item submitted key=0x10 object=timerfd:7 work=flush detail=3
          2ms cpu0 handoff idle timer begun in=timer
          3ms cpu0 handoff main file-lock refused object=file:9 other=worker
-         4ms socket app object=unix:5 peer=unix:6 peer-process=app namespace=3 local=@/x remote=/y
+         4ms socket app object=unix:5 peer=unix:6 peer-process=app namespace=3 connecting=yes local=@/x remote=/y
          5ms socket app object=inet:8",
     )
     .tables;
@@ -128,6 +128,7 @@ fn handoffs_and_sockets() {
         peer: Object::new(ObjectKind::Unix, 6).0,
         peer_process: 1,
         namespace: 3,
+        connecting: true,
         local: "@/x".into(),
         remote: "/y".into(),
     };

@@ -10,6 +10,7 @@ use hangdog_graph::{Edge, EdgeKind, Evidence, Mark, Source, Wait, WaitKind};
 use hangdog_timeline::{Interval, State};
 use hangdog_trace::ids::{NONE, Upid, Utid};
 use hangdog_trace::object::ObjectKind;
+use hangdog_trace::sockets::Role;
 use std::ops::Range;
 
 use super::family::Family;
@@ -50,6 +51,8 @@ pub(super) struct Link {
     pub(super) is_guessed: bool,
     /// The one before waits for a lock, of the program's own or of a database.
     pub(super) by_lock: bool,
+    /// The one before waits for what this one, its client, sends next.
+    is_client: bool,
 }
 
 /// A problem, and whom its thread waits for.
@@ -136,6 +139,18 @@ impl Chained {
         self.links[..to].iter().all(|link| link.is_asked)
     }
 
+    /// Whether it is a server that waits, by its own processes alone, for what its client sends next, and the
+    /// other problem is that client's.
+    pub(super) fn serves(&self, evidence: &Evidence<'_>, other: &Chained) -> bool {
+        let program = |thread: Utid| evidence.threads.process_of(thread).name.as_str();
+        let own = program(self.problem.thread);
+        let Some(to) = self.link_to(other) else {
+            return false;
+        };
+        let mut between = self.links[..to].iter();
+        self.links[to].is_client && between.all(|link| program(link.thread) == own)
+    }
+
     /// Whether it waits for more than the end of what it started.
     pub(super) fn waits_itself(&self) -> bool {
         self.links.first().is_some_and(|link| !link.is_started)
@@ -205,6 +220,7 @@ pub(super) fn next_link(evidence: &Evidence<'_>, thread: Utid, window: Range<u64
             is_owed: false,
             is_guessed: false,
             by_lock: false,
+            is_client: false,
         });
     }
     let waiting = main_wait(evidence, thread, window)?;
@@ -242,6 +258,8 @@ pub(super) fn next_link(evidence: &Evidence<'_>, thread: Utid, window: Range<u64
         by_lock: wait.kind == WaitKind::Lock
             || wait.is_for_own_lock(evidence)
             || evidence.shows(wait.user_stack(evidence), Mark::DatabaseLock),
+        is_client: edge.kind == EdgeKind::Peer
+            && evidence.sockets.role(wait.object(evidence)) == Some(Role::Server),
         is_asked: !by_pipe
             && !is_started
             && (wait.is_for_own_lock(evidence)

@@ -58,6 +58,7 @@ pub(super) fn merge(
         {
             if old.only_started(&new) && new.says_more_than(old)
                 || new.is_loop_of_reader(evidence, old)
+                || old.serves(evidence, &new) && new.suffers_itself(evidence)
             {
                 old.replace(new);
             }
@@ -73,7 +74,8 @@ pub(super) fn merge(
                 || new.is_program_of(evidence, old)
                 || new.is_kept_waiting_by_turn(evidence, family, old)
                 || started_shell)
-                && !old.is_loop_of_reader(evidence, &new);
+                && !old.is_loop_of_reader(evidence, &new)
+                && !(new.serves(evidence, old) && old.suffers_itself(evidence));
             // Nobody asked that one to have its lock for so long.
             let is_kept_out = (new.link_to(old)).is_some_and(|link| new.links[link].by_lock);
             let is_long = match old.suffers_itself(evidence) && !is_kept_out {

@@ -11,7 +11,7 @@ use super::place::{is_beyond, shares_place};
 use super::who::{
     deepest_of_deadlocked, is_amid, is_home, is_machine, is_there, most_at_work, thread_of, wait_at,
 };
-use super::{owes, starved_worker};
+use super::{owes, starved_worker_of};
 use crate::edge::{Edge, EdgeKind, Source, Strength};
 use crate::evidence::{Evidence, signed};
 use crate::marks::Mark;
@@ -115,12 +115,8 @@ pub(crate) fn amid_something(evidence: &Evidence<'_>, wait: &Wait) -> Option<Edg
             there.is_idle(evidence) || evidence.shows(stack, Mark::TakesWork)
         })
     };
-    if let Some(worker) = starved_worker(evidence, wait) {
-        let reason = format!(
-            "it waits for a task's result, and {} waits for one within a task",
-            evidence.name(worker)
-        );
-        return Some(amid_edge(worker, reason));
+    if let Some(worker) = starved_worker_of(evidence, wait) {
+        return Some(worker);
     }
     if let Some(other) = deepest_of_deadlocked(evidence, wait) {
         let reason = format!(

@@ -316,6 +316,22 @@ pub fn is_lost(evidence: &Evidence<'_>, object: Object) -> bool {
     holders.any(|holder| holder.last == LastTransfer::Lost)
 }
 
+/// Whether a thread waits for a connection that it makes, and nothing has answered: none of its bytes ever went,
+/// and since it was seen to connect the thread was woken by its own time limits alone.
+pub fn is_unconnected(evidence: &Evidence<'_>, wait: &Wait) -> bool {
+    const MOST: usize = 256;
+    let object = wait.object(evidence);
+    let Some(since) = evidence.sockets.connecting(object) else {
+        return false;
+    };
+    let intervals = evidence.timeline.intervals(wait.thread);
+    let mut since = intervals.between(since, wait.start).take(MOST);
+    let is_time_limit = |wake: Option<usize>| wake.is_none_or(|row| by_timer(evidence, row));
+    matches!(wait.kind, WaitKind::Poll | WaitKind::Message)
+        && evidence.first_use(object).is_none()
+        && since.all(|interval| is_time_limit(interval.wake()))
+}
+
 /// Whether what a thread sent before it waited had not reached the other end for most of the wait.
 pub(crate) fn is_undelivered(evidence: &Evidence<'_>, wait: &Wait) -> bool {
     let object = wait.object(evidence);

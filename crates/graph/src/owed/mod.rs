@@ -59,7 +59,7 @@ pub(crate) use came::{handed_answer, slow_reader};
 pub use clients::may_wait_for_jobs;
 use clients::other_client;
 use connection::{asked_process, only_client, peer, server_at_work};
-pub use connection::{awaits_time_limit, is_lost, open_request, remote_output};
+pub use connection::{awaits_time_limit, is_lost, is_unconnected, open_request, remote_output};
 pub(crate) use connection::{is_undelivered, serves_known, still_at_work};
 pub use datagram::unanswered;
 pub use held_back::held_back;
@@ -68,6 +68,7 @@ use kin::first_thread;
 pub use kin::{ancestors, descendants, is_descendant, is_orphan, started_together};
 pub use last::peer_of;
 pub use on_behalf::{helper_that_asked, prompter};
+use open::selection_owner;
 pub use open::{is_open, may_be_open};
 pub use orders::{is_own_pipe, takes_orders_by_pipe};
 pub(crate) use own::told_by_stacks;
@@ -109,13 +110,19 @@ fn named_debtor(evidence: &Evidence<'_>, wait: &Wait) -> Option<Edge> {
         return mounter(evidence, wait);
     }
     if starves_own_pool(evidence, wait) {
-        let reason = "each worker of its pool waits for a task that only they could run";
+        let reason = match evidence.shows(wait.user_stack(evidence), Mark::AwaitsPermit) {
+            true => "each worker of its pool waits for a permit, and none is left to release one",
+            false => "each worker of its pool waits for a task that only they could run",
+        };
         return Some(Edge::new(
             EdgeKind::Awaited,
             Strength::Strong,
             Source::Nobody,
             reason,
         ));
+    }
+    if let Some(owner) = selection_owner(evidence, wait) {
+        return Some(owner);
     }
     // A standby that is stopped confirms nothing. What another waits for is only followed from who reports it.
     let may_end_it = |edge: &Edge| match edge.source {
@@ -477,6 +484,17 @@ pub fn starves_own_pool(evidence: &Evidence<'_>, wait: &Wait) -> bool {
             && is_there(evidence, other, middle)
     });
     others.all(|other| wait_at(evidence, other, middle).is_some_and(|there| awaits_task(&there)))
+}
+
+/// Of a thread that waits for a task's result, a worker that waits for one within such a task.
+pub(crate) fn starved_worker_of(evidence: &Evidence<'_>, wait: &Wait) -> Option<Edge> {
+    let worker = starved_worker(evidence, wait)?;
+    let reason = format!(
+        "it waits for a task's result, and {} waits within a task",
+        evidence.name(worker)
+    );
+    let source = Source::Thread(worker);
+    Some(Edge::new(EdgeKind::Amid, Strength::Weak, source, reason))
 }
 
 /// A worker of such a pool in the process of one that waits for a task's result.

@@ -8,8 +8,10 @@ use std::ops::Range;
 use super::kin::main_life;
 use super::last::{has_sent, last_received, last_transfer, other_end_of, process_of};
 use super::who::{is_home, thread_of, wait_at};
+use crate::edge::{Edge, EdgeKind, Source, Strength};
 use crate::evidence::Evidence;
 use crate::marks::Mark;
+use crate::wait::Wait;
 
 /// Whether what was asked for by a connection is owed at a moment: it was sent, and nothing came back;
 /// through one that passes on, if whoever was handed it did not answer.
@@ -38,6 +40,34 @@ pub fn is_open(evidence: &Evidence<'_>, object: Object, until: u64) -> bool {
 pub(super) fn lies_unread(evidence: &Evidence<'_>, object: Object, until: u64) -> bool {
     other_end_of(evidence, object).is_some_and(|end| end.unread > 0)
         && last_transfer(evidence, object, until) == last_transfer(evidence, object, u64::MAX)
+}
+
+/// Whom the display asked for what a program with a window wants of the clipboard: another client.
+pub(super) fn selection_owner(evidence: &Evidence<'_>, wait: &Wait) -> Option<Edge> {
+    if !evidence.shows(wait.user_stack(evidence), Mark::AwaitsSelection) {
+        return None;
+    }
+    let own = evidence.threads.thread(wait.thread).upid;
+    let sockets = evidence.sockets;
+    let serves = |&object: &Object| {
+        let peer = sockets.peer_process(object);
+        peer.is_some_and(|peer| evidence.serves_display(peer))
+    };
+    let display = sockets.asks(own).find(serves)?;
+    let owner = handed_to(evidence, sockets.peer(display)?, wait.end)?.thread;
+    let is_other = evidence.threads.thread(owner).upid != own;
+    let reason = format!(
+        "it waits for the clipboard, and its display asked {} last",
+        evidence.name(owner)
+    );
+    is_other.then(|| {
+        Edge::new(
+            EdgeKind::Peer,
+            Strength::Weak,
+            Source::Thread(owner),
+            reason,
+        )
+    })
 }
 
 /// Whether something may be owed over a connection of which nothing is known: none of its bytes are in

@@ -47,6 +47,7 @@ impl Parser {
             "peer",
             "peer-process",
             "namespace",
+            "connecting",
             "local",
             "remote",
         ];
@@ -62,6 +63,7 @@ impl Parser {
                 None => NONE,
             },
             namespace: options.get("namespace").map_or(Ok(0), |n| integer(n))?,
+            connecting: options.get("connecting").is_some(),
             local: text("local"),
             remote: text("remote"),
         });
