@@ -74,3 +74,23 @@ int BPF_PROG(on_exit, struct task_struct *task)
 	emit_definition(bpf_get_smp_processor_id(), &life, sizeof(life));
 	return 0;
 }
+
+// The kernel chose a process to be killed, as memory had run out. Up to Linux 6.7 it tells the pid alone.
+SEC("tp_btf/mark_victim")
+int on_out_of_memory(u64 *context)
+{
+	struct life_definition life;
+	struct task_struct *task;
+	u64 victim = 0;
+
+	// As a number: what is a pointer to the verifier cannot be looked at.
+	bpf_probe_read_kernel(&victim, sizeof(victim), context);
+	task = (void *)victim;
+	__builtin_memset(&life, 0, sizeof(life));
+	life.ts = bpf_ktime_get_ns();
+	life.kind = DEFINITION_OUT_OF_MEMORY;
+	life.pid = victim >> 32 ? BPF_CORE_READ(task, tgid) : (u32)victim;
+	life.tid = life.pid;
+	emit_definition(bpf_get_smp_processor_id(), &life, sizeof(life));
+	return 0;
+}

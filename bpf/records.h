@@ -93,6 +93,7 @@ enum definition_kind {
 	DEFINITION_PERL = 12,
 	DEFINITION_FILE = 13,
 	DEFINITION_AREA = 14,
+	DEFINITION_OUT_OF_MEMORY = 15,
 };
 
 // How a walk ended.

@@ -127,16 +127,7 @@ impl Population {
             }
             What::ClearMappings { pid } => self.process(*pid).mappings.clear(),
             What::Map { pid, mapping } => self.process(*pid).map(mapping.clone()),
-            What::Stack { .. }
-            | What::StackCopy(_)
-            | What::Function { .. }
-            | What::Socket(_)
-            | What::Open(_)
-            | What::Limit(_)
-            | What::File(_)
-            | What::Area(_) => {}
-            #[cfg(test)]
-            What::StackProof(_) => {}
+            _ => {}
         }
         None
     }

@@ -99,6 +99,8 @@ pub(crate) enum What {
     Rename { tid: u32, name: String },
     /// A thread exits, with the status that wait would give.
     Exit { tid: u32, pid: u32, status: i32 },
+    /// The kernel chose the process to be killed, as memory had run out.
+    OutOfMemory { pid: u32 },
     /// A process's memory is about to be replaced by another program's.
     ClearMappings { pid: u32 },
     /// Code was mapped.
@@ -122,6 +124,7 @@ impl What {
             | What::Limit(_)
             | What::File(_)
             | What::Area(_)
+            | What::OutOfMemory { .. }
             | What::Rename { .. } => false,
             #[cfg(test)]
             What::StackProof(_) => false,
@@ -186,6 +189,7 @@ const FORK: u32 = 2;
 const EXEC: u32 = 3;
 const RENAME: u32 = 4;
 const EXIT: u32 = 5;
+const OUT_OF_MEMORY: u32 = 15;
 const STACK_COPY: u32 = 6;
 const SOCKET: u32 = 9;
 const FILE: u32 = 13;
@@ -293,6 +297,7 @@ impl Definition {
                 }
                 RENAME => What::Rename { tid, name },
                 EXIT => What::Exit { tid, pid, status },
+                OUT_OF_MEMORY => What::OutOfMemory { pid },
                 _ => return None,
             }
         };

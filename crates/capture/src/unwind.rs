@@ -339,17 +339,7 @@ impl Unwinder {
                 let code = self.library.code(mapping, *pid);
                 self.layouts.map(*pid, mapping, code);
             }
-            What::Rename { .. }
-            | What::Stack { .. }
-            | What::StackCopy(_)
-            | What::Function { .. }
-            | What::Socket(_)
-            | What::Open(_)
-            | What::Limit(_)
-            | What::File(_)
-            | What::Area(_) => {}
-            #[cfg(test)]
-            What::StackProof(_) => {}
+            _ => {}
         }
     }
 

@@ -491,6 +491,10 @@ impl World {
                 self.threads[thread as usize].exited = true;
                 self.note(ts, LifecycleKind::Exited, thread, NONE, status.to_string());
             }
+            What::OutOfMemory { pid } => {
+                let thread = self.thread(ts, pid);
+                self.note(ts, LifecycleKind::OutOfMemory, thread, NONE, String::new());
+            }
             What::ClearMappings { pid } => {
                 let process = self.process(pid, false);
                 self.processes[process as usize].space.clear();

@@ -111,6 +111,7 @@ impl Judge<'_, '_> {
             share: self.share(suspect.time_of_class),
             paged: self.share(self.paged(culprit)),
             between: &self.between(&suspect),
+            lock: self.lock(&suspect),
             now: path
                 .first()
                 .map(|step| step.doing.as_str())
@@ -406,6 +407,14 @@ impl Judge<'_, '_> {
         threads
             .filter(|&utid| !thread(utid).is_kernel() && seen.insert(thread(utid).upid))
             .collect()
+    }
+
+    /// The first lock on the way from the problem to the suspect.
+    fn lock(&self, suspect: &Suspect) -> Option<&'static str> {
+        let way = self.blame.way_to(self.blame.main_step(suspect));
+        let mut waits = (way.into_iter())
+            .filter_map(|step| Some(self.blame.steps[step].reached.as_ref()?.0.wait));
+        waits.find_map(|wait| wait.lock(self.evidence))
     }
 
     fn path(&self, suspect: &Suspect) -> Vec<PathStep> {

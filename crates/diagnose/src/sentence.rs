@@ -194,7 +194,8 @@ fn who_did_what(facts: &Facts<'_, '_>) -> String {
     let (head, what) = match facts.now {
         Some(now) => (format!("{victim} {now}"), present(&reason(facts))),
         None => {
-            let by = waits(facts).unwrap_or_default();
+            let lock = || Some(format!(" by {}", facts.lock?));
+            let by = waits(facts).or_else(lock).unwrap_or_default();
             (
                 format!("{victim} was held up for {time}{by}"),
                 reason(facts),
@@ -209,6 +210,8 @@ fn who_did_what(facts: &Facts<'_, '_>) -> String {
         },
     };
     let share = match facts.function {
+        // It went once; what took so long is the wait for it.
+        _ if facts.kind == BlameKind::Gone => String::new(),
         Some(function) if is_ran(facts) => ran_for(facts, function),
         _ => of_that_time(facts.share),
     };
@@ -553,12 +556,16 @@ fn idle_workers(facts: &Facts<'_, '_>) -> Option<String> {
     }
 }
 
-/// The memory limit that the culprit's wait shows.
+/// The memory limit that the culprit's wait shows, or for which it was killed.
 fn limit_met(facts: &Facts<'_, '_>) -> Option<String> {
     let evidence = facts.evidence;
-    let wait = (facts.wait).filter(|wait| wait.gate(evidence) == Some(Gate::MemoryLimit))?;
-    let process = evidence.threads.thread(facts.culprit).upid;
-    let limit = limit::of_memory(evidence, process, wait.end)?;
+    let culprit = evidence.threads.thread(facts.culprit);
+    let is_at_limit = |wait: &Wait| wait.gate(evidence) == Some(Gate::MemoryLimit);
+    let at = match culprit.end {
+        Some(end) if culprit.out_of_memory && facts.kind == BlameKind::Gone => end,
+        _ => facts.wait.filter(is_at_limit)?.end,
+    };
+    let limit = limit::of_memory(evidence, culprit.upid, at)?;
     Some(format!("; {limit}"))
 }
 

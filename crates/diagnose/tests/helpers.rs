@@ -166,7 +166,7 @@ fn a_feeder_without_room_is_part_of_the_circle() {
 fn a_worker_that_was_killed_owes_the_result() {
     let wait = "sleeping futex op=wait object=futex:0x10 stack=pthread_cond_timedwait;get;main";
     let reads = "sleeping read object=pipe:5 stack=read;recv;handle_results";
-    let with_status = |status: u32| {
+    let with_status = |status: u32, victim: &str| {
         let mut text = "process app 100
             thread main app 100 name=app
             thread results app 101
@@ -196,6 +196,7 @@ fn a_worker_that_was_killed_owes_the_result() {
             "99ms cpu2 wake main -> worker write object=pipe:6
             100ms cpu0 switch main -> idle {wait}
             101ms cpu2 switch idle -> worker
+            {victim}
             102ms cpu2 exit worker {status}
             102.1ms cpu2 switch worker -> idle dead
             4100ms cpu0 wake idle -> main in=timer
@@ -204,13 +205,18 @@ fn a_worker_that_was_killed_owes_the_result() {
         );
         root(&text, "main", 100_000..4_100_000)
     };
-    let (tid, class, sentence) = with_status(9);
+    let (tid, class, sentence) = with_status(9, "");
     assert_eq!((tid, class), (200, Class::LongWait), "{sentence}");
     assert!(
         sentence.contains("worker was killed by SIGKILL"),
         "{sentence}"
     );
-    let (tid, _, sentence) = with_status(15);
+    let (_, _, sentence) = with_status(9, "101.5ms out-of-memory worker");
+    assert!(
+        sentence.contains("worker was killed by the kernel for lack of memory"),
+        "{sentence}"
+    );
+    let (tid, _, sentence) = with_status(15, "");
     assert_ne!(tid, 200, "{sentence}");
 }
 

@@ -235,17 +235,13 @@ impl Wait {
         }
         match self.kind {
             WaitKind::Lock => {
-                let whose = match object.kind() {
-                    ObjectKind::KernelLock => " of the kernel",
-                    ObjectKind::File => " on a file",
-                    _ => "",
-                };
+                let lock = self.lock(evidence).unwrap_or("a lock");
                 match self.holder {
                     Some(holder) => {
                         let holder = evidence.name(holder);
-                        format!("waited for a lock{whose} held by {holder}")
+                        format!("waited for {lock} held by {holder}")
                     }
-                    None => format!("waited for a lock{whose}"),
+                    None => format!("waited for {lock}"),
                 }
             }
             WaitKind::Condition if self.is_for_own_lock(evidence) => "waited for a lock".to_owned(),
@@ -290,6 +286,19 @@ impl Wait {
                 (None, None) => format!("waited in the kernel in {call}"),
             },
             WaitKind::Unknown => format!("waited in {call}"),
+        }
+    }
+
+    /// What lock it is for, in words, if it is for one.
+    pub fn lock(&self, evidence: &Evidence<'_>) -> Option<&'static str> {
+        let shows = |mark| evidence.shows(self.user_stack(evidence), mark);
+        match (self.kind, self.object(evidence).kind()) {
+            (WaitKind::Lock, ObjectKind::KernelLock) => Some("a lock of the kernel"),
+            (WaitKind::Lock, ObjectKind::File) => Some("a lock on a file"),
+            (WaitKind::Lock, _) => Some("a lock"),
+            _ if shows(Mark::DatabaseLock) => Some("a lock of the database"),
+            (WaitKind::Condition, _) if self.is_for_own_lock(evidence) => Some("a lock"),
+            _ => None,
         }
     }
 

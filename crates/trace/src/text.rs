@@ -36,6 +36,7 @@
 //! 5ms   cached /lib/x.so 90000 8192       # file, its size, bytes in the page cache
 //! 5ms   stall 2ms main direct-reclaim 32  # duration, thread, kind, pages made free
 //! 6ms   exit worker 0
+//! 6ms   out-of-memory worker                 # the kernel chose it to be killed
 //! 7ms   cpu0 lost 5 events            # cpuN where it belongs to one
 //! end   10ms
 //! ```

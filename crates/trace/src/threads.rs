@@ -43,6 +43,8 @@ pub struct Thread {
     pub parent: Utid,
     /// Its exit status as wait(2) gives it, a decimal number, if it exited.
     pub exit_status: Option<String>,
+    /// Whether the kernel chose its process to be killed, as memory had run out.
+    pub out_of_memory: bool,
 }
 
 impl Thread {
@@ -58,6 +60,7 @@ impl Thread {
             end: None,
             parent: NONE,
             exit_status: None,
+            out_of_memory: false,
         }
     }
 
@@ -90,6 +93,15 @@ impl Thread {
             11 => Some("SIGSEGV"),
             _ => None,
         }
+    }
+
+    /// By what it was killed, in words, where that was a fatal signal or the kernel.
+    pub fn killed_by(&self) -> Option<&'static str> {
+        let signal = self.fatal_signal()?;
+        Some(match self.out_of_memory {
+            true => "the kernel for lack of memory",
+            false => signal,
+        })
     }
 
     /// Whether it ended by a call of its own, and not by a signal, as far as that is known.
@@ -423,6 +435,7 @@ fn live(
     if kind == LifecycleKind::Executed {
         thread.executed.get_or_insert(event.ts);
     }
+    thread.out_of_memory |= kind == LifecycleKind::OutOfMemory;
     if kind == LifecycleKind::Exited {
         thread.end = Some(event.ts);
         thread.exit_status = Some(event.detail);

@@ -287,6 +287,8 @@ word! {
         Renamed = 3 "renamed",
         /// It exited; `detail` is the exit status.
         Exited = 4 "exited",
+        /// The kernel chose its process to be killed, as memory had run out: the machine's or a control group's.
+        OutOfMemory = 5 "out of memory",
     }
 }
 

@@ -216,8 +216,8 @@ pub(crate) fn reason(facts: &Facts<'_, '_>) -> String {
             Some(wait) => wait.phrase(facts.evidence),
             None => "was stopped".to_owned(),
         },
-        BlameKind::Gone => match facts.evidence.threads.thread(facts.culprit).fatal_signal() {
-            Some(signal) => format!("was killed by {signal}"),
+        BlameKind::Gone => match facts.evidence.threads.thread(facts.culprit).killed_by() {
+            Some(by) => format!("was killed by {by}"),
             None => "exited without waking it".to_owned(),
         },
         BlameKind::Kernel => match facts.wait.and_then(|wait| wait.system_v(facts.evidence)) {

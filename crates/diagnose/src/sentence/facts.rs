@@ -45,6 +45,8 @@ pub(crate) struct Facts<'a, 'e> {
     pub paged: f64,
     /// A thread of each program through which the waits lead from victim to culprit, in order.
     pub between: &'a [Utid],
+    /// The first lock on the way from victim to culprit, in words.
+    pub lock: Option<&'static str>,
     /// Of a single moment: what the victim does in it.
     pub now: Option<&'a str>,
 }

@@ -39,15 +39,15 @@ pub(crate) fn killed(evidence: &Evidence<'_>, wait: &Wait) -> Option<Edge> {
     }
     let own = evidence.threads.thread(wait.thread).upid;
     let when = wait.start.saturating_sub(BEFORE_NS)..wait.start + wait.duration() / FIRST_PART;
-    let (child, end, signal) = all_killed(evidence).iter().find_map(|&child| {
+    let (child, end, by) = all_killed(evidence).iter().find_map(|&child| {
         let thread = evidence.threads.thread(child);
         let is_own = evidence.threads.thread(thread.parent).upid == own;
         let end = thread.end.filter(|end| is_own && when.contains(end))?;
-        Some((child, end, thread.fatal_signal()?))
+        Some((child, end, thread.killed_by()?))
     })?;
     let name = evidence.name(child);
     let at = end as f64 / 1e9;
-    let reason = format!("{signal} killed its child {name} at {at:.3} s");
+    let reason = format!("its child {name} was killed at {at:.3} s by {by}");
     let source = Source::Thread(child);
     Some(Edge::new(EdgeKind::Killed, Strength::Weak, source, reason))
 }

@@ -276,7 +276,7 @@ impl Parser {
                 });
                 Ok(())
             }
-            "fork" | "exec" | "rename" | "exit" => self.life(ts, kind, words),
+            "fork" | "exec" | "rename" | "exit" | "out-of-memory" => self.life(ts, kind, words),
             other => Err(format!("there is no event '{other}'")),
         }
     }
@@ -314,6 +314,7 @@ impl Parser {
                 self.lives[thread as usize].name = words.next("the new name")?.into();
                 self.live(ts, LifecycleKind::Renamed, thread, NONE, "");
             }
+            "out-of-memory" => self.live(ts, LifecycleKind::OutOfMemory, thread, NONE, ""),
             _ => {
                 let status = words.next("the exit status")?;
                 self.live(ts, LifecycleKind::Exited, thread, NONE, status);
