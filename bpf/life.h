@@ -75,7 +75,8 @@ int BPF_PROG(on_exit, struct task_struct *task)
 	return 0;
 }
 
-// The kernel chose a process to be killed, as memory had run out. Up to Linux 6.7 it tells the pid alone.
+// The kernel chose a process to be killed, as memory had run out. Up to Linux 6.7 it tells the pid
+// alone.
 SEC("tp_btf/mark_victim")
 int on_out_of_memory(u64 *context)
 {
