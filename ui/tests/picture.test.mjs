@@ -52,7 +52,7 @@ const it = (name, body) => test(name, { skip: skip ?? false }, body);
 it("reads why it hung on the first screen", async () => {
   const { page, complaints } = await picture();
   const h1 = await page.textContent("h1");
-  assert.match(h1, /^client was held up for 901 ms: .* ran hash_row|rebuild_index/);
+  assert.match(h1, /^client was held up for 901 ms by a lock: .* ran hash_row|rebuild_index/);
   assert.equal(new URL(page.url()).search, "", "the token has left the address");
   // The bar has one part for each row of the legend, and they add up.
   const parts = await page.locator(".blame .part").count();

@@ -328,11 +328,9 @@ impl Unwinder {
                     self.layouts.map(*pid, &mapping, code);
                 }
             }
-            What::Exit { pid, .. } => {
-                if self.layouts.remove_thread(*pid) {
-                    self.release(*pid);
-                    self.ended.push(*pid);
-                }
+            What::Exit { pid, .. } if self.layouts.remove_thread(*pid) => {
+                self.release(*pid);
+                self.ended.push(*pid);
             }
             What::ClearMappings { pid } => self.layouts.clear(*pid),
             What::Map { pid, mapping } => {

@@ -194,7 +194,8 @@ fn who_did_what(facts: &Facts<'_, '_>) -> String {
     let (head, what) = match facts.now {
         Some(now) => (format!("{victim} {now}"), present(&reason(facts))),
         None => {
-            let lock = || Some(format!(" by {}", facts.lock?));
+            let is_circle = facts.class == Class::Circular;
+            let lock = || Some(format!(" by {}", facts.lock.filter(|_| !is_circle)?));
             let by = waits(facts).or_else(lock).unwrap_or_default();
             (
                 format!("{victim} was held up for {time}{by}"),

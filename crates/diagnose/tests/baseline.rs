@@ -1,10 +1,8 @@
 //! The same wait where it went well: found in other recordings by what it is, not by ids and
 //! addresses, and laid beside the problem.
 
-mod support;
-
+use crate::support::*;
 use hangdog_diagnose::{Answers, Problem, Setting, Verdict, diagnose};
-use support::*;
 
 /// One recording of a program, in which main waits for worker again and again.
 struct Day {

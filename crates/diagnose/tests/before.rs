@@ -1,9 +1,7 @@
 //! What began before the recording: how long it had lasted by then tells who can have got what was asked.
 
-mod support;
-
+use crate::support::*;
 use hangdog_diagnose::Class;
-use support::*;
 
 /// Two programs that waited when the recording began, and for how long each had done so. One had sent the
 /// other a datagram.

@@ -1,9 +1,7 @@
 //! Causes other than another thread's wait: no CPU, polling, memory, devices, time.
 
-mod support;
-
+use crate::support::*;
 use hangdog_diagnose::{Class, Verdict};
-use support::*;
 
 const PEOPLE: &str = "
 process app 100

@@ -1,10 +1,8 @@
 //! Waits that lead from thread to thread: the verdict names the one at the end, and the blame is
 //! what each on the way truly took.
 
-mod support;
-
+use crate::support::*;
 use hangdog_diagnose::Class;
-use support::*;
 
 const COND: &str = "sleeping futex op=wait object=futex:0x10 stack=pthread_cond_wait;await_result";
 

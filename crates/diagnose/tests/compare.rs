@@ -1,12 +1,10 @@
 //! Fast against slow turns of a loop: the shares are worked out by hand from how each turn is made.
 
-mod support;
-
+use crate::support::*;
 use hangdog_diagnose::Answers;
 use hangdog_diagnose::compare::{
     self, Comparison, Difference, FactorRow, Occurrence, Side, Split, between, within,
 };
-use support::*;
 
 /// A loop of 40 turns, 10 ms apart, of which every fourth has the `slow` body and the others the `fast`
 /// one. A body is given when its turn begins, in µs, and says how long the turn is.

@@ -3,10 +3,8 @@
 //!
 //! Who has file 9 runs throughout. The waiter asks for the lock, is refused, naps and asks again.
 
-mod support;
-
+use crate::support::*;
 use hangdog_diagnose::{Class, Verdict};
-use support::*;
 
 const NAP: &str = "sleeping clock_nanosleep stack=nanosleep;retry;work";
 

@@ -1,9 +1,7 @@
 //! What is done at a pace, frame by frame, and is late now and then.
 
-mod support;
-
+use crate::support::*;
 use hangdog_diagnose::problem::{self, Problem, ProblemKind, Scope};
-use support::*;
 
 /// A thread that works for a moment and sleeps for 20 ms, again and again; in two of its turns it does what
 /// `late` says, which takes 150 ms.

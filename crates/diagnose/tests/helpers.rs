@@ -1,10 +1,8 @@
 //! Who works for a thread that waits, where nothing names it: children, those started beside it, threads of
 //! its own process.
 
-mod support;
-
+use crate::support::*;
 use hangdog_diagnose::Class;
-use support::*;
 
 /// The tid of the root, and its class.
 fn root(text: &str, thread: &str, window_us: std::ops::Range<u64>) -> (u32, Class, String) {

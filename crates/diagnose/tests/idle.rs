@@ -1,11 +1,9 @@
 //! Chains of waits that come to a thread that looks idle: whether it is another of its process that works,
 //! its user that it waits for, its own pool of threads, or itself.
 
-mod support;
-
+use crate::support::*;
 use hangdog_diagnose::problem::{ProblemKind, Scope};
 use hangdog_diagnose::{Answers, Class, Problem, diagnose, problem};
-use support::*;
 
 /// A client on CPU 0 that asks a server by a connection, whose first thread polls, and a second thread.
 const SERVED: &str = "

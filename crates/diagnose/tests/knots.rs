@@ -1,9 +1,7 @@
 //! Circles of waits are reported, and not walked for ever.
 
-mod support;
-
+use crate::support::*;
 use hangdog_diagnose::{Class, Verdict};
-use support::*;
 
 fn lock(address: u32, holder: &str) -> String {
     format!(

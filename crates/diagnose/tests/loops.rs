@@ -1,10 +1,8 @@
 //! Event loops and streams: what goes round while something is owed, and what comes in pieces.
 
-mod support;
-
+use crate::support::*;
 use hangdog_diagnose::problem::{self, Scope};
 use hangdog_diagnose::{Class, Verdict};
-use support::*;
 
 /// An event loop waits for whatever comes.
 const HOME: &str = "sleeping epoll_wait object=epoll:5 stack=epoll_wait;loop";

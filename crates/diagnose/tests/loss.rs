@@ -1,14 +1,12 @@
 //! Where 30 % of the switches and wakes are lost, a verdict still comes: it adds up, it is less
 //! sure, and it says what it cannot know.
 
-mod support;
-
+use crate::support::*;
 use hangdog_diagnose::problem::Scope;
 use hangdog_diagnose::{Answers, Class, Problem, Verdict, diagnose, problem};
 use hangdog_trace::tables::{Loss, Switches, Wakes};
 use hangdog_trace::text::{self, TextTrace};
 use hangdog_trace::words::LossKind;
-use support::*;
 
 /// A trace without 30 % of its switches and wakes, which of them a seed says; with the loss.
 fn thinned(text: &str, seed: u64) -> Recording {

@@ -1,10 +1,8 @@
 //! Work that others do in many small pieces, of which none is a problem alone.
 
-mod support;
-
+use crate::support::*;
 use hangdog_diagnose::problem::{ProblemKind, Scope};
 use hangdog_diagnose::{Answers, Class, Problem, Verdict, diagnose, problem};
-use support::*;
 
 /// The first problem, and its verdict, which must hold together.
 fn first(recording: &Recording) -> (Problem, Verdict) {

@@ -1,10 +1,8 @@
 //! Who is to send something by a pipe or a pair of sockets: by whom it can come, and by whom it cannot.
 
-mod support;
-
+use crate::support::*;
 use hangdog_diagnose::Class;
 use hangdog_diagnose::problem::{self, ProblemKind, Scope};
-use support::*;
 
 /// A script reads what its filter writes, and the filter keeps that back until it has more to read, which
 /// only the script can write: none of the two goes on. Where somebody else can write to the filter, or the

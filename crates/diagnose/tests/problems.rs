@@ -1,10 +1,8 @@
 //! Which intervals are problems, and which is the worst.
 
-mod support;
-
+use crate::support::*;
 use hangdog_diagnose::problem;
 use hangdog_trace::ids::NONE;
-use support::*;
 
 const PEOPLE: &str = "
 process app 100

@@ -4,10 +4,10 @@
 //! The schedules are those of the timeline's simulated machine, to which calls, objects, holders,
 //! stacks and wakers are given at random.
 
-mod support;
 #[path = "../../timeline/tests/common/mod.rs"]
 mod timeline;
 
+use crate::support::{Recording, check, setting};
 use hangdog_diagnose::problem::Scope;
 use hangdog_diagnose::{Answers, Problem, Verdict, diagnose, diagnose_run, problem, whole};
 use hangdog_graph::{EdgeKind, names};
@@ -22,7 +22,6 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
 use std::mem::take;
-use support::{Recording, check, setting};
 use timeline::Events;
 use timeline::simulator::simulate;
 

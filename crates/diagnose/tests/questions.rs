@@ -5,11 +5,9 @@
 //! was the last) of 7.5, "few" and the timeout have 2 each. Meanwhile many runs and few waits
 //! for the disk.
 
-mod support;
-
+use crate::support::*;
 use hangdog_diagnose::shape::NOBODY;
 use hangdog_diagnose::{Answers, Class, Problem, Verdict, diagnose};
-use support::*;
 
 /// The five good turns of a waiter on a CPU, from 10 ms on, at one place.
 fn turns(cpu: u16, waiter: &str, object: &str) -> String {

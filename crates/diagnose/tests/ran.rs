@@ -1,9 +1,7 @@
 //! What a thread ran: functions with their shares, the one that all have in common, what began it.
 
-mod support;
-
+use crate::support::*;
 use hangdog_diagnose::verdict::{Begun, FunctionShare, Ran};
-use support::*;
 
 const PEOPLE: &str = "
 process app 100

@@ -1,9 +1,7 @@
 //! Which of several problems is the worst, where each is one by itself.
 
-mod support;
-
+use crate::support::*;
 use hangdog_diagnose::problem::{self, Scope};
-use support::*;
 
 /// Two programs that have run for a while, on a trace's first moment.
 const PEOPLE: &str = "

@@ -1,9 +1,7 @@
 //! Servers and the programs between them: who worked for an answer, and what only looks like an answer.
 
-mod support;
-
+use crate::support::*;
 use hangdog_diagnose::Class;
-use support::*;
 
 /// A server forks a program for one client's request, and serves another client every 10 ms meanwhile. Its
 /// answer comes from the program: that has the time, although the server never waits for long.

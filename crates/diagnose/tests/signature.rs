@@ -1,9 +1,7 @@
 //! The signature: the same for the same cause on another occasion, another for another cause.
 
-mod support;
-
+use crate::support::*;
 use hangdog_diagnose::{Verdict, signature};
-use support::*;
 
 /// What differs between two occasions.
 struct Occasion {

@@ -1,9 +1,7 @@
 //! The slice: from the root back to what set it going.
 
-mod support;
-
+use crate::support::*;
 use hangdog_diagnose::Verdict;
-use support::*;
 
 const SIGNAL: &str = "futex op=wake stack=pthread_cond_signal;give";
 

@@ -1,8 +1,6 @@
 //! Spurious wakeups do not end a wait, and a loop is not one wait: seen in the verdict's path.
 
-mod support;
-
-use support::*;
+use crate::support::*;
 
 const PEOPLE: &str = "
 process app 100

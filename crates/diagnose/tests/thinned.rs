@@ -1,9 +1,7 @@
 //! Millions of short waits, of which a sample is looked at.
 
-mod support;
-
+use crate::support::*;
 use std::fmt::Write;
-use support::*;
 
 /// Turns of two threads that answer each other over pipes, and how long a turn takes, µs.
 const TURNS: u64 = 360_000;

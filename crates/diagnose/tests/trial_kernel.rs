@@ -2,10 +2,8 @@
 //! as a trace small enough to read, with the cause that it was made with. Here: processes that are
 //! stopped, traced or end, CPUs, memory, and what else the kernel keeps waiting.
 
-mod support;
-
+use crate::support::*;
 use hangdog_diagnose::Class;
-use support::*;
 
 /// Two programs talk by pipes, each in turn, until both wait for the other. A harness then ends one of
 /// them by a signal, which brings it nothing: its killer is not the cause, even where the thread lives on

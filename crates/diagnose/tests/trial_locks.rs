@@ -1,10 +1,8 @@
 //! What somebody who did not know the diagnosis made freeze, and what it first took for the cause: each
 //! as a trace small enough to read, with the cause that it was made with. Here: locks, conditions and pools.
 
-mod support;
-
+use crate::support::*;
 use hangdog_diagnose::Class;
-use support::*;
 
 const PLAYER: &str = "
     process player 100

@@ -2,11 +2,9 @@
 //! as a trace small enough to read, with the cause that it was made with. Here: pipes, connections
 //! and terminals.
 
-mod support;
-
+use crate::support::*;
 use hangdog_diagnose::{Class, problem};
 use hangdog_trace::ids::NO_CPU;
-use support::*;
 
 /// A client and its server in one process, begun before the recording: the handler was asked, and waits
 /// for a queue that nobody serves any more. That its client could hold a lock makes no circle.

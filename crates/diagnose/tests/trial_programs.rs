@@ -2,10 +2,8 @@
 //! as a trace small enough to read, with the cause that it was made with. Here: what has to be known of
 //! single programs and languages.
 
-mod support;
-
+use crate::support::*;
 use hangdog_diagnose::Class;
-use support::*;
 
 /// vim looks at its shell's terminal until that has run a command: it waits for the command, also if it began before the
 /// recording.

@@ -2,10 +2,8 @@
 //! as a trace small enough to read, with the cause that it was made with. Here: the threads of a language's
 //! scheduler, what a program has used up, and what several processes share.
 
-mod support;
-
+use crate::support::*;
 use hangdog_diagnose::Class;
-use support::*;
 
 /// The holder of a lock that two processes share is a thread of a scheduler: it naps while two others compute
 /// in turns, in several functions. The program computes, and no thread of it by itself; while none of them

@@ -1,10 +1,8 @@
 //! The verdict as a structure: what it has, what it says first, and how sure it is.
 
-mod support;
-
+use crate::support::*;
 use hangdog_diagnose::{Answers, Problem, diagnose};
 use serde_json::Value;
-use support::*;
 
 /// main waits from 1 ms to 41 ms for worker, which runs, waits for the disk, and runs again.
 fn recording() -> Recording {
@@ -126,12 +124,12 @@ fn loss_lowers_confidence() {
     let whole = diagnose(
         &recording.evidence(),
         &problem,
-        support::setting(false, &Answers::default()),
+        crate::support::setting(false, &Answers::default()),
     );
     let mut lossy = diagnose(
         &recording.evidence(),
         &problem,
-        support::setting(true, &Answers::default()),
+        crate::support::setting(true, &Answers::default()),
     );
     assert!(lossy.root.confidence < whole.root.confidence);
     lossy.root.confidence = whole.root.confidence;

@@ -1,9 +1,7 @@
 //! How long the problem would have taken without its root cause: only what nothing else hides is
 //! saved.
 
-mod support;
-
-use support::*;
+use crate::support::*;
 
 const COND: &str = "sleeping futex op=wait object=futex:0x10 stack=pthread_cond_wait;await_result";
 const SIGNAL: &str = "futex op=wake stack=pthread_cond_signal;give";

@@ -1,11 +1,9 @@
 //! A recorded command as a whole: its run, and where its time went.
 
-mod support;
-
+use crate::support::*;
 use hangdog_diagnose::verdict::{Entry, Whole};
 use hangdog_diagnose::whole::{run_of, stands_out};
 use hangdog_diagnose::{Answers, Problem, Verdict, diagnose_run};
-use support::*;
 
 /// The verdict on the run of the command with tid 100.
 fn verdict_on(recording: &Recording) -> Verdict {

@@ -35,11 +35,14 @@ pub struct History {
     pub lengths: Vec<u64>,
 }
 
+/// The history that was last asked for, with the row that it was asked for, by thread and place.
+type Histories = HashMap<(Utid, Site), (usize, Arc<History>)>;
+
 /// All of it.
 #[derive(Default)]
 pub(crate) struct Memo {
-    /// The history that was last asked for, by thread and place ([`history`](crate::history)).
-    pub(crate) histories: Mutex<HashMap<(Utid, Site), (usize, Arc<History>)>>,
+    /// How waits ended before ([`history`](crate::history)).
+    pub(crate) histories: Mutex<Histories>,
     /// The threads that stand for programs and are not their first, by those ([`fore`](crate::fore)).
     pub(crate) joined: OnceLock<HashMap<Utid, Utid>>,
     /// Threads that were stopped at any time, in order.

@@ -63,7 +63,7 @@ impl Parser {
                 None => NONE,
             },
             namespace: options.get("namespace").map_or(Ok(0), |n| integer(n))?,
-            connecting: options.get("connecting").is_some(),
+            connecting: options.contains_key("connecting"),
             local: text("local"),
             remote: text("remote"),
         });
