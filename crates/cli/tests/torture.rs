@@ -330,7 +330,7 @@ fn is_clear(said: &str) -> bool {
 #[test]
 fn altered_traces() {
     let seconds = std::env::var("HANGDOG_TORTURE_SECONDS").ok();
-    let seconds = seconds.and_then(|text| text.parse().ok()).unwrap_or(20);
+    let seconds = seconds.and_then(|text| text.parse().ok()).unwrap_or(10);
     let end = Instant::now() + Duration::from_secs(seconds);
     let dir = TempDir::new().expect("a directory");
     let place = dir.path().join("place");

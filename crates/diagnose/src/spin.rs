@@ -23,17 +23,17 @@ const SOON_NS: u64 = 200_000_000;
 /// A look for messages is what a thread does if so many of its samples lie in it.
 const LOOKS: f64 = 0.7;
 
-/// Whom a thread waits for in `window` while it runs, and why.
+/// Whom a thread waits for in `window` while it runs, for what, and why that is believed.
 pub(crate) fn awaited(
     evidence: &Evidence<'_>,
     thread: Utid,
     window: &Range<u64>,
-) -> Option<(Utid, Edge)> {
+) -> Option<(Utid, WaitKind, Edge)> {
     if let Some(child) = child_asked_after(evidence, thread, window) {
-        return Some((child, Edge::of_asking(evidence, child)));
+        return Some((child, WaitKind::Child, Edge::of_asking(evidence, child)));
     }
     let peer = late_peer(evidence, thread, window)?;
-    Some((peer, Edge::of_looking(evidence, peer)))
+    Some((peer, WaitKind::Message, Edge::of_looking(evidence, peer)))
 }
 
 /// Of the processes of a parallel program, of which `thread` looks for messages for most of the time, the one that

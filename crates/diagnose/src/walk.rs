@@ -274,13 +274,13 @@ impl<'a, 'e> Walk<'a, 'e> {
             return parts;
         }
         let awaited = spin::awaited(self.evidence, thread, window);
-        let Some((awaited, edge)) = awaited.filter(|(it, _)| !self.way.contains(it)) else {
+        let Some((awaited, kind, edge)) = awaited.filter(|(it, ..)| !self.way.contains(it)) else {
             return parts;
         };
         let waiting = Waiting {
             from: window.start,
             to: window.end,
-            wait: Wait::of_asking(thread, window),
+            wait: Wait::of_asking(thread, window, kind),
             wake: None,
             parts: 1,
             cried_wolf: 0,

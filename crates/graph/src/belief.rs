@@ -237,6 +237,8 @@ fn is_certain(edge: &Edge, wait: &Wait, in_vain: InVain) -> bool {
         // Nobody was seen to end it: that one alone is left says less than who used to come.
         Source::Thread(_) if matches!(edge.kind, EdgeKind::Asked | EdgeKind::Amid) => false,
         Source::Thread(_) => !is_wolf,
+        // What the network has not brought is not known by who woke it.
+        Source::Network if edge.wake.is_none() => edge.strength == Strength::Strong,
         _ => edge.strength == Strength::Strong && !timed_out && !is_wolf,
     }
 }

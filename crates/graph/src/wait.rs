@@ -113,13 +113,14 @@ impl Wait {
         }
     }
 
-    /// The wait that it is to ask again and again whether a child has ended.
-    pub fn of_asking(thread: Utid, time: &Range<u64>) -> Wait {
+    /// The wait that it is to ask again and again, without waiting: of kind `Child` whether a child has ended, of
+    /// kind `Message` whether a message has come.
+    pub fn of_asking(thread: Utid, time: &Range<u64>, kind: WaitKind) -> Wait {
         Wait {
             thread,
             start: time.start,
             end: time.end,
-            kind: WaitKind::Child,
+            kind,
             row: None,
             holder: None,
         }
@@ -220,10 +221,12 @@ impl Wait {
             return format!("polled {name}");
         }
         let Some(row) = self.row else {
-            if self.kind == WaitKind::Child {
-                return "asked again and again whether a child process had ended".to_owned();
-            }
-            return "was off the CPU; the trace does not show why".to_owned();
+            let what = match self.kind {
+                WaitKind::Child => "asked again and again whether a child process had ended",
+                WaitKind::Message => "looked for messages again and again",
+                _ => "was off the CPU; the trace does not show why",
+            };
+            return what.to_owned();
         };
         let call = evidence.calls.name(evidence.switches.call[row]);
         let object = self.object(evidence);

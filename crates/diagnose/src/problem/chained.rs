@@ -5,7 +5,7 @@
 
 use hangdog_graph::belief::beliefs;
 use hangdog_graph::ended::ended_by;
-use hangdog_graph::owed::{ancestors, asked_again, is_deadlocked, started_together};
+use hangdog_graph::owed::{ancestors, asked_again, is_deadlocked, peer_of, started_together};
 use hangdog_graph::{Edge, EdgeKind, Evidence, Mark, Source, Wait, WaitKind};
 use hangdog_timeline::{Interval, State};
 use hangdog_trace::ids::{NONE, Upid, Utid};
@@ -258,8 +258,8 @@ pub(super) fn next_link(evidence: &Evidence<'_>, thread: Utid, window: Range<u64
         by_lock: wait.kind == WaitKind::Lock
             || wait.is_for_own_lock(evidence)
             || evidence.shows(wait.user_stack(evidence), Mark::DatabaseLock),
-        is_client: edge.kind == EdgeKind::Peer
-            && evidence.sockets.role(wait.object(evidence)) == Some(Role::Server),
+        is_client: evidence.sockets.role(wait.object(evidence)) == Some(Role::Server)
+            && peer_of(evidence, wait.object(evidence)) == Some(evidence.threads.thread(next).upid),
         is_asked: !by_pipe
             && !is_started
             && (wait.is_for_own_lock(evidence)
