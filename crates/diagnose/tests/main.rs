@@ -34,3 +34,16 @@ mod trial_schedulers;
 mod verdict;
 mod what_if;
 mod whole;
+
+/// No file of tests is left out.
+#[test]
+fn all_files_are_named() {
+    let here = concat!(env!("CARGO_MANIFEST_DIR"), "/tests");
+    let files = std::fs::read_dir(here).unwrap();
+    for file in files.map(|file| file.unwrap().path()) {
+        let name = file.file_stem().unwrap().to_string_lossy().into_owned();
+        let is_code = file.extension().is_some_and(|it| it == "rs") && name != "main";
+        let named = include_str!("main.rs").contains(&format!("\nmod {name};\n"));
+        assert!(named || !is_code, "{name}");
+    }
+}
