@@ -22,6 +22,8 @@ pub(crate) struct Limit {
     pub used: u64,
     /// The group, from the root of its hierarchy; empty of what is the process's own.
     pub group: String,
+    /// Of a disk, what the kernel calls it: `loop0`.
+    pub device: String,
 }
 
 /// What version 1 has for "no limit", and more.
@@ -174,6 +176,15 @@ impl Mount {
             limit,
             used,
             group: format!("/{}", group.display()),
+            device: String::new(),
+        };
+        let of_disk = |kind, least: Option<(u64, &str)>| {
+            let (least, number) = least?;
+            let device = device_name(number);
+            Some(Limit {
+                device,
+                ..limit(kind, least, 0)
+            })
         };
         let mut found = Vec::new();
         let memory = |limits: &[&str], used: &str| {
@@ -202,9 +213,12 @@ impl Mount {
                 ("riops=", LimitKind::DiskReads),
                 ("wiops=", LimitKind::DiskWrites),
             ] {
-                let words = io.split_ascii_whitespace();
-                let values = words.filter_map(|it| it.strip_prefix(word)?.parse::<u64>().ok());
-                found.extend(values.min().map(|least| limit(kind, least, 0)));
+                let values = io.lines().filter_map(|line| {
+                    let (device, values) = line.split_once(' ')?;
+                    let mut values = values.split(' ').filter_map(|it| it.strip_prefix(word));
+                    Some((values.next()?.parse::<u64>().ok()?, device))
+                });
+                found.extend(of_disk(kind, values.min()));
             }
         } else {
             // No quota is -1.
@@ -219,14 +233,25 @@ impl Mount {
                 ("write_iops", LimitKind::DiskWrites),
             ] {
                 let lines = file(&format!("blkio.throttle.{name}_device")).unwrap_or_default();
-                let values = lines
-                    .lines()
-                    .filter_map(|it| it.split(' ').nth(1)?.parse().ok());
-                found.extend(values.min().map(|least| limit(kind, least, 0)));
+                let values = lines.lines().filter_map(|line| {
+                    let (device, value) = line.split_once(' ')?;
+                    Some((value.trim().parse::<u64>().ok()?, device))
+                });
+                found.extend(of_disk(kind, values.min()));
             }
         }
         found
     }
+}
+
+/// What the kernel calls a disk of this number, `7:0`; empty if it has none.
+fn device_name(number: &str) -> String {
+    let is_number = number.bytes().all(|it| it.is_ascii_digit() || it == b':');
+    let link = is_number.then(|| fs::read_link(format!("/sys/dev/block/{number}")).ok());
+    let name = link
+        .flatten()
+        .and_then(|link| Some(link.file_name()?.to_str()?.to_owned()));
+    name.unwrap_or_default()
 }
 
 /// Adds the limits of an outer group: of each kind the inner one counts, of CPU time the one that allows least.
@@ -265,6 +290,26 @@ mod tests {
         let told = limits.iter();
         told.map(|it| (it.kind, it.limit, it.used, it.group.as_str()))
             .collect()
+    }
+
+    /// A disk has the name that the kernel gives it; what is no number leads nowhere.
+    #[test]
+    fn disks_have_names() {
+        for disk in fs::read_dir("/sys/block")
+            .into_iter()
+            .flatten()
+            .flatten()
+            .take(3)
+        {
+            let number = fs::read_to_string(disk.path().join("dev")).unwrap_or_default();
+            assert_eq!(
+                device_name(number.trim()),
+                disk.file_name().to_string_lossy()
+            );
+        }
+        for wrong in ["", "999999:1", "../block", "7:0/.."] {
+            assert_eq!(device_name(wrong), "", "{wrong}");
+        }
     }
 
     /// Of a group and those around it, the nearest limit of each kind counts; "max" and what version 1 has

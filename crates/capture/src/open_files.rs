@@ -63,6 +63,7 @@ impl OpenFiles {
                     limit,
                     used: open,
                     group: String::new(),
+                    device: String::new(),
                 });
             }
         }

@@ -542,6 +542,7 @@ impl World {
                         limit: of.limit,
                         used: of.used,
                         group: of.group,
+                        device: of.device,
                     });
                 }
             }

@@ -36,13 +36,17 @@ pub(crate) fn of(
         let row = *(rows.iter().filter(of_kind)).max_by_key(|&&row| limits.used[row])?;
         let (limit, used) = (limits.limit[row], limits.used[row]);
         let amount = bytes(limit);
+        let disk = match limits.device[row].as_str() {
+            "" => "a disk",
+            name => name,
+        };
         let text = match kind {
             LimitKind::Memory => (used as f64 >= USED_UP * limit as f64)
                 .then(|| format!("has used up its memory limit of {amount}")),
-            LimitKind::DiskRead => Some(format!("limits reads from a disk to {amount} per second")),
-            LimitKind::DiskWrite => Some(format!("limits writes to a disk to {amount} per second")),
-            LimitKind::DiskReads => Some(format!("limits reads from a disk to {limit} per second")),
-            LimitKind::DiskWrites => Some(format!("limits writes to a disk to {limit} per second")),
+            LimitKind::DiskRead => Some(format!("limits reads from {disk} to {amount} per second")),
+            LimitKind::DiskWrite => Some(format!("limits writes to {disk} to {amount} per second")),
+            LimitKind::DiskReads => Some(format!("limits reads from {disk} to {limit} per second")),
+            LimitKind::DiskWrites => Some(format!("limits writes to {disk} to {limit} per second")),
             LimitKind::Cpu | LimitKind::Descriptors | LimitKind::Unknown => None,
         };
         text.map(|text| (&limits.group[row], text))

@@ -611,9 +611,9 @@ fn limits_of_control_groups_are_named() {
         ),
         // What it sends has to be read before.
         (
-            "disk-read 1048576",
+            "disk-read 1048576 device=loop0",
             "sendfile object=file:7 stack=sendfile;send_file kstack=io_schedule;folio_wait_bit_common;filemap_splice_read",
-            "; its control group /batch limits reads from a disk to 1.0 MB per second.",
+            "; its control group /batch limits reads from loop0 to 1.0 MB per second.",
         ),
         ("disk-write 300000", READ, ""),
         (

@@ -593,6 +593,8 @@ tables! {
         used: u64,
         /// The control group, from the root of its hierarchy; empty of files.
         group: String,
+        /// Of a disk, what the kernel calls it: loop0; otherwise empty.
+        device: String,
     }
 
     /// A system call of a process whose calls were asked for (record --calls), once it has returned: not exit, and not one that a thread is in before or behind the recording.

@@ -247,7 +247,7 @@ impl Parser {
                 let (process, _) = self.process(words.next("the process's name")?)?;
                 let kind = word_of(LimitKind::ALL, words.next("what is limited")?)?.into();
                 let limit = words.number("the limit")?;
-                let options = words.options(&["used", "group"])?;
+                let options = words.options(&["used", "group", "device"])?;
                 let used = options.get("used").map_or(Ok(0), |used| integer(used))?;
                 let group = options.get("group").map_or("/", |group| *group).to_owned();
                 self.trace.tables.limits.push(Limit {
@@ -257,6 +257,7 @@ impl Parser {
                     limit,
                     used,
                     group,
+                    device: options.get("device").map_or("", |it| *it).to_owned(),
                 });
                 Ok(())
             }
