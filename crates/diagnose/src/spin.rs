@@ -20,8 +20,10 @@ const ASKS: f64 = 0.01;
 /// A child that ends so soon around the end of the time ended it.
 const SOON_NS: u64 = 200_000_000;
 
-/// A look for messages is what a thread does if so many of its samples lie in it.
+/// A look for messages is what a thread does if so many of its samples lie in it,
 const LOOKS: f64 = 0.7;
+/// in a time that is long enough for some.
+const LEAST_LOOKED_NS: u64 = 50_000_000;
 
 /// Whom a thread waits for in `window` while it runs, for what, and why that is believed.
 pub(crate) fn awaited(
@@ -39,6 +41,10 @@ pub(crate) fn awaited(
 /// Of the processes of a parallel program, of which `thread` looks for messages for most of the time, the one that
 /// does so least, and for less than half of it.
 fn late_peer(evidence: &Evidence<'_>, thread: Utid, window: &Range<u64>) -> Option<Utid> {
+    let length = window.end.saturating_sub(window.start);
+    if length < LEAST_LOOKED_NS {
+        return None;
+    }
     let looking = |thread: Utid| {
         let samples = samples_of(evidence, thread, std::slice::from_ref(window));
         let looks =
@@ -51,7 +57,7 @@ fn late_peer(evidence: &Evidence<'_>, thread: Utid, window: &Range<u64>) -> Opti
     }
     let threads = evidence.threads;
     let own = threads.process_of(thread);
-    let middle = window.start + window.end.saturating_sub(window.start) / 2;
+    let middle = window.start + length / 2;
     let peers = threads.processes().filter(|other| {
         other.upid != own.upid && other.parent == own.parent && other.name == own.name
     });
