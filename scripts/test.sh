@@ -5,8 +5,8 @@
 # not run: what a machine does not allow never counts as passed.
 #
 # All is compiled once, by Clippy's compiler, which is rustc with its lints: to lint apart from that takes
-# the dependencies a second time. What most of the crates' tests do is wait, so the fuzzer has the
-# CPUs meanwhile, at the lowest priority.
+# the dependencies a second time. What most of the crates' tests do is wait, so the fuzzer and the lab's
+# own tests have the CPUs meanwhile, at the lowest priority.
 set -uo pipefail
 cd "$(dirname "$0")/.." || exit
 target=${CARGO_TARGET_DIR:-target}

@@ -58,7 +58,7 @@ pub(crate) enum Runtime {
     Perl(perl::Runtime),
 }
 
-/// The chain of a thread. `define` is told of each function that has no number yet and gives it one.
+/// The chain of a thread. `define` is called for each function that has no number yet, and returns one.
 /// Empty where the thread has nothing to do with the language.
 pub(crate) fn read(
     memory: &impl Memory,

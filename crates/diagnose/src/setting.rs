@@ -16,7 +16,7 @@ pub struct Setting<'a> {
     pub baseline: Option<&'a Evidence<'a>>,
     /// What operations cost on the machine that recorded, if that is known.
     pub yardstick: Option<&'a Yardstick>,
-    /// The trace is of a single moment: what is told is told as it is now, without durations.
+    /// The trace is of a single moment: sentences are in the present tense, without durations.
     pub instant: bool,
 }
 

@@ -947,15 +947,15 @@ fn a_pipeline_is_in_order() {
 /// listens there. With the first byte it is connected, and so it is if anything but its own time limit woke it.
 #[test]
 fn a_connection_that_nothing_answers() {
-    let root = |connecting: &str, more: &str, woken: &str| {
+    let root = |at: &str, connecting: &str, more: &str, woken: &str| {
         let recording = record(&format!(
             "process curl 100\nthread curl curl 100
             process server 200\nthread server server 200
             0 socket server object=inet:3 local=127.0.0.1:42101
             0 open server object=inet:3 kind=listener
-            0 cpu0 switch idle -> curl
             0 cpu1 switch server -> idle sleeping accept object=inet:3 stack=accept;serve
-            9ms socket curl object=inet:1 local=127.0.0.1:5000 remote=127.0.0.1:42101 {connecting}
+            {at} socket curl object=inet:1 local=127.0.0.1:5000 remote=127.0.0.1:42101 {connecting}
+            9.2ms cpu0 switch idle -> curl
             {more}
             10ms cpu0 switch curl -> idle sleeping poll object=inet:1 arg=1000 stack=poll;curl_multi_poll
             1010ms cpu0 wake idle -> curl {woken}
@@ -971,16 +971,17 @@ fn a_connection_that_nothing_answers() {
     };
     let timer = "in=timer";
     let says = "127.0.0.1:42101 over the network";
-    let sentence = root("connecting=yes", "", timer);
+    let sentence = root("9ms", "connecting=yes", "", timer);
     assert!(sentence.contains(says), "{sentence}");
     let sent = "9.5ms transfer curl sent 9 object=inet:1";
     let packet = "in=softirq vector=3";
-    for (connecting, more, woken) in [
-        ("", "", timer),
-        ("connecting=yes", sent, timer),
-        ("connecting=yes", "", packet),
+    for (at, connecting, more, woken) in [
+        ("9ms", "", "", timer),
+        ("9ms", "connecting=yes", sent, timer),
+        ("9ms", "connecting=yes", "", packet),
+        ("0", "connecting=yes", "", timer),
     ] {
-        let sentence = root(connecting, more, woken);
+        let sentence = root(at, connecting, more, woken);
         assert!(!sentence.contains(says), "{sentence}");
     }
 }

@@ -188,7 +188,7 @@ impl Edge {
             NONE => Source::Nobody,
             writer => Source::Thread(writer),
         };
-        Edge::new(Kind::Flag, Strong, source, reason)
+        Edge::new(EdgeKind::Flag, Strength::Strong, source, reason)
     }
 
     /// Of a thread that asks again and again whether `child` has ended.
@@ -197,7 +197,12 @@ impl Edge {
             "it asks again and again, without waiting, whether its child {} has ended",
             evidence.name(child)
         );
-        Edge::new(Kind::Awaited, Strong, Source::Thread(child), reason)
+        Edge::new(
+            EdgeKind::Awaited,
+            Strength::Strong,
+            Source::Thread(child),
+            reason,
+        )
     }
 
     /// Of a thread that looks again and again, without waiting, for what `other` is to send, which was started with it.
@@ -206,14 +211,16 @@ impl Edge {
         let reason = format!(
             "it looks for messages without waiting, and of what was started with it {name} does not"
         );
-        Edge::new(Kind::Awaited, Strength::Weak, Source::Thread(other), reason)
+        Edge::new(
+            EdgeKind::Awaited,
+            Strength::Weak,
+            Source::Thread(other),
+            reason,
+        )
     }
 
     /// The end of a sleep.
     pub fn of_sleep(reason: impl Into<String>) -> Edge {
-        Edge::new(Kind::Timer, Strong, Source::Timer, reason)
+        Edge::new(EdgeKind::Timer, Strength::Strong, Source::Timer, reason)
     }
 }
-
-use EdgeKind as Kind;
-use Strength::Strong;

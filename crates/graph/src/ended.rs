@@ -15,7 +15,7 @@ use hangdog_trace::words::Context;
 
 use crate::classify::{classify, sender_at_timeout};
 use crate::edge::Strength::{self, Strong, Weak};
-use crate::edge::{Edge, EdgeKind, EdgeKind as Kind, Source};
+use crate::edge::{Edge, EdgeKind as Kind, Source};
 use crate::evidence::Evidence;
 use crate::marks::Mark;
 use crate::owed;
@@ -137,7 +137,7 @@ fn not_ended(evidence: &Evidence<'_>, wait: &Wait) -> Edge {
         Some(Gate::Debugger) => "no debugger let it continue until the end",
         Some(Gate::Standby) | None => return Edge::nobody(),
     };
-    Edge::new(EdgeKind::Kill, Strong, Source::Nobody, text)
+    Edge::new(Kind::Kill, Strong, Source::Nobody, text)
 }
 
 /// Whether a wake brought what was waited for.
@@ -313,7 +313,7 @@ fn made_room(evidence: &Evidence<'_>, wait: &Wait, wake: usize) -> usize {
 }
 
 /// The reason for an edge that is no thread's doing.
-fn by_no_thread(evidence: &Evidence<'_>, wait: &Wait, row: usize, kind: EdgeKind) -> String {
+fn by_no_thread(evidence: &Evidence<'_>, wait: &Wait, row: usize, kind: Kind) -> String {
     let context = Context::from(evidence.wakes.context[row]);
     let reason = match kind {
         Kind::Disk => "a block device finished",
@@ -336,7 +336,7 @@ fn by_thread(
     evidence: &Evidence<'_>,
     wait: &Wait,
     row: usize,
-    (kind, strength): (EdgeKind, Strength),
+    (kind, strength): (Kind, Strength),
     waker: Utid,
 ) -> String {
     let wakes = evidence.wakes;

@@ -28,7 +28,13 @@ impl Evidence<'_> {
     /// A thread's life without a wait in front of it of which the trace saw no beginning: that of a
     /// command for its recording to begin, or of a thread that was there before.
     pub fn seen_life(&self, thread: Utid) -> Range<u64> {
-        seen_life(self, thread)
+        let life = self.timeline.life(thread);
+        match self.timeline.intervals(thread).get(0) {
+            Some(first) if first.state == State::Blocked && first.cause == Cause::Unknown => {
+                first.end..life.end
+            }
+            _ => life,
+        }
     }
 
     fn joined(&self) -> &HashMap<Utid, Utid> {
@@ -52,7 +58,7 @@ const MOST_INTERVALS: usize = 10_000;
 /// The thread whose end another waits for in nearly all of its life, or for most of it and in nearly all of
 /// that thread's, as a launcher does that first loads what is to run.
 fn only_joins(evidence: &Evidence<'_>, thread: Utid) -> Option<Utid> {
-    let life = seen_life(evidence, thread);
+    let life = evidence.seen_life(thread);
     let mut waited: HashMap<Utid, u64> = HashMap::new();
     let intervals = evidence.timeline.intervals(thread);
     if intervals.len() > MOST_INTERVALS {
@@ -74,18 +80,6 @@ fn only_joins(evidence: &Evidence<'_>, thread: Utid) -> Option<Utid> {
     let only_joins =
         is_nearly_all(ns, &life) || is_most && is_nearly_all(ns, &evidence.timeline.life(joined));
     only_joins.then_some(joined)
-}
-
-/// A thread's life without a wait in front of it of which the trace saw no beginning: that of a
-/// command for its recording to begin, or of a thread that was there before.
-fn seen_life(evidence: &Evidence<'_>, thread: Utid) -> Range<u64> {
-    let life = evidence.timeline.life(thread);
-    match evidence.timeline.intervals(thread).get(0) {
-        Some(first) if first.state == State::Blocked && first.cause == Cause::Unknown => {
-            first.end..life.end
-        }
-        _ => life,
-    }
 }
 
 /// Whether so much of a life is nearly all of it.

@@ -6,7 +6,7 @@ use hangdog_trace::ids::{StackId, Utid};
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, OnceLock};
 
-/// Where a thread waits: its call, and the user stack, as [`Evidence::same_frames`] has it.
+/// Where a thread waits: its call, and the user stack, as [`same_frames`](crate::Evidence::same_frames) has it.
 pub type Site = (i16, StackId);
 
 /// How often a thread ended such waits.

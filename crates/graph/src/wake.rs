@@ -10,6 +10,7 @@ use crate::wait::{Wait, WaitKind};
 /// How soon after a wake a thread must die for the wake to have been its death.
 pub(crate) const DEATH_NS: u64 = 5_000_000;
 
+/// Whether a wake is a timer's.
 pub(crate) fn by_timer(evidence: &Evidence<'_>, wake: usize) -> bool {
     Context::from(evidence.wakes.context[wake]).is_timer()
 }

@@ -79,13 +79,17 @@ pub(crate) fn demangled(raw: &str) -> String {
 /// what C allows of it, and a number.
 fn of_emacs(raw: &str) -> Option<String> {
     let (hex, rest) = raw.strip_prefix('F')?.split_once('_')?;
-    let (_, number) = rest.rsplit_once('_')?;
+    let (readable, number) = rest.rsplit_once('_')?;
     let is_one = hex.len() >= 2 && hex.len() % 2 == 0 && number.parse::<u32>().is_ok();
     let digit = |byte: u8| char::from(byte).to_digit(16);
     let byte = |pair: &[u8]| Some((digit(pair[0])? << 4 | digit(pair[1])?) as u8);
     let bytes: Option<Vec<u8>> = hex.as_bytes().chunks_exact(2).map(byte).collect();
     let name = String::from_utf8(bytes.filter(|_| is_one)?).ok()?;
-    name.chars().all(|c| !c.is_control()).then_some(name)
+    let allowed = |c: char| matches!(c, '0'..='9' | 'a'..='z' | '_');
+    let is_same = readable
+        .chars()
+        .eq(name.replace('-', "_").chars().filter(|&c| allowed(c)));
+    (is_same && !name.chars().any(char::is_control)).then_some(name)
 }
 
 /// A source line as reports print it.
@@ -114,6 +118,7 @@ mod tests {
             ("F666f726d-6c6f_form_0", "F666f726d-6c6f_form_0"),
             ("F616c69676e2d726567657870_align_regexp_0", "align-regexp"),
             ("Fcar_0", "Fcar_0"),
+            ("F41_b_0", "F41_b_0"),
             ("Fcaf_e_0", "Fcaf_e_0"),
             ("Fffff_x_0", "Fffff_x_0"),
         ] {

@@ -19,6 +19,7 @@ use super::{Problem, ProblemKind};
 use crate::owed::{IDLE, owed};
 use crate::starvation::is_starved;
 use crate::stretch::{Stretch, Waiting, each_stretch};
+
 /// A wait is what an interval is about from this share of it on.
 pub(super) const MAIN_SHARE: f64 = 0.5;
 /// Two intervals are at one time if they share so much of the shorter.

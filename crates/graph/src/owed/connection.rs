@@ -321,7 +321,8 @@ pub fn is_lost(evidence: &Evidence<'_>, object: Object) -> bool {
 pub fn is_unconnected(evidence: &Evidence<'_>, wait: &Wait) -> bool {
     const MOST: usize = 256;
     let object = wait.object(evidence);
-    let Some(since) = evidence.sockets.connecting(object) else {
+    // Of one that was seen before the trace begins it is not known what it has done since.
+    let Some(since) = evidence.sockets.connecting(object).filter(|&ts| ts > 0) else {
         return false;
     };
     let intervals = evidence.timeline.intervals(wait.thread);
