@@ -87,6 +87,7 @@ pub(crate) fn of(
             parts: 1,
             cried_wolf: 0,
             timed_out: 0,
+            made_room: 0,
         },
         window,
         edge,

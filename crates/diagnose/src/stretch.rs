@@ -10,6 +10,7 @@
 //! the others is a wait of its own. See `is_outlier`.
 
 use hangdog_graph::belief::InVain;
+use hangdog_graph::wake::makes_room;
 use hangdog_graph::{Evidence, Mark, Wait, WaitKind};
 use hangdog_timeline::{Cause, Interval, State};
 use hangdog_trace::calls::Call;
@@ -62,8 +63,10 @@ pub(crate) struct Waiting {
     pub wait: Wait,
     /// The row of `wakes` that ended it.
     pub wake: Option<usize>,
-    /// How often it was woken spuriously, plus one.
+    /// Of how many waits it consists.
     pub parts: usize,
+    /// How often it was woken by who made some room for what it writes.
+    pub made_room: usize,
     /// How often the one who ended it had woken it spuriously before.
     pub cried_wolf: usize,
     /// How often it looked because a timeout ended its wait.
@@ -71,12 +74,12 @@ pub(crate) struct Waiting {
 }
 
 impl Waiting {
-    /// How often it was woken by another than its own timeout, and waited on.
+    /// How often it was woken by another than its own timeout, got nothing, and waited on.
     pub(crate) fn spurious(&self) -> usize {
-        (self.parts - 1).saturating_sub(self.timed_out)
+        (self.parts - 1).saturating_sub(self.timed_out + self.made_room)
     }
 
-    /// In words, how often it was taken up again: after its own timeout, or after a wake by another.
+    /// In words, how often it was taken up again: after its own timeout, for more room, or after a wake by another.
     pub(crate) fn repeats(&self) -> Option<String> {
         let spurious = self.spurious();
         let counted = |count: usize, what: &str| match count {
@@ -85,7 +88,8 @@ impl Waiting {
             count => Some(format!("{count} {what}s")),
         };
         let counted = [
-            counted(self.parts - 1 - spurious, "timeout"),
+            counted(self.parts - 1 - spurious - self.made_room, "timeout"),
+            counted(self.made_room, "partial write"),
             counted(spurious, "spurious wakeup"),
         ];
         let texts: Vec<String> = counted.into_iter().flatten().collect();
@@ -357,6 +361,13 @@ impl Joiner<'_, '_> {
             wait.start = from;
         }
         let wake_after = |part: &Part| wake_of(self.evidence, self.thread, &part.next?);
+        let writes = wait.writes(self.evidence);
+        let gives_room = |part: &Part| match part.whole.cause {
+            Cause::Switch(row) if writes => {
+                wake_after(part).is_some_and(|wake| makes_room(self.evidence, row as usize, wake))
+            }
+            _ => false,
+        };
         // Within the kernel each wake brings the call on: who made the last one makes the next.
         let wakes = &self.evidence.wakes;
         let is_threads = |&row: &usize| {
@@ -379,6 +390,7 @@ impl Joiner<'_, '_> {
             (None, _) | (_, 1) => 0,
             (Some(wake), _) => self.parts[..parts - 1]
                 .iter()
+                .filter(|part| !gives_room(part))
                 .filter_map(wake_after)
                 .filter(|&row| waker(row) == waker(wake))
                 .count(),
@@ -391,8 +403,16 @@ impl Joiner<'_, '_> {
                 wakes.filter(by_timer).count()
             }
         };
+        let made_room = match parts {
+            1 => 0,
+            _ => self.parts[..parts - 1]
+                .iter()
+                .filter(|part| gives_room(part))
+                .count(),
+        };
         Stretch::Waiting(Waiting {
             timed_out,
+            made_room,
             from,
             to: last.clipped.end,
             wait,

@@ -246,6 +246,7 @@ impl<'a, 'e> Walk<'a, 'e> {
                 parts: 1,
                 cried_wolf: 0,
                 timed_out: 0,
+                made_room: 0,
             };
             let belief = Belief {
                 edge: Edge::of_flag(self.evidence, flag),
@@ -285,6 +286,7 @@ impl<'a, 'e> Walk<'a, 'e> {
             parts: 1,
             cried_wolf: 0,
             timed_out: 0,
+            made_room: 0,
         };
         let belief = Belief {
             edge,

@@ -305,3 +305,44 @@ fn of_a_program_that_feeds_its_helper_the_thread_that_does_counts() {
     let verdict = explain(&recording, "clone", 400..6_000_000);
     assert_eq!(verdict.root.who.tid, 300, "{}", verdict.sentence);
 }
+
+/// Who reads a part of what somebody writes makes room for a part of the rest: the writer waits on, but its
+/// wakeups were not spurious, and who reads is whom it waits for, not the program that started it.
+#[test]
+fn each_reading_makes_some_room() {
+    let recording = record(&format!(
+        "process xargs 100
+        thread xargs xargs 100
+        process cat 200
+        process gzip 300
+        thread gzip gzip 300
+        0 cpu0 switch idle -> xargs
+        0 cpu1 switch idle -> gzip
+        1us fork xargs -> cat cat 200
+        2us cpu0 wake xargs -> cat fork new
+        5us cpu0 switch xargs -> cat sleeping wait4 arg=200 stack=wait4;xargs
+        10us cpu0 switch cat -> idle sleeping write object=pipe:1 stack=write;cat
+        {}
+        1s cpu0 switch cat -> idle dead
+        1000.1ms cpu1 wake cat -> xargs exit
+        1000.2ms cpu0 switch idle -> xargs
+        1001ms cpu0 switch xargs -> idle dead
+        end 2s",
+        (1..100)
+            .map(|at| format!(
+                "{at}0ms cpu1 wake gzip -> cat read object=pipe:1 stack=read;gzip
+                {at}0.01ms cpu0 switch idle -> cat
+                {at}0.02ms cpu0 switch cat -> idle sleeping write object=pipe:1 stack=write;cat\n"
+            ))
+            .chain([format!(
+                "995ms cpu1 wake gzip -> cat read object=pipe:1 stack=read;gzip
+                995.01ms cpu0 switch idle -> cat\n"
+            )])
+            .collect::<String>()
+    ));
+    let verdict = explain(&recording, "xargs", 1_000..1_000_000);
+    assert_eq!(verdict.root.who.tid, 300, "{}", verdict.sentence);
+    assert_eq!(verdict.root.class, Class::LongRunning);
+    let step = &verdict.path[1];
+    assert!(step.doing.contains("(99 partial writes)"), "{}", step.doing);
+}

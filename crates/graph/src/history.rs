@@ -16,6 +16,7 @@ use crate::marks::Mark;
 pub use crate::memo::{Ended, History};
 use crate::role::role;
 use crate::wait::Wait;
+use crate::wake::makes_room;
 
 /// How many intervals back it is looked.
 const MEMORY: usize = 4096;
@@ -146,9 +147,11 @@ impl History {
             let wake = wake as usize;
             let waker = evidence.wakes.waker[wake];
             let context = Context::from(evidence.wakes.context[wake]);
-            // After a look it waits on: that was no end. A semaphore that another gave is had.
+            // After a look it waits on: that was no end. A semaphore that another gave is had, and so is some room.
+            let row = row as usize;
             let has_it = context == Context::Task
-                && evidence.shows(evidence.switches.user_stack[row as usize], Mark::Semaphore);
+                && evidence.shows(evidence.switches.user_stack[row], Mark::Semaphore)
+                || makes_room(evidence, row, wake);
             let looked = !has_it
                 && next.is_some_and(|next| next.saturating_sub(blocked.end) <= LOOK_NS)
                 && !went_on(evidence, &mut own, intervals, at + 1);

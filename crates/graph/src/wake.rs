@@ -2,6 +2,7 @@
 
 use hangdog_trace::calls::Call;
 use hangdog_trace::ids::Utid;
+use hangdog_trace::object::Object;
 use hangdog_trace::words::{Context, HandoffStep};
 
 use crate::evidence::Evidence;
@@ -23,6 +24,18 @@ pub(crate) fn is_busy(evidence: &Evidence<'_>, thread: Utid, wait: &Wait) -> boo
         .map(|part| (part.end.min(wait.end)).saturating_sub(part.start.max(wait.start)))
         .sum();
     busy >= wait.duration() / 2
+}
+
+/// Whether a wake made some room for what a thread writes, which left its CPU by `row` of `switches`: somebody read
+/// what it had written before. It writes on, and may wait for room once more.
+pub fn makes_room(evidence: &Evidence<'_>, row: usize, wake: usize) -> bool {
+    let (switches, wakes) = (evidence.switches, evidence.wakes);
+    let written = Object(switches.object[row]);
+    let is_read = matches!(evidence.call(wakes.call[wake]), Call::Read | Call::Receive);
+    is_read
+        && evidence.call(switches.call[row]) == Call::Write
+        && Context::from(wakes.context[wake]) == Context::Task
+        && (!written.is_pipe() || wakes.object[wake] == written.0)
 }
 
 /// The debugger that let a thread go on.

@@ -71,6 +71,40 @@ def middle_stopped(stage):
     )
 
 
+@freeze("shells", "pipeline-packs")
+def packs(stage):
+    """A shell script prints how large files are packed, by xargs, cat and gzip. gzip takes long: cat
+    waits for room in its pipe, and each reading makes room for a part of what it writes."""
+    need("bash", "cat", "gzip", "wc", "xargs")
+    neighbours(stage)
+    records = hard_to_pack(stage)
+    few, many = stage.directory / "few", stage.directory / "many"
+    few.write_text(f"{PROGRAMS / 'sh_pack.sh'}\n")
+    many.write_text(f"{records}\n" * 40)
+    words = ["bash", str(PROGRAMS / "sh_pack.sh")]
+    script = stage.program(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    script.tell(str(few))
+    script.line()
+    stage.ordinary()
+    begin = now_ns()
+    script.tell(str(many))
+    cat, gzip = (until_descendant(script.pid, wanted) for wanted in ("cat", "gzip"))
+
+    def look():
+        return must_wait_in(cat, "pipe"), computing(gzip)
+
+    channel, computes = stage.hold(look)
+    os.kill(gzip, signal.SIGTERM)
+    script.line()
+    return Truth(
+        text="LongRunning; root gzip, which packs what cat writes for it",
+        victims=(script.pid, cat),
+        roots=(Root(gzip, ("LongRunning",)),),
+        frozen=(begin, now_ns()),
+        witness=f"/proc: {computes}; cat waits in {channel}",
+    )
+
+
 @freeze("cpu", "starved-pipe-writer")
 def starved_writer(stage):
     """wc counts what bzip2 packs, in a control group of the least weight. Then bzip2 is starved by
