@@ -10,7 +10,7 @@ use hangdog_trace::tables::{Losses, Marks};
 use hangdog_trace::words::LossKind;
 
 use crate::flight::{Flight, snapped};
-use crate::support::{Background, Live, Machine, hangdog, machine, number, wait_until};
+use crate::support::{Background, Live, Machine, hangdog, machine_alone, number, wait_until};
 
 /// How many marks each thread had made when it last said so.
 fn counts(path: &Path) -> Vec<u64> {
@@ -76,7 +76,9 @@ impl Marker {
 /// thread's in its order. How many are lost depends on the machine: bench/marks.py measures that.
 #[test]
 fn five_million_a_second() {
-    let Some(machine) = machine() else { return };
+    let Some(machine) = machine_alone() else {
+        return;
+    };
     let marker = Marker::new(&machine);
     let (program, file) = (marker.program.to_str(), marker.counts.to_str());
     let command = [
@@ -102,7 +104,9 @@ fn five_million_a_second() {
 /// marked since it was found, to the last one.
 #[test]
 fn killed_in_the_middle() {
-    let Some(machine) = machine() else { return };
+    let Some(machine) = machine_alone() else {
+        return;
+    };
     let marker = Marker::new(&machine);
     let running = marker.command("4", "20", "60000").spawn();
     let mut running = Background(running.expect("a run"));
@@ -160,7 +164,9 @@ fn killed_in_the_middle() {
 /// recorded to the end, and so is the trace.
 #[test]
 fn damaged_memory() {
-    let Some(machine) = machine() else { return };
+    let Some(machine) = machine_alone() else {
+        return;
+    };
     let marker = Marker::new(&machine);
     let good = Marker {
         program: marker.program.clone(),
@@ -186,7 +192,9 @@ fn damaged_memory() {
 /// numbers.
 #[test]
 fn in_a_container() {
-    let Some(machine) = machine() else { return };
+    let Some(machine) = machine_alone() else {
+        return;
+    };
     let marker = Marker::new(&machine);
     let (program, file) = (marker.program.to_str(), marker.counts.to_str());
     let command = [
@@ -211,7 +219,9 @@ fn in_a_container() {
 /// many more there were, as far as it saw them begin.
 #[test]
 fn flight() {
-    let Some(machine) = machine() else { return };
+    let Some(machine) = machine_alone() else {
+        return;
+    };
     let marker = Marker::new(&machine);
     let _flight = Flight::start(&machine, &[]);
     // It is seen to begin, and waits at its end, so that nothing is marked while it is looked at.

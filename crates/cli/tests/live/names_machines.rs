@@ -2,7 +2,7 @@
 //! of processes that have ended when the recording ends, and of threads that waited already when it
 //! began. Java's methods, and JavaScript's functions.
 
-use crate::support::{Live, Machine, hangdog, machine};
+use crate::support::{Live, Machine, hangdog, machine, machine_alone};
 use hangdog_trace::Trace;
 use hangdog_trace::ids::Utid;
 use hangdog_trace::stacks::StackTable;
@@ -66,7 +66,9 @@ fn methods(stacks: &StackTable, stack: u32) -> Vec<String> {
 /// waits for a monitor. Sources have their files.
 #[test]
 fn java_methods_are_named() {
-    let Some(machine) = machine() else { return };
+    let Some(machine) = machine_alone() else {
+        return;
+    };
     let Some(()) = orchard(&machine) else { return };
     let live = machine.recorded(&[], &["java", "-cp", ".", "Orchard", START_MS]);
     let stacks = StackTable::load(&live.trace).expect("stacks");
@@ -120,7 +122,9 @@ fn is_sampled_in(trace: &Trace, method: &str) -> bool {
 /// A thread that waited when the recording began is in the methods that it waits in.
 #[test]
 fn java_methods_of_who_waits_already_are_named() {
-    let Some(machine) = machine() else { return };
+    let Some(machine) = machine_alone() else {
+        return;
+    };
     let Some(()) = orchard(&machine) else { return };
     let mut java = Command::new("java")
         .args(["-cp", ".", "Orchard", "100000"])
@@ -145,7 +149,9 @@ fn java_methods_of_who_waits_already_are_named() {
 /// A thread that computes at the moment that is looked at is in the compiled method that it is in.
 #[test]
 fn java_methods_of_who_runs_now_are_named() {
-    let Some(machine) = machine() else { return };
+    let Some(machine) = machine_alone() else {
+        return;
+    };
     let source = include_str!("programs/Mill.java");
     let Some(()) = compiled(&machine, "Mill.java", source) else {
         return;

@@ -108,8 +108,8 @@ fn a_deleted_program_is_named_while_it_runs() {
     let Some(machine) = machine() else { return };
     let program = optimised(&machine, "bakery");
     let path = plain(&program);
-    // It computes, and goes on sleeping while the names are sought; the recorder waits for its output to end.
-    let script = format!("{path} 300 8 & sleep 0.1; rm {path}; sleep 0.6");
+    // It computes, and goes on sleeping while the names are sought.
+    let script = format!("{path} 300 60 >said & sleep 0.1; rm {path}; sleep 0.6; cat said");
     let live = machine.recorded(&[], &["sh", "-c", &script]);
     let pid = &live.facts[0]["pid"];
     // SAFETY: a plain call; the program sleeps, nobody else has its pid.

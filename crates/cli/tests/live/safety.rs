@@ -2,7 +2,7 @@
 //! other namespaces; and what a recorder may still do itself once it records.
 
 use crate::support::{
-    Background, Machine, blocks_in, hangdog, json, machine, send, text, wait_until,
+    Background, Machine, blocks_in, hangdog, json, machine, machine_alone, send, text, wait_until,
 };
 use serde_json::Value;
 use std::fs;
@@ -51,7 +51,9 @@ fn record_for_a_second(trace: &Path) -> Command {
 /// the trace says what lies at its path.
 #[test]
 fn a_pipe_in_a_program_s_place() {
-    let Some(machine) = machine() else { return };
+    let Some(machine) = machine_alone() else {
+        return;
+    };
     let pingpong = machine.program("pingpong");
     let load = Background::load(&pingpong);
     wait_until("the program runs", || {
@@ -144,16 +146,22 @@ fn a_dead_mount() {
     let silent = "its disk or server did not answer in time".to_owned();
     assert!(reasons.contains(&silent), "{reasons:?}");
 
-    let trace = machine.path("asked.hang");
+    let (trace, said) = (machine.path("asked.hang"), machine.path("said"));
     let recorder = hangdog()
         .args(["record", "-o"])
         .arg(&trace)
-        .stderr(Stdio::null())
+        .stderr(fs::File::create(&said).expect("a file"))
         .spawn()
         .expect("a run");
     wait_until("rows", || trace.join("switches").exists());
     send(&recorder, libc::SIGTERM);
-    assert_eq!(end_of(recorder).code(), Some(0));
+    let status = end_of(recorder).code();
+    assert_eq!(
+        status,
+        Some(0),
+        "{}",
+        fs::read_to_string(&said).expect("text")
+    );
     let info = json(&["info"], &trace);
     assert_eq!(info["meta"]["state"], "complete");
 }

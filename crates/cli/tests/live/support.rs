@@ -7,24 +7,48 @@ use serde_json::Value;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
-use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{OnceLock, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::thread;
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
-/// The machine, for as long as one test has it. Recordings are of the whole system, so that tests
-/// would see and slow each other.
+/// The machine, for as long as a test has it.
 pub struct Machine {
     dir: TempDir,
-    _turn: MutexGuard<'static, ()>,
+    _turn: Turn,
 }
 
-/// The machine, if it allows recordings. Otherwise says that the test was not run, and why, past
-/// the test harness, which would swallow it.
+/// What a test has of the machine.
+enum Turn {
+    /// It has it beside another: recordings are of the whole system, but it looks at its own programs only.
+    Shared {
+        _guard: RwLockReadGuard<'static, ()>,
+    },
+    /// Nothing else is recorded, nor computes.
+    Alone {
+        _guard: RwLockWriteGuard<'static, ()>,
+    },
+}
+
+// Whoever wants it alone is not passed by those who share it.
+static TURN: RwLock<()> = RwLock::new(());
+
+/// The machine, beside another test, if it allows recordings. Otherwise says that the test was not run, and
+/// why, past the test harness, which would swallow it.
 pub fn machine() -> Option<Machine> {
-    static TURN: Mutex<()> = Mutex::new(());
+    let guard = TURN.read().unwrap_or_else(PoisonError::into_inner);
+    machine_in(Turn::Shared { _guard: guard })
+}
+
+/// The machine for one test alone: where a recording of another test would change what this one finds, as how
+/// long something took, how full a disk is, or which of two recorders answers.
+pub fn machine_alone() -> Option<Machine> {
+    let guard = TURN.write().unwrap_or_else(PoisonError::into_inner);
+    machine_in(Turn::Alone { _guard: guard })
+}
+
+fn machine_in(turn: Turn) -> Option<Machine> {
     static REASON: OnceLock<Option<String>> = OnceLock::new();
-    let turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
     if let Some(reason) = REASON.get_or_init(reason_against) {
         let test = thread::current().name().unwrap_or("live test").to_owned();
         // In one piece: the harness writes at the same time.

@@ -1,6 +1,6 @@
 //! The watch: what it catches, keeps and tells, with windows on a display of its own.
 
-use crate::support::{Background, Machine, hangdog, machine, number, send, text, wait_until};
+use crate::support::{Background, Machine, hangdog, machine_alone, number, send, text, wait_until};
 use serde_json::Value;
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader, Write};
@@ -178,7 +178,9 @@ impl Watch<'_> {
 /// makes no second report: the first counts two. SIGTERM ends the watch cleanly.
 #[test]
 fn a_window_that_does_not_answer() {
-    let Some(machine) = machine() else { return };
+    let Some(machine) = machine_alone() else {
+        return;
+    };
     let Some(display) = Display::start() else {
         return;
     };
@@ -241,7 +243,9 @@ fn a_window_that_does_not_answer() {
 /// for its trace: that goes, its report stays and is listed.
 #[test]
 fn a_limit_on_disk() {
-    let Some(machine) = machine() else { return };
+    let Some(machine) = machine_alone() else {
+        return;
+    };
     let Some(display) = Display::start() else {
         return;
     };
@@ -329,7 +333,9 @@ impl Drop for Disk {
 /// so, leaves nothing of that hang, and goes on: the next one is saved if there is room again.
 #[test]
 fn a_full_disk() {
-    let Some(machine) = machine() else { return };
+    let Some(machine) = machine_alone() else {
+        return;
+    };
     let Some(display) = Display::start() else {
         return;
     };
@@ -386,7 +392,9 @@ fn entries(folder: &Path) -> usize {
 /// A named thread that stalls is caught, by its limit, also without a window.
 #[test]
 fn a_thread_that_stalls() {
-    let Some(machine) = machine() else { return };
+    let Some(machine) = machine_alone() else {
+        return;
+    };
     let Some(display) = Display::start() else {
         return;
     };
@@ -415,7 +423,9 @@ fn a_thread_that_stalls() {
 /// when its main thread does not take what that thread brings; while it is idle it is not.
 #[test]
 fn a_window_with_a_reader() {
-    let Some(machine) = machine() else { return };
+    let Some(machine) = machine_alone() else {
+        return;
+    };
     let Some(display) = Display::start() else {
         return;
     };
@@ -446,7 +456,9 @@ fn a_window_with_a_reader() {
 /// within its budget, and those of other names, are not.
 #[test]
 fn a_region_that_takes_too_long() {
-    let Some(machine) = machine() else { return };
+    let Some(machine) = machine_alone() else {
+        return;
+    };
     let program = machine.program("regions");
     let options = [
         "--region",
@@ -478,7 +490,9 @@ fn a_region_that_takes_too_long() {
 /// What to watch for can come from a template; an option that is typed replaces the template's.
 #[test]
 fn a_template() {
-    let Some(machine) = machine() else { return };
+    let Some(machine) = machine_alone() else {
+        return;
+    };
     let template = machine.path("frames.toml");
     let text_of = "[watch]\nmemory = '64M'\nregion = ['frame:300ms']\npause = '1s'\nmost = '5h'\n";
     fs::write(&template, text_of).expect("a template");
