@@ -61,17 +61,17 @@ pub enum Command {
     Compare(CompareArgs),
     /// Show the system calls that record --calls recorded: counts, times, errors
     Calls(CallsArgs),
-    /// Show what an operation waited for to be paged in: by process, segment (executable, library,
-    /// heap, stack, mapped file) and function
+    /// Show how long an operation waited for page-ins, by process, segment (executable, library, heap,
+    /// stack, mapped file) and function
     Paging(PagingArgs),
-    /// Show what memory processes have now: by segment, resident, swapped, proportional; and how much of
+    /// Show the memory of processes now, by segment: resident, swapped, proportional; and how much of
     /// their files is in the page cache
     Memory(MemoryArgs),
     /// Show how many threads were running or runnable, step by step, or which at a moment
     Load(LoadArgs),
-    /// Show how long the regions took that programs marked (docs/MARKS.md), by name, or each
+    /// Show the durations of the regions that programs marked (docs/MARKS.md), by name or one by one
     Regions(RegionsArgs),
-    /// Lay the spans of an OpenTelemetry file over a trace: they become regions of its threads
+    /// Add the spans of an OpenTelemetry file to a trace, as regions of its threads
     Spans(SpansArgs),
     /// Find the problems in a trace and explain the worst one
     Why(WhyArgs),
@@ -85,7 +85,7 @@ pub enum Command {
     FindFlag(FindFlagArgs),
     /// Step one call of a function, instruction by instruction, into a file for diverge
     Step(StepArgs),
-    /// Compare a good and a bad call of a function, and show where they part and what decided it
+    /// Compare a good and a bad call of a function: show where they diverge, and which value decided it
     Diverge(DivergeArgs),
     /// Write a debugger script that stops where the verdict says
     Debug(DebugArgs),
@@ -224,8 +224,8 @@ pub struct RecordArgs {
     #[arg(long, value_name = "DURATION")]
     pub memory_every: Option<Span>,
     /// Watch a flag in the memory of a running process: PROCESS:SYMBOL, or PROCESS:0xADDRESS:SIZE,
-    /// where the process is a pid or a name; repeatable, at most 4 a process, and reads of at most 2.
-    /// Each use of the flag costs its thread some 4 us
+    /// where the process is a pid or a name; repeatable, at most 4 flags per process, or 2 if
+    /// their reads are to be shown too. Each use of the flag costs its thread about 4 us
     #[arg(long, value_name = "PROCESS:FLAG")]
     pub watch: Vec<FlagPlace>,
     /// Probes
@@ -241,18 +241,18 @@ pub struct RecordArgs {
 pub struct ProbeArgs {
     /// Record each call of a function in any process as a region: PATH:FUNCTION, where PATH is a program
     /// or library (a name without a slash is looked for on the PATH and among the libraries); repeatable.
-    /// Each call costs its thread some 1 us, or 20 us where the function does not begin with a push
+    /// Each call costs its thread about 1 us, or 20 us if the function does not begin with a push
     #[arg(long, value_name = "PATH:FUNCTION")]
     pub uprobe: Vec<String>,
     /// Record a static probe (USDT) in any process as a point: PATH:PROVIDER:NAME; repeatable
     #[arg(long, value_name = "PATH:PROVIDER:NAME")]
     pub usdt: Vec<String>,
-    /// Record what programs write into the kernel's trace_marker, as atrace and perfetto have it, as regions
-    /// and points; every system call of the machine costs some 25 ns more
+    /// Record what programs write to the kernel's trace_marker file in the format of atrace and Perfetto, as
+    /// regions and points; every system call of the machine takes about 25 ns longer
     #[arg(long)]
     pub trace_marker: bool,
-    /// Record what event loops are handed and when they handle it: Qt's events as regions, and GLib's and
-    /// libuv's sources, tasks and dispatches
+    /// Record when event loops receive and handle events: Qt's events as regions, and the sources, tasks
+    /// and dispatches of GLib and libuv
     #[arg(long)]
     pub event_loops: bool,
 }
@@ -345,13 +345,13 @@ pub struct StepArgs {
 /// Arguments of `diverge`.
 #[derive(Args, Debug)]
 pub struct DivergeArgs {
-    /// A call that goes well, of hangdog step
+    /// File of hangdog step: a call that goes well
     #[arg(value_hint = ValueHint::FilePath)]
     pub good: PathBuf,
-    /// A call that does not
+    /// File of hangdog step: a call that does not
     #[arg(value_hint = ValueHint::FilePath)]
     pub bad: PathBuf,
-    /// Show all places where they part
+    /// Show all places where they diverge
     #[arg(long)]
     pub all: bool,
     /// Print JSON (docs/JSON.md)
@@ -562,7 +562,7 @@ pub struct SpansArgs {
     /// input. They replace those that the trace has
     #[arg(value_hint = ValueHint::FilePath)]
     pub file: PathBuf,
-    /// Take all spans for this process's (pid or name) [default: that of their attribute process.pid]
+    /// Process that all spans belong to: pid or name [default: by the attribute process.pid of each]
     #[arg(long, value_name = "PROCESS")]
     pub process: Option<String>,
     /// Print JSON (docs/JSON.md)
@@ -601,7 +601,7 @@ pub struct CompareArgs {
     #[arg(long, value_name = "NAME", conflicts_with_all = ["turn_call", "requests", "calls"])]
     pub region: Option<String>,
     /// Compare the turns of the thread's loop from one wait in this system call to the next
-    /// [default: the call in which it waits the longest for the next thing to do]
+    /// [default: the call in which it waits the longest for new work]
     #[arg(long, value_name = "CALL", conflicts_with_all = ["requests", "calls"])]
     pub turn_call: Option<String>,
     /// Compare the requests that the thread made, from what it sent until what it then received
@@ -613,8 +613,8 @@ pub struct CompareArgs {
     /// The time range of the trace
     #[command(flatten)]
     pub window: WindowArgs,
-    /// Compare this percentage, the slowest, with those no slower than the median [default: the two
-    /// groups that the durations form, if they do]
+    /// Compare the slowest PERCENT with those no slower than the median [default: the two groups that
+    /// the durations form, if they form two]
     #[arg(long, value_name = "PERCENT", conflicts_with = "other")]
     pub slowest: Option<f64>,
     /// Print JSON (docs/JSON.md)
@@ -651,13 +651,12 @@ pub struct PagingArgs {
     /// The trace
     #[arg(required_unless_present = "trial", value_hint = ValueHint::DirPath)]
     pub trace: Option<PathBuf>,
-    /// Try out on a command whether this would make its start faster when nothing of its files is in
-    /// memory: the command is run once to learn what it uses, and then several times without and with it,
-    /// in turns
+    /// Measure whether this makes the start of a command faster while none of its files are in memory: the
+    /// command is run once to learn what it uses, and then several times with and without it, in turns
     #[arg(long = "try", id = "trial", value_name = "WHAT", requires = "command",
           conflicts_with_all = ["trace", "process", "all", "from", "to", "problem", "region"])]
     pub trial: Option<Trial>,
-    /// Run the command so many times each way
+    /// Run the command this many times with the change, and as often without it
     #[arg(long, value_name = "N", default_value_t = 5, requires = "trial", value_parser = clap::value_parser!(u32).range(1..=100))]
     pub runs: u32,
     /// Only this process (pid or name) and its children [default: the recorded command and its
@@ -677,8 +676,8 @@ pub struct PagingArgs {
     #[command(flatten)]
     pub region: RegionChoice,
     /// Instead list the functions of this file (a path, or a name such as libapp.so) that the operation
-    /// executed, as far as stacks tell, in the order in which they were first seen and by the names
-    /// that linkers know: for lld's --symbol-ordering-file
+    /// executed, as far as the stacks show, in the order of their first use and with their linker symbols:
+    /// for lld's --symbol-ordering-file
     #[arg(long, value_name = "FILE", conflicts_with_all = ["trial", "json"])]
     pub order: Option<String>,
     /// With --order, list sections for gold's --section-ordering-file; the program must be compiled with
@@ -688,7 +687,7 @@ pub struct PagingArgs {
     /// Print JSON (docs/JSON.md)
     #[arg(long)]
     pub json: bool,
-    /// Command to try it out on; its output is discarded
+    /// Command to measure with --try; its output is discarded
     #[arg(last = true, value_name = "COMMAND", conflicts_with = "trace", value_hint = ValueHint::CommandWithArguments)]
     pub command: Vec<OsString>,
 }
@@ -696,7 +695,7 @@ pub struct PagingArgs {
 /// What `paging --try` tries out.
 #[derive(ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Trial {
-    /// Have all that the command uses of files read before it is started, in the order of the files
+    /// Before the command starts, read the parts of files that it uses, file by file
     Prefetch,
 }
 
@@ -705,8 +704,8 @@ pub enum Trial {
 pub struct MemoryArgs {
     /// Only this process: pid or name [default: all]
     pub process: Option<String>,
-    /// Look for so long what of its memory the process uses, and show that too (column "touched"). This clears the
-    /// kernel's marks of what was used, by which it chooses what to drop when memory is short
+    /// Also show how much memory the process uses during this time (column "touched"). This clears the
+    /// accessed bits of its pages, by which the kernel chooses what to reclaim when memory is short
     #[arg(
         long,
         value_name = "DURATION",
@@ -714,14 +713,14 @@ pub struct MemoryArgs {
         conflicts_with = "trace"
     )]
     pub hot: Option<Span>,
-    /// Show what the processes of a trace had that was recorded with --memory-every, instead of now
+    /// Show the memory of processes in this trace, recorded with --memory-every, instead of now
     #[arg(long, value_name = "TRACE", value_hint = ValueHint::DirPath)]
     pub trace: Option<PathBuf>,
     /// Show the trace's last snapshot before this time: 1.234s after the start of the trace [default: its
     /// last one]
     #[arg(long, value_name = "TIME", requires = "trace")]
     pub at: Option<Moment>,
-    /// Show so many processes, segments and files
+    /// Show at most this many processes, segments and files
     #[arg(short = 'n', long, value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..))]
     pub most: u32,
     /// Print JSON (docs/JSON.md), all of it
@@ -791,7 +790,7 @@ pub struct RegionsArgs {
     /// Only regions that begin with this argument, as 1=42 for the first; repeatable
     #[arg(long = "arg", value_name = "N=VALUE")]
     pub arguments: Vec<Argument>,
-    /// Pair begins and ends by this rule [default: as the program says]
+    /// Which begin and end form a region [default: what the program chose]
     #[arg(long, value_name = "RULE")]
     pub pair: Option<PairBy>,
     /// List every occurrence instead
@@ -814,11 +813,11 @@ pub struct RegionsArgs {
 /// Which begin and end are one region.
 #[derive(ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PairBy {
-    /// Of one code and thread
+    /// Those of the same code and thread
     Thread,
-    /// Of one code and first argument
+    /// Those of the same code and first argument
     Argument,
-    /// Of one code
+    /// Those of the same code
     Code,
 }
 
@@ -916,7 +915,7 @@ pub struct Which {
     #[arg(long, value_name = "THREAD")]
     pub thread: Option<String>,
     /// Explain what held up a process the longest: pid, name, a prefix of the name, or the script
-    /// that it runs; where its own threads only wait for whatever comes, what held up what it started
+    /// that it runs; if its own threads are idle, what held up its child processes
     #[arg(long, value_name = "PROCESS", conflicts_with_all = ["problem", "thread"])]
     pub process: Option<String>,
     /// The time range
