@@ -179,6 +179,40 @@ fn a_lock_that_was_taken_for_a_script() {
     assert_eq!(verdict.root.who.tid, 300, "{}", verdict.sentence);
 }
 
+/// A script has flock(1) take a lock, starts a server in the background, and ends. The server has inherited the file,
+/// and the lock with it; what started the script has neither.
+#[test]
+fn a_server_in_the_background_inherits_a_lock() {
+    let recording = record(
+        "process case 50
+        thread case case 50
+        process script 100
+        process flock 200
+        process server 300
+        process app 400
+        thread app app 400
+        0 cpu0 switch idle -> case
+        0 cpu1 switch idle -> app
+        1us fork case -> script script 100
+        2us cpu0 switch case -> script sleeping wait4 arg=100 stack=wait4;case
+        3us fork script -> flock flock 200
+        4us cpu0 switch script -> flock sleeping wait4 arg=200 stack=wait4;script
+        5us cpu0 handoff flock file-lock taken object=file:9 detail=256
+        6us cpu0 wake flock -> script exit
+        7us cpu0 switch flock -> script dead
+        8us fork script -> server server 300
+        9us cpu0 wake script -> case exit
+        10us cpu0 switch script -> server dead
+        20us cpu0 switch server -> case sleeping epoll_wait object=epoll:1 stack=epoll_wait;serve
+        30us cpu0 switch case -> idle sleeping clock_nanosleep arg=5s stack=nanosleep;case
+        1ms cpu1 handoff app file-lock waiting object=file:9 other=flock detail=256
+        1ms cpu1 switch app -> idle sleeping flock object=file:9 stack=flock;app
+        end 3s",
+    );
+    let verdict = explain(&recording, "app", 1_000..3_000_000);
+    assert_eq!(verdict.root.who.tid, 300, "{}", verdict.sentence);
+}
+
 /// Two scripts hold the lock of a file each, which flock(1) took for them before the recording began, and wait for
 /// flock(1) to take the other's. Somebody ends one of them: the lock comes free as it exits.
 #[test]

@@ -362,19 +362,23 @@ fn awaits_recorder(evidence: &Evidence<'_>, wait: &Wait) -> bool {
 }
 
 /// Who has the lock of a file whose taker had ended before the wait began. The lock belongs to the open file, which
-/// a child of the taker has inherited, or which the taker, as flock(1), has from the shell that started it.
+/// a child of the taker has inherited, or which the taker, as flock(1), has from the script that started it.
 pub(crate) fn inherited_lock(evidence: &Evidence<'_>, wait: &Wait, taker: Utid) -> Option<Edge> {
     let ended = evidence.timeline.life(taker).end;
     if wait.object(evidence).kind() != ObjectKind::File || ended > wait.start {
         return None;
     }
     let process = evidence.threads.thread(taker).upid;
-    let children = evidence.threads.processes();
-    let children = children.filter(|it| it.parent == process).map(|it| it.upid);
-    let mut heirs = children
-        .chain(ancestors(evidence, process))
-        .filter_map(|it| first_thread(evidence, it));
-    let heir = heirs.find(|&heir| is_there(evidence, heir, wait.end))?;
+    let own = evidence.threads.thread(wait.thread).upid;
+    let main = |it: Upid| first_thread(evidence, it).filter(|&it| is_there(evidence, it, wait.end));
+    let child_of = |it: Upid| {
+        let others = evidence.threads.processes().map(|other| other.upid);
+        let mut others = others.filter(|&other| other != own && is_descendant(evidence, other, it));
+        others.find_map(main)
+    };
+    let mut sharers = iter::once(process).chain(ancestors(evidence, process));
+    // Of a script that has ended, what it left in the background shares the file.
+    let heir = sharers.find_map(|it| main(it).or_else(|| child_of(it)))?;
     let reason = format!(
         "{} took the lock and has ended; the lock stays with the open file, which {} shares",
         evidence.name(taker),
