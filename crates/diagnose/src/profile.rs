@@ -90,6 +90,8 @@ struct Seen<'a> {
     count: u64,
     /// Its functions, innermost first, each once.
     functions: Vec<Identity<'a>>,
+    /// The outermost function of a stack that was deeper than is recorded, until it is completed.
+    cut_at: Option<Identity<'a>>,
 }
 
 /// The samples of a thread, summed up.
@@ -125,6 +127,7 @@ impl<'a> Profile<'a> {
         for ((user, kernel), count) in counts {
             profile.add(evidence, user, kernel, count);
         }
+        profile.complete(evidence);
         profile.tell_ocaml_from_its_runtime();
         profile.common = profile.find_common();
         if let Some(outer) = profile.common.filter(|&outer| profile.only_calls(outer))
@@ -246,6 +249,7 @@ impl<'a> Profile<'a> {
 
     fn add(&mut self, evidence: &'a Evidence<'_>, user: StackId, kernel: StackId, count: u64) {
         let mut functions: Vec<Identity<'a>> = Vec::new();
+        let mut outermost = None;
         let mut frames = with_holders(evidence, kernel);
         frames.extend(with_holders(evidence, user));
         self.unknown += if frames.is_empty() { count } else { 0 };
@@ -255,6 +259,7 @@ impl<'a> Profile<'a> {
                 continue;
             };
             let identity = (name, frame.module, frame.is_kernel());
+            outermost = Some(identity);
             let tally = self.tallies.entry(identity).or_default();
             tally.own += if depth == 0 { count } else { 0 };
             if functions.contains(&identity) {
@@ -273,7 +278,52 @@ impl<'a> Profile<'a> {
             kernel,
             count,
             functions,
+            cut_at: outermost.filter(|_| evidence.stacks.end(user) == StackEnd::Depth),
         });
+    }
+
+    /// Gives stacks that were deeper than is recorded their outer functions: those that called the outermost
+    /// recorded one in nearly all complete stacks that have it, as where a function calls itself many times.
+    fn complete(&mut self, evidence: &'a Evidence<'_>) {
+        let cut: HashSet<Identity<'a>> = self.seen.iter().filter_map(|seen| seen.cut_at).collect();
+        if cut.is_empty() {
+            return;
+        }
+        let mut callers: HashMap<Identity<'a>, HashMap<Vec<Identity<'a>>, u64>> = HashMap::new();
+        let is_complete = |seen: &&Seen<'_>| evidence.stacks.end(seen.user) == StackEnd::Root;
+        for seen in self.seen.iter().filter(is_complete) {
+            let frames = with_holders(evidence, seen.user);
+            let frames: Vec<Identity<'a>> = (frames.into_iter())
+                .filter_map(|(frame, _)| {
+                    let name = frame.function.or(frame.module)?;
+                    Some((name, frame.module, frame.is_kernel()))
+                })
+                .collect();
+            for &function in seen.functions.iter().filter(|it| cut.contains(it)) {
+                if let Some(at) = frames.iter().rposition(|&it| it == function) {
+                    let ways = callers.entry(function).or_default();
+                    *ways.entry(frames[at + 1..].to_vec()).or_default() += seen.count;
+                }
+            }
+        }
+        for seen in &mut self.seen {
+            let Some(ways) = seen.cut_at.and_then(|function| callers.get(&function)) else {
+                continue;
+            };
+            let all: u64 = ways.values().sum();
+            let nearly_all =
+                |&(_, &count): &(&Vec<_>, &u64)| count as f64 >= NEARLY_ALL * all as f64;
+            let Some((way, _)) = ways.iter().find(nearly_all).filter(|_| all >= TELLING) else {
+                continue;
+            };
+            for &function in way {
+                if !seen.functions.contains(&function) {
+                    seen.functions.push(function);
+                    self.tallies.entry(function).or_default().total += seen.count;
+                }
+            }
+            seen.cut_at = None;
+        }
     }
 
     /// The deepest function that is on most samples. Of all that are, it is the one that is the
@@ -497,6 +547,7 @@ impl<'a> Profile<'a> {
             let why = match (seen.user, evidence.stacks.end(seen.user)) {
                 (NO_STACK, _) => "no stack",
                 (_, StackEnd::Root) => continue,
+                (_, StackEnd::Depth) if seen.cut_at.is_none() => continue,
                 (_, end) => end.text(),
             };
             *counts.entry(why).or_default() += seen.count;

@@ -543,3 +543,22 @@ fn the_caller_is_named_where_it_did_more() {
     assert!(!sentence(42, "sort").contains("which called it"));
     assert!(!sentence(49, "sort;clean_up").contains("which called it"));
 }
+
+/// Of a stack that is deeper than is recorded the outer functions are those of complete stacks with the same
+/// recursion, unless there it was called in more than one way.
+#[test]
+fn deep_recursion_has_its_callers() {
+    let ran = |other: &str| {
+        let complete = samples(0, "main", 10..24, "visit;visit;rank;layout;main;!root");
+        let others = samples(0, "main", 24..30, &format!("visit;{other};main;!root"));
+        let cut = samples(0, "main", 30..50, "visit;visit;visit;!depth");
+        ran_all_along(&(complete + &others + &cut))
+    };
+    let same = ran("rank;layout");
+    assert_eq!(shares(&same, "rank"), (0, 100));
+    assert_eq!(shares(&same, "visit"), (100, 100));
+    assert!(same.early_ends.is_empty(), "{:?}", same.early_ends);
+    let mixed = ran("print");
+    assert_eq!(shares(&mixed, "rank"), (0, 35));
+    assert_eq!(mixed.early_ends[0].why, "depth");
+}
