@@ -32,24 +32,40 @@ pub(crate) struct Function {
 }
 
 /// Parts of the names of functions that collect the garbage of a language's machine: V8's, CPython's, HotSpot's,
-/// Mono's, Ruby's, PHP's, OCaml's, Erlang's.
-const COLLECTORS: [&str; 16] = [
+/// Mono's and .NET's, Ruby's, PHP's, OCaml's, Erlang's, Go's, R's, Emacs's, Boehm's collector's.
+const COLLECTORS: [&str; 32] = [
     "v8::internal::Heap::",
     "v8::internal::MarkCompact",
     "v8::internal::Scaveng",
     "heap::base::",
     "gc_collect_main",
     "G1CollectedHeap",
+    "G1FullCollector",
+    "G1ParScanThreadState",
+    "G1EvacuateRegions",
+    "G1ConcurrentMark",
     "PSScavenge",
+    "PSPromotionManager",
+    "PSParallelCompact",
+    "ParCompactionManager",
     "GenCollectedHeap",
+    "GenMarkSweep",
+    "ShenandoahHeap",
     "sgen_perform_collection",
     "major_start_or_finish_collection",
+    "::gc_heap::",
     "gc_marks",
     "gc_sweep",
     "gc_start",
     "zend_gc_collect_cycles",
     "caml_major_collection",
     "erts_garbage_collect",
+    "runtime.gcDrain",
+    "runtime.gcAssistAlloc",
+    "R_gc_internal",
+    "garbage_collect",
+    "GC_try_to_collect",
+    "GC_mark_from",
 ];
 
 /// Whether a function collects the garbage of a language's machine.

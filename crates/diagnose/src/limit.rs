@@ -55,6 +55,7 @@ pub(crate) fn of(
     let mut before = None;
     let texts = told.map(|(group, text)| match before.replace(group) {
         Some(before) if before == group => text,
+        _ if group == "/" => format!("the root control group {text}"),
         _ => format!("its control group {group} {text}"),
     });
     let texts: Vec<String> = texts.collect();

@@ -649,7 +649,7 @@ fn each_limit_is_of_its_own_group() {
         end 3s",
     );
     let sentence = explain(&recording, "app", 0..3_000_000).sentence;
-    let expected = "; its control group /small has used up its memory limit of 16.0 MB, and its control group / \
+    let expected = "; its control group /small has used up its memory limit of 16.0 MB, and the root control group \
                     limits reads from a disk to 1.0 MB per second.";
     assert!(sentence.ends_with(expected), "{sentence}");
 }

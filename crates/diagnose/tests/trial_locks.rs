@@ -60,11 +60,11 @@ fn a_partner_that_exited_is_missed() {
 }
 
 /// Two threads wait at a barrier for a third, which returned early: nobody is left that could end that. Threads
-/// that exited long before are not missed.
+/// that exited long before are not missed, nor one of which the last act was to wake the waiters.
 #[test]
 fn a_thread_that_returned_early_is_missed_at_the_barrier() {
     const WAIT: &str = "sleeping futex arg=128 object=futex:0x10 stack=pthread_cond_wait;step;main";
-    let verdict = |exit: &str| {
+    let verdict = |before: &str, exit: &str| {
         let recording = record(&format!(
             "process simulate 100
             thread first simulate 100
@@ -73,6 +73,7 @@ fn a_thread_that_returned_early_is_missed_at_the_barrier() {
             0 cpu0 switch idle -> first
             0 cpu1 switch idle -> second
             0 cpu2 switch idle -> third
+            {before}
             {exit} exit third 0
             {exit} cpu2 switch third -> idle dead
             2500ms cpu0 switch first -> idle {WAIT}
@@ -81,12 +82,23 @@ fn a_thread_that_returned_early_is_missed_at_the_barrier() {
         ));
         explain(&recording, "first", 2_501_000..9_000_000)
     };
-    let missed = verdict("2450ms");
+    let missed = verdict("", "2450ms");
     assert_eq!(missed.root.who.tid, 102, "{}", missed.sentence);
     let says = "in step: first/third exited without waking it, and no thread is left";
     assert!(missed.sentence.contains(says), "{}", missed.sentence);
-    let long_gone = verdict("100ms");
+    let long_gone = verdict("", "100ms");
     assert_ne!(long_gone.root.who.tid, 102, "{}", long_gone.sentence);
+    let brought = format!(
+        "2000ms cpu0 switch first -> idle {WAIT}
+        2000ms cpu1 switch second -> idle {WAIT}
+        2449.8ms cpu2 wake third -> second futex op=wake object=futex:0x10 stack=pthread_cond_signal;send
+        2449.85ms cpu1 switch idle -> second
+        2449.9ms cpu2 wake third -> first futex op=wake object=futex:0x10 stack=pthread_cond_signal;send
+        2449.95ms cpu0 switch idle -> first"
+    );
+    let done = verdict(&brought, "2450ms");
+    assert_ne!(done.root.who.tid, 102, "{}", done.sentence);
+    assert!(done.sentence.contains("none is left"), "{}", done.sentence);
 }
 
 /// The task of a pool waits for a task of the same pool. No thread of the process is left that could wake

@@ -98,9 +98,7 @@ pub fn ended_by(evidence: &Evidence<'_>, wait: &Wait, wake: Option<usize>) -> Ed
         return Edge::new(Kind::Network, Strong, Source::Network, reason);
     }
     if wake.is_none_or(|row| by_timer(evidence, row)) && owed::is_unconnected(evidence, wait) {
-        let object = wait.object(evidence);
-        let remote = evidence.sockets.addresses(object).map_or("", |ends| ends.1);
-        let reason = format!("it connects to {remote}, and nothing has answered");
+        let reason = owed::unanswered_attempt(evidence, wait.object(evidence));
         return Edge::new(Kind::Network, Strong, Source::Network, reason);
     }
     // What let time pass did so for its child to do its work, as `timeout` does.

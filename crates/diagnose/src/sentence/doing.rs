@@ -282,17 +282,30 @@ pub(crate) fn ran_for(facts: &Facts<'_, '_>, function: &Function) -> String {
         let percent = facts.share * kernel.share * 100.0;
         text += &format!(", {percent:.0} % in the kernel ({})", kernel.name);
     }
+    text += &collected(facts, function);
+    text
+}
+
+/// That it collected garbage, where the name of its function does not say so.
+fn collected(facts: &Facts<'_, '_>, function: &Function) -> String {
     /// A smaller share of collecting garbage is as usual.
     const MUCH: f64 = 0.3;
-    if function.collecting >= MUCH && !is_collector(&function.name) {
-        let percent = facts.share * function.collecting * 100.0;
-        let collected = match facts.now {
-            Some(_) => "collects",
-            None => "collected",
-        };
-        text += &format!(", and {collected} garbage for {percent:.0} %");
+    let name = function.name.to_lowercase();
+    let says_so = ["collect", "garbage", "gc"]
+        .iter()
+        .any(|word| name.contains(word));
+    if function.collecting < MUCH || says_so {
+        return String::new();
     }
-    text
+    if is_collector(&function.name) {
+        return ", collecting garbage".to_owned();
+    }
+    let percent = facts.share * function.collecting * 100.0;
+    let collected = match facts.now {
+        Some(_) => "collects",
+        None => "collected",
+    };
+    format!(", and {collected} garbage for {percent:.0} %")
 }
 
 /// The program that started the culprit, where that is sleep(1), which does nothing of its own accord.

@@ -41,6 +41,7 @@ pub(super) fn peer(evidence: &Evidence<'_>, wait: &Wait, object: Object) -> Opti
     let is_lost = is_lost(evidence, object) && !is_kept_out(evidence, wait, object);
     if is_lost || other_end.is_some() {
         let reason = match is_lost {
+            true if sockets.connecting(object).is_some() => unanswered_attempt(evidence, object),
             true => format!("the data it sent over {object} is not acknowledged"),
             false => format!("the data that was sent to it over {object} does not arrive"),
         };
@@ -314,6 +315,12 @@ fn is_kept_out(evidence: &Evidence<'_>, wait: &Wait, object: Object) -> bool {
 pub fn is_lost(evidence: &Evidence<'_>, object: Object) -> bool {
     let mut holders = evidence.sockets.holders(object).iter();
     holders.any(|holder| holder.last == LastTransfer::Lost)
+}
+
+/// That nothing has answered the attempt to connect by this socket.
+pub(crate) fn unanswered_attempt(evidence: &Evidence<'_>, object: Object) -> String {
+    let remote = evidence.sockets.addresses(object).map_or("", |ends| ends.1);
+    format!("it connects to {remote}, and nothing has answered")
 }
 
 /// Whether a thread waits for a connection that it makes, and nothing has answered: none of its bytes ever went,

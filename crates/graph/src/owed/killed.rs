@@ -12,6 +12,7 @@ use super::who::is_there;
 use crate::edge::{Edge, EdgeKind, Source, Strength};
 use crate::evidence::Evidence;
 use crate::wait::{Wait, WaitKind};
+use hangdog_timeline::State;
 
 /// Shorter waits need no such explanation, ns.
 const LONG_NS: u64 = 500_000_000;
@@ -52,6 +53,19 @@ pub(crate) fn killed(evidence: &Evidence<'_>, wait: &Wait) -> Option<Edge> {
     Some(Edge::new(EdgeKind::Killed, Strength::Weak, source, reason))
 }
 
+/// Whether the last that a thread did before it exited was to wake another: it had done what it was there for.
+fn brought_its_part(evidence: &Evidence<'_>, mate: Utid, waiter: Utid, end: u64) -> bool {
+    const LAST_NS: u64 = 1_000_000;
+    let wakes = evidence.wakes;
+    let mut own = evidence.own_wakes(mate).iter().rev();
+    let Some(&last) = own.find(|&&row| wakes.wakee[row as usize] == waiter) else {
+        return false;
+    };
+    let last = wakes.ts[last as usize];
+    let mut after = evidence.timeline.between(mate, last, end);
+    end.saturating_sub(last) <= LAST_NS && after.all(|part| part.state != State::Blocked)
+}
+
 /// The thread of the process that exited last, about when the wait for a condition began, where each of those
 /// left waits for another of them: an exception ended it, or it returned early.
 pub(crate) fn exited_mate(evidence: &Evidence<'_>, wait: &Wait) -> Option<Edge> {
@@ -70,6 +84,9 @@ pub(crate) fn exited_mate(evidence: &Evidence<'_>, wait: &Wait) -> Option<Edge> 
     let threads = evidence.threads.process(own).threads.iter().copied();
     let exits = threads.filter_map(|thread| Some((evidence.threads.thread(thread).end?, thread)));
     let (end, mate) = exits.max().filter(|(end, _)| when.contains(end))?;
+    if brought_its_part(evidence, mate, wait.thread, end) {
+        return None;
+    }
     // Who has started threads of its own works with those.
     let is_own = |thread: Utid| evidence.threads.thread(thread).parent == wait.thread;
     let mut threads = evidence.threads.process(own).threads.iter().copied();

@@ -58,6 +58,7 @@ pub use came::accepted_late;
 pub(crate) use came::{handed_answer, slow_reader};
 pub use clients::may_wait_for_jobs;
 use clients::other_client;
+pub(crate) use connection::unanswered_attempt;
 use connection::{asked_process, only_client, peer, server_at_work};
 pub use connection::{awaits_time_limit, is_lost, is_unconnected, open_request, remote_output};
 pub(crate) use connection::{is_undelivered, serves_known, still_at_work};
