@@ -95,6 +95,7 @@ pub(crate) fn owed(evidence: &Evidence<'_>, wait: &Wait, often: bool) -> f64 {
             true => HOPED,
             false if is_main && is_helper(evidence, process) => ALL_IT_DOES,
             false if is_main && asked_own(evidence, wait) => MAYBE,
+            false if is_main && mate_awaits_disk(evidence, wait) => MAYBE,
             // A worker that has a task waits for more than work.
             false
                 if [Mark::Handles, Mark::AwaitsResult]
@@ -457,6 +458,19 @@ fn is_all_it_does(evidence: &Evidence<'_>, wait: &Wait) -> bool {
     let end = signed(wait.end);
     let of_life = 0..end.saturating_sub(born).max(0) as u64;
     is_nearly_all(end.saturating_sub(since).max(0) as u64, &of_life)
+}
+
+/// Whether the thread that ended a wait is another of the same process, and waited for the disk in the middle of it: it
+/// had work, and did not leave the waiter without.
+fn mate_awaits_disk(evidence: &Evidence<'_>, wait: &Wait) -> bool {
+    let process = |thread: Utid| evidence.threads.thread(thread).upid;
+    let waker = ending_wake(evidence, wait).map(|row| evidence.wakes.waker[row]);
+    let mate = waker.filter(|&waker| {
+        evidence.threads.known(waker).is_some() && process(waker) == process(wait.thread)
+    });
+    let middle = wait.start + wait.duration() / 2;
+    let there = mate.and_then(|mate| wait_before(evidence, mate, middle));
+    there.is_some_and(|there| there.kind == WaitKind::Disk)
 }
 
 /// Whether a thread that waited already when the recording began was woken a few times since, did next to

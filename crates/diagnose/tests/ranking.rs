@@ -420,3 +420,46 @@ fn waits_for_a_slow_disk_are_one() {
     let found = problems(&record(&text), None);
     assert_eq!(found[0], ("dd".to_owned(), 10_000..4_990_000), "{found:?}");
 }
+
+/// A database writes out in the background, and its program waits for that again and again: the program is held up, each
+/// time for a part of what the writer waits for the disk. A program that waits for little of that is not.
+#[test]
+fn a_program_is_held_up_in_turns() {
+    const COND: &str =
+        "sleeping futex arg=128 object=futex:0x10 stack=pthread_cond_wait;make_room;put";
+    let turn = |waits: u64, ends: u64| {
+        format!(
+            "{waits}ms cpu0 wake idle -> main in=timer
+            {waits}.01ms cpu0 switch idle -> main
+            {waits}.1ms cpu0 switch main -> idle {COND}
+            {ends}ms cpu1 wake idle -> writer in=interrupt vector=33
+            {ends}.01ms cpu1 switch idle -> writer
+            {ends}.1ms cpu1 wake writer -> main futex op=wake object=futex:0x10 stack=pthread_cond_signal;write_out
+            {ends}.11ms cpu0 switch idle -> main
+            {ends}.2ms cpu1 switch writer -> idle uninterruptible fdatasync object=file:42 stack=fdatasync;write_out kstack=io_schedule;wait
+            {ends}.3ms cpu0 switch main -> idle sleeping clock_nanosleep arg=9s stack=nanosleep;next\n"
+        )
+    };
+    let victims = |share: u64| {
+        let turns = [(100, 1_900), (2_000, 3_950), (4_000, 5_990)];
+        let turns = turns.map(|(begin, end)| turn(end - (end - begin) * share / 10, end));
+        let recording = record(&format!(
+            "process app 100
+            thread main app 100
+            thread writer app 101
+            0 cpu0 switch idle -> main
+            0 cpu1 switch idle -> writer
+            1ms cpu0 switch main -> idle sleeping clock_nanosleep arg=9s stack=nanosleep;next
+            2ms cpu1 switch writer -> idle uninterruptible fdatasync object=file:42 stack=fdatasync;write_out kstack=io_schedule;wait
+            {}
+            6100ms cpu0 wake idle -> main in=timer
+            end 7s",
+            turns.concat()
+        ));
+        problems(&recording, None)
+    };
+    let found = victims(5);
+    assert_eq!(found[0].0, "main", "{found:?}");
+    let found = victims(1);
+    assert_eq!(found[0].0, "main/writer", "{found:?}");
+}

@@ -66,6 +66,8 @@ pub(super) struct Chained {
     pub(super) stopped: Option<Range<u64>>,
     /// It waits for a disk, a few times and long, or the longest piece does that it was joined of.
     pub(super) awaits_disk: bool,
+    /// How long its own program waits for its thread in turns, ns.
+    pub(super) holds_up: u64,
 }
 
 impl Chained {
@@ -103,6 +105,7 @@ impl Chained {
         let main_wait = main_wait(evidence, problem.thread, problem.window.clone());
         Chained {
             awaits_disk: awaits_disk(evidence, &problem),
+            holds_up: 0,
             stopped: main_wait
                 .filter(|waiting| waiting.wait.kind == WaitKind::Stopped)
                 .map(|waiting| waiting.from..waiting.to),

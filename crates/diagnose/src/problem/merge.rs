@@ -23,6 +23,9 @@ const MOST: usize = 64;
 
 /// Who asked stands for who was asked if it suffers at least so much of what that does.
 const AS_MUCH: f64 = 0.5;
+/// A program that waits for a thread of its own several times stands for it from this share on: a wait that was as long
+/// as those before is no problem, and does not count.
+const IN_TURNS: f64 = 0.3;
 
 /// The problems that are left of `problems`, which are sorted, the worst first.
 /// Of programs that somebody `named`, the wait for their own work is felt.
@@ -45,6 +48,10 @@ pub(super) fn merge(
         problem.score *= left;
     }
     all.sort_by(|a, b| b.problem.score.total_cmp(&a.problem.score));
+    let held_up: Vec<u64> = all.iter().map(|of| of.holds_up(evidence, &all)).collect();
+    for (chained, held_up) in all.iter_mut().zip(held_up) {
+        chained.holds_up = held_up;
+    }
     for new in all {
         if kept
             .iter()
@@ -72,6 +79,7 @@ pub(super) fn merge(
                     && !new.only_may_wait_for(old)
                     && !new.passes_on(evidence)
                 || new.is_program_of(evidence, old)
+                || new.is_held_up_in_turns_by(evidence, old)
                 || new.is_kept_waiting_by_turn(evidence, family, old)
                 || started_shell)
                 && !old.is_loop_of_reader(evidence, &new)
@@ -79,6 +87,7 @@ pub(super) fn merge(
             // Nobody asked that one to have its lock for so long.
             let is_kept_out = (new.link_to(old)).is_some_and(|link| new.links[link].by_lock);
             let is_long = match old.suffers_itself(evidence) && !is_kept_out {
+                _ if new.is_held_up_in_turns_by(evidence, old) => true,
                 true => is_as_long(&new.problem.window, &old.problem.window),
                 false => new.takes_much_of(&old.problem),
             };
@@ -179,13 +188,32 @@ impl Chained {
     /// Whether it is a program itself that waits for another thread of it, just as long as that is held up:
     /// directly, or by threads of it alone.
     fn is_program_of(&self, evidence: &Evidence<'_>, other: &Chained) -> bool {
+        self.awaits_mate(evidence, other) && is_as_long(&self.problem.window, &other.problem.window)
+    }
+
+    /// Whether it is a program itself that waits for another thread of it, directly or by threads of it alone.
+    fn awaits_mate(&self, evidence: &Evidence<'_>, mate: &Chained) -> bool {
         let process = |thread: Utid| evidence.threads.thread(thread).upid;
         let own = process(self.problem.thread);
         let is_within = |to: usize| self.links[..=to].iter().all(|it| process(it.thread) == own);
         self.is_felt
             && evidence.stands_for_program(self.problem.thread)
-            && self.link_to(other).is_some_and(is_within)
-            && is_as_long(&self.problem.window, &other.problem.window)
+            && self.link_to(mate).is_some_and(is_within)
+    }
+
+    /// How long its own program waits for this thread, in turns, ns.
+    fn holds_up(&self, evidence: &Evidence<'_>, all: &[Chained]) -> u64 {
+        let is_wait = |other: &&Chained| other.problem.kind == ProblemKind::Wait;
+        let waits = all.iter().filter(is_wait);
+        let held_up = waits.filter(|other| other.awaits_mate(evidence, self));
+        held_up.map(|other| other.problem.duration()).sum()
+    }
+
+    /// Whether it is one of the times when a program waits for another thread of it, which together are much of
+    /// what that thread is held up: nobody feels that but the program, as with a queue that is written in the background.
+    fn is_held_up_in_turns_by(&self, evidence: &Evidence<'_>, mate: &Chained) -> bool {
+        mate.holds_up as f64 >= IN_TURNS * mate.problem.duration() as f64
+            && self.awaits_mate(evidence, mate)
     }
 
     /// Whether it is the blocked event loop of a program, and the other the wait of a thread of that program
