@@ -7,11 +7,12 @@ use hangdog_trace::Calls;
 use hangdog_trace::calls::{Call, FutexOp};
 use hangdog_trace::ids::{IDLE, Utid};
 use hangdog_trace::object::{Object, ObjectKind};
-use hangdog_trace::tables::{Lifecycle, Switches, Transfers, Wakes};
+use hangdog_trace::tables::{Lifecycle, Sockets, Switches, Transfers, Wakes};
 use hangdog_trace::words::{Context, Left, LifecycleKind};
 use serde_json::Value;
 use std::collections::HashSet;
 use std::fs;
+use std::path::{Path, PathBuf};
 
 fn timeline(live: &Live) -> Timeline {
     let end = live.trace.meta().duration_ns;
@@ -399,4 +400,90 @@ fn short_lives_are_all_seen() {
         assert_eq!(main.exit_status.as_deref(), Some("0"));
         assert_ne!(main.parent, hangdog_trace::ids::NONE);
     }
+}
+
+/// A control group of the test's own with a limit of 32 MiB of memory.
+struct SmallGroup(PathBuf);
+
+impl SmallGroup {
+    /// None where this machine has no control groups of memory, or does not let one be made.
+    fn new() -> Option<SmallGroup> {
+        const FORMS: [(&str, &str); 2] = [
+            ("/sys/fs/cgroup/memory", "memory.limit_in_bytes"),
+            ("/sys/fs/cgroup", "memory.max"),
+        ];
+        let name = format!("hangdog-test-{}", std::process::id());
+        FORMS.iter().find_map(|(folder, limit)| {
+            let group = SmallGroup(Path::new(folder).join(&name));
+            fs::create_dir(&group.0).ok()?;
+            fs::write(group.0.join(limit), "33554432").ok()?;
+            Some(group)
+        })
+    }
+}
+
+impl Drop for SmallGroup {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir(&self.0);
+    }
+}
+
+/// Of whom the kernel killed for lack of memory the trace says so.
+#[test]
+fn who_was_killed_for_lack_of_memory() {
+    let Some(machine) = machine() else { return };
+    let Some(group) = SmallGroup::new() else {
+        return eprintln!("NOT RUN: who_was_killed_for_lack_of_memory: no control group of memory");
+    };
+    let processes = group.0.join("cgroup.procs");
+    let script = format!(
+        "python3 -c 'b\"x\" * (256 << 20)' & echo $! >{}; wait $!; test $? = 137",
+        processes.display()
+    );
+    // It has its memory only once it is in the group.
+    let script = script.replace("b\"x\"", "import time; time.sleep(0.5); b\"x\"");
+    let recorded = machine.record(&[], &["sh", "-c", &script]);
+    if recorded.code() == Some(1)
+        && fs::read_to_string("/proc/swaps").is_ok_and(|it| it.lines().count() > 1)
+    {
+        return eprintln!("NOT RUN: who_was_killed_for_lack_of_memory: it was swapped out instead");
+    }
+    assert_eq!(recorded.code(), Some(0), "{}", recorded.stderr());
+    let live = Live::open(&recorded.path, Vec::new());
+    let lifecycle: Lifecycle = live.table();
+    let rows = (0..lifecycle.len()).map(|row| lifecycle.row(row));
+    let killed: Vec<Utid> = rows
+        .filter(|step| LifecycleKind::from(step.kind) == LifecycleKind::OutOfMemory)
+        .map(|step| step.thread)
+        .collect();
+    let is_python = |&thread: &Utid| live.threads.process_of(thread).name.starts_with("python3");
+    assert!(killed.iter().any(is_python), "{killed:?}");
+}
+
+/// A socket that connects, where nothing answers, is described as one: nobody accepts, and the queue is full.
+#[test]
+fn a_connection_that_nothing_answers_is_seen() {
+    let Some(machine) = machine() else { return };
+    let program = "import json, select, socket
+server = socket.create_server((\"127.0.0.1\", 0), backlog=0)
+clients = []
+for _ in range(8):
+    client = socket.socket()
+    client.setblocking(False)
+    client.connect_ex(server.getsockname())
+    clients.append(client)
+    if not select.select([], [client], [], 0.2)[1]:
+        break
+inode = __import__(\"os\").fstat(client.fileno()).st_ino
+print(json.dumps({\"inode\": inode, \"answered\": bool(select.select([], [client], [], 0.3)[1])}))
+";
+    let live = machine.recorded(&[], &["python3", "-c", program]);
+    assert_eq!(live.facts[0]["answered"], false);
+    let object = Object::new(ObjectKind::Inet, number(&live.facts[0]["inode"])).0;
+    let sockets: Sockets = live.table();
+    let mut rows = (0..sockets.len()).filter(|&row| sockets.object[row] == object);
+    assert!(
+        rows.any(|row| sockets.connecting[row]),
+        "it was not connecting"
+    );
 }
