@@ -334,10 +334,11 @@ fn each_reading_makes_some_room() {
                 {at}0.01ms cpu0 switch idle -> cat
                 {at}0.02ms cpu0 switch cat -> idle sleeping write object=pipe:1 stack=write;cat\n"
             ))
-            .chain([format!(
+            .chain([
                 "995ms cpu1 wake gzip -> cat read object=pipe:1 stack=read;gzip
                 995.01ms cpu0 switch idle -> cat\n"
-            )])
+                    .to_owned()
+            ])
             .collect::<String>()
     ));
     let verdict = explain(&recording, "xargs", 1_000..1_000_000);
