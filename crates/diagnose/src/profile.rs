@@ -35,6 +35,8 @@ const MORE: f64 = 0.6;
 const CALLED: f64 = 0.25;
 /// Fewer samples do not tell what was called most.
 const TELLING: u64 = 20;
+/// So many complete stacks tell who called a function, if nearly all agree.
+const ALIKE: u64 = 5;
 /// A function that has this share of the samples for itself does not only hand out work.
 const OWN_WORK: f64 = 0.25;
 /// A function on a smaller share of the samples is not listed.
@@ -313,7 +315,7 @@ impl<'a> Profile<'a> {
             let all: u64 = ways.values().sum();
             let nearly_all =
                 |&(_, &count): &(&Vec<_>, &u64)| count as f64 >= NEARLY_ALL * all as f64;
-            let Some((way, _)) = ways.iter().find(nearly_all).filter(|_| all >= TELLING) else {
+            let Some((way, _)) = ways.iter().find(nearly_all).filter(|_| all >= ALIKE) else {
                 continue;
             };
             for &function in way {
