@@ -4,7 +4,7 @@
 use std::ops::Range;
 
 use hangdog_graph::Evidence;
-use hangdog_trace::ids::{Upid, Utid};
+use hangdog_trace::ids::Upid;
 use hangdog_trace::words::{LimitKind, USED_UP};
 
 use crate::kind::BlameKind;
@@ -60,31 +60,6 @@ pub(crate) fn of(
     });
     let texts: Vec<String> = texts.collect();
     (!texts.is_empty()).then(|| texts.join(", and "))
-}
-
-/// How many files the process of a thread has open, of those that it may, where hardly any is left at some
-/// moment of a window or shortly before or behind it.
-pub(crate) fn open_files(
-    evidence: &Evidence<'_>,
-    thread: Utid,
-    window: &Range<u64>,
-) -> Option<(u64, u64)> {
-    /// It is looked for every 4 s, and as a recording begins and ends.
-    const NEAR_NS: u64 = 5_000_000_000;
-    let limits = evidence.limits;
-    let process = evidence.threads.thread(thread).upid;
-    let since = window.start.saturating_sub(NEAR_NS);
-    let until = window.end.saturating_add(NEAR_NS);
-    let row = (0..limits.len()).find(|&row| {
-        is_of_files(evidence, row)
-            && limits.process[row] == process
-            && (since..=until).contains(&limits.ts[row])
-    })?;
-    Some((limits.used[row], limits.limit[row]))
-}
-
-fn is_of_files(evidence: &Evidence<'_>, row: usize) -> bool {
-    LimitKind::from(evidence.limits.kind[row]) == LimitKind::Descriptors
 }
 
 /// The memory limit of the control group of a process, at whose limit it waited until `at`.
@@ -150,10 +125,11 @@ pub(crate) fn quota<'a>(
 /// nearest of its ancestors that was, whose group it began in.
 fn rows(evidence: &Evidence<'_>, process: Upid) -> Vec<usize> {
     let limits = evidence.limits;
+    let is_of_files = |row: usize| LimitKind::from(limits.kind[row]) == LimitKind::Descriptors;
     let mut at = process;
     for _ in 0..LONGEST {
         let own: Vec<usize> = (0..limits.len())
-            .filter(|&row| limits.process[row] == at && !is_of_files(evidence, row))
+            .filter(|&row| limits.process[row] == at && !is_of_files(row))
             .collect();
         let known = evidence.threads.process(at);
         // It was looked at, and has none.

@@ -87,6 +87,12 @@ pub(crate) fn owed(evidence: &Evidence<'_>, wait: &Wait, often: bool) -> f64 {
         WaitKind::Condition => match is_main
             && (!often || evidence.shows(wait.user_stack(evidence), Mark::AwaitsResult))
         {
+            // The result came: it was no server that waits for its own end.
+            true if evidence.shows(wait.user_stack(evidence), Mark::AwaitsResult)
+                && ended_by_mate(evidence, wait).is_some() =>
+            {
+                HOPED
+            }
             true if is_all_it_does(evidence, wait) || did_little_else(evidence, wait) => {
                 ALL_IT_DOES
             }
@@ -95,7 +101,7 @@ pub(crate) fn owed(evidence: &Evidence<'_>, wait: &Wait, often: bool) -> f64 {
             true => HOPED,
             false if is_main && is_helper(evidence, process) => ALL_IT_DOES,
             false if is_main && asked_own(evidence, wait) => MAYBE,
-            false if is_main && mate_awaits_disk(evidence, wait) => MAYBE,
+            false if is_main && mate_had_work(evidence, wait) => MAYBE,
             // A worker that has a task waits for more than work.
             false
                 if [Mark::Handles, Mark::AwaitsResult]
@@ -460,17 +466,26 @@ fn is_all_it_does(evidence: &Evidence<'_>, wait: &Wait) -> bool {
     is_nearly_all(end.saturating_sub(since).max(0) as u64, &of_life)
 }
 
-/// Whether the thread that ended a wait is another of the same process, and waited for the disk in the middle of it: it
-/// had work, and did not leave the waiter without.
-fn mate_awaits_disk(evidence: &Evidence<'_>, wait: &Wait) -> bool {
+/// The thread that ended a wait, if it is another of the same process.
+fn ended_by_mate(evidence: &Evidence<'_>, wait: &Wait) -> Option<Utid> {
     let process = |thread: Utid| evidence.threads.thread(thread).upid;
-    let waker = ending_wake(evidence, wait).map(|row| evidence.wakes.waker[row]);
-    let mate = waker.filter(|&waker| {
-        evidence.threads.known(waker).is_some() && process(waker) == process(wait.thread)
-    });
+    let waker = evidence.wakes.waker[ending_wake(evidence, wait)?];
+    evidence.threads.known(waker)?;
+    (waker != wait.thread && process(waker) == process(wait.thread)).then_some(waker)
+}
+
+/// Whether the thread that ended a wait is another of the same process, and waited for the disk or a child in the middle
+/// of it: it had work, and did not leave the waiter without.
+fn mate_had_work(evidence: &Evidence<'_>, wait: &Wait) -> bool {
     let middle = wait.start + wait.duration() / 2;
+    let mate = ended_by_mate(evidence, wait);
     let there = mate.and_then(|mate| wait_before(evidence, mate, middle));
-    there.is_some_and(|there| there.kind == WaitKind::Disk)
+    there.is_some_and(|there| {
+        matches!(
+            there.kind,
+            WaitKind::Disk | WaitKind::Paging | WaitKind::Child
+        )
+    })
 }
 
 /// Whether a thread that waited already when the recording began was woken a few times since, did next to

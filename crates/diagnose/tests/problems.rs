@@ -786,6 +786,37 @@ fn a_result_that_is_late_is_felt() {
     assert!(result >= 0.3 && work < 0.1, "{result} {work}");
 }
 
+/// A program that waits for one result for all of its life was kept waiting where the result came; where it did not
+/// come, it may be a server that waits for its own end.
+#[test]
+fn a_result_that_came_was_owed() {
+    let owed = |end: &str| {
+        let recording = record(&format!(
+            "process app 100
+            thread main app 100 name=app
+            thread worker app 101
+            0 cpu0 switch idle -> main
+            0 cpu1 switch idle -> worker
+            1ms cpu0 switch main -> idle sleeping futex op=wait object=futex:0x10 stack=pthread_cond_wait;java.util.concurrent.FutureTask.get;App.main
+            {end}
+            end 3200ms"
+        ));
+        let found = problem::find(&recording.evidence(), problem::Scope::default());
+        let main = recording.t("main");
+        let wait = found.iter().find(|problem| problem.thread == main);
+        wait.map_or(0.0, |problem| problem.owed)
+    };
+    let came = "3000ms cpu1 wake worker -> main futex op=wake object=futex:0x10 stack=complete;run
+        3000.1ms cpu0 switch idle -> main
+        3001ms cpu0 switch main -> idle dead";
+    assert!(
+        owed(came) >= 0.3 && owed("") < 0.1,
+        "{} {}",
+        owed(came),
+        owed("")
+    );
+}
+
 /// An event loop that waits until the only child has ended that it has just started waits for that; where
 /// the child was there before, for whatever comes.
 #[test]

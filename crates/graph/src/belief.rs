@@ -65,7 +65,7 @@ pub fn beliefs(
             .filter(|owing| !is_by(owing, dependent))
             .unwrap_or(edge),
     };
-    if is_certain(&edge, wait, in_vain) {
+    if is_certain(evidence, &edge, wait, in_vain) {
         return vec![Belief {
             edge,
             probability: 1.0,
@@ -211,7 +211,7 @@ fn asked_on(evidence: &Evidence<'_>, wait: &Wait, dependent: &[Utid]) -> bool {
 }
 
 /// Whether nothing else need be considered.
-fn is_certain(edge: &Edge, wait: &Wait, in_vain: InVain) -> bool {
+fn is_certain(evidence: &Evidence<'_>, edge: &Edge, wait: &Wait, in_vain: InVain) -> bool {
     // A sleep, a disk, a holder that the lock names: no history can say better.
     let waits_for_somebody = matches!(
         wait.kind,
@@ -222,7 +222,7 @@ fn is_certain(edge: &Edge, wait: &Wait, in_vain: InVain) -> bool {
             | WaitKind::Signal
             | WaitKind::Lock
             | WaitKind::Unknown
-    );
+    ) || wait.system_v(evidence).is_some();
     // Who gives a lock back need not have had it all the time, but its own waits then lead on.
     let by_lock = matches!(edge.kind, EdgeKind::Unlock | EdgeKind::Holder);
     let timed_out = edge.kind == EdgeKind::Timer;

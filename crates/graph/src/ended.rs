@@ -244,7 +244,6 @@ fn woken(evidence: &Evidence<'_>, wait: &Wait, row: usize) -> Edge {
     }
     let (kind, strength, source) = classify(evidence, wait, row);
     if kind == Kind::Network
-        && wait.kind == WaitKind::Poll
         && let Some(edge) = owed::accepted_late(evidence, wait)
     {
         return edge;

@@ -20,6 +20,7 @@
 
 pub mod belief;
 mod classify;
+mod descriptors;
 pub mod dot;
 pub mod edge;
 pub mod ended;
@@ -49,6 +50,7 @@ pub mod wake;
 mod wakers;
 
 pub use belief::{Belief, InVain, beliefs};
+pub use descriptors::open_files;
 pub use edge::{Edge, EdgeKind, Source, Strength};
 pub use evidence::Evidence;
 pub use flags::FlagWait;

@@ -2,6 +2,7 @@
 //! have.
 
 use hangdog_timeline::State;
+use hangdog_trace::calls::Call;
 use hangdog_trace::ids::Utid;
 use hangdog_trace::object::{Object, ObjectKind};
 use hangdog_trace::sockets::Role;
@@ -11,34 +12,30 @@ use super::last::{last_transfer, last_user};
 use super::last::{peer_of, process_of};
 use super::owes;
 use super::who::{is_amid, thread_of};
+use crate::descriptors::open_files;
 use crate::edge::{Edge, EdgeKind, Source, Strength};
 use crate::evidence::Evidence;
 use crate::wait::{Wait, WaitKind};
 
-/// Who accepted a connection late, if that was what ended a wait for anything: right behind it the thread
-/// sends over a connection to a program of this machine for the first time. The kernel drops who asks to be
-/// connected while a listener's queue is full, and asks again after a second. A listener that has nothing else to
-/// do has no full queue: then nothing reached it.
+/// Who accepted a connection late, if that was what ended a wait: for the connection itself, or for anything. The
+/// kernel drops who asks to be connected while a listener's queue is full, and asks again after a second. A listener
+/// that has nothing else to do, and may open files, has no full queue: then nothing reached it.
 pub fn accepted_late(evidence: &Evidence<'_>, wait: &Wait) -> Option<Edge> {
     const LATE_NS: u64 = 500_000_000;
-    const SOON_NS: u64 = 2_000_000;
     if wait.duration() < LATE_NS {
         return None;
     }
-    let soon = wait.end.saturating_add(SOON_NS);
-    // One that receives something first was woken by that.
-    let first = evidence.used_within(wait.thread, wait.end, soon).last();
-    let first = first.filter(|&row| evidence.transfers.sent[row])?;
-    let object = Object(evidence.transfers.object[first]);
-    let before = evidence.uses_before(object, evidence.transfers.ts[first]);
-    let is_new = object.kind() == ObjectKind::Inet
-        && evidence.sockets.role(object) == Some(Role::Client)
-        && before.count() == 0;
+    let object = match wait.row {
+        Some(row) if evidence.call(evidence.switches.call[row]) == Call::Connect => {
+            wait.object(evidence)
+        }
+        _ => first_sent(evidence, wait)?,
+    };
     let sockets = evidence.sockets;
     let listener = || sockets.listeners(object).next();
     let process = peer_of(evidence, object).or_else(|| process_of(evidence, listener()?));
-    let process = process
-        .filter(|&process| is_new && process != evidence.threads.thread(wait.thread).upid)?;
+    let process =
+        process.filter(|&process| process != evidence.threads.thread(wait.thread).upid)?;
     let middle = wait.start + wait.duration() / 2;
     let thread = thread_of(
         evidence,
@@ -47,7 +44,8 @@ pub fn accepted_late(evidence: &Evidence<'_>, wait: &Wait) -> Option<Edge> {
         middle,
     )?;
     let name = evidence.name(thread);
-    if !is_amid(evidence, thread, middle) {
+    let is_full = open_files(evidence, process, &(wait.start..wait.end)).is_some();
+    if !is_full && !is_amid(evidence, thread, middle) {
         let reason = format!(
             "it connected to {name}, which was ready to accept: its packets were lost or dropped"
         );
@@ -60,6 +58,21 @@ pub fn accepted_late(evidence: &Evidence<'_>, wait: &Wait) -> Option<Edge> {
     }
     let reason = format!("it connected to {name}, which took long to accept");
     Some(owes(thread, Strength::Strong, reason))
+}
+
+/// The connection to a program of this machine over which a thread sends for the first time, right behind a wait for
+/// anything. One that receives something first was woken by that.
+fn first_sent(evidence: &Evidence<'_>, wait: &Wait) -> Option<Object> {
+    const SOON_NS: u64 = 2_000_000;
+    let soon = wait.end.saturating_add(SOON_NS);
+    let first = evidence.used_within(wait.thread, wait.end, soon).last();
+    let first = first.filter(|&row| evidence.transfers.sent[row])?;
+    let object = Object(evidence.transfers.object[first]);
+    let before = evidence.uses_before(object, evidence.transfers.ts[first]);
+    let is_new = object.kind() == ObjectKind::Inet
+        && evidence.sockets.role(object) == Some(Role::Client)
+        && before.count() == 0;
+    (wait.kind == WaitKind::Poll && is_new).then_some(object)
 }
 
 /// Who has left unread what a thread sent on this machine before it waited: when there is room for more, a packet

@@ -16,6 +16,7 @@ use super::open::{Handed, handed_to, is_open, lies_unread};
 use super::owes;
 use super::pipe::left_behind;
 use super::who::{is_home, is_there, most_at_work, stopped_thread, thread_of, wait_at};
+use crate::descriptors::open_files;
 use crate::edge::{Edge, EdgeKind, Source, Strength};
 use crate::evidence::{Evidence, signed};
 use crate::marks::Mark;
@@ -306,7 +307,9 @@ fn is_kept_out(evidence: &Evidence<'_>, wait: &Wait, object: Object) -> bool {
     (call == Some(Call::Connect) || evidence.sockets.peer(object).is_none())
         && listeners.any(|listener| {
             let holder = evidence.sockets.holders(listener).last();
-            holder.is_some_and(|holder| holder.unread > 0)
+            let is_full =
+                |process| open_files(evidence, process, &(wait.start..wait.end)).is_some();
+            holder.is_some_and(|holder| holder.unread > 0 || is_full(holder.process))
         })
 }
 
@@ -332,6 +335,9 @@ pub fn is_unconnected(evidence: &Evidence<'_>, wait: &Wait) -> bool {
     let Some(since) = evidence.sockets.connecting(object).filter(|&ts| ts > 0) else {
         return false;
     };
+    if is_kept_out(evidence, wait, object) {
+        return false;
+    }
     let intervals = evidence.timeline.intervals(wait.thread);
     let mut since = intervals.between(since, wait.start).take(MOST);
     let is_time_limit = |wake: Option<usize>| wake.is_none_or(|row| by_timer(evidence, row));
