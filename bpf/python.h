@@ -41,6 +41,8 @@ struct python_layout {
 	u16 late_line;	  // a code object's first line is a number later than elsewhere
 	u16 ascii_data;	  // bytes, in a text
 	u16 compact_data;
+	u16 interpreters; // bytes, in _PyRuntime; 0 where a thread's storage has the state that is
+			  // at work
 };
 
 #define PYTHON_OLDEST 11
@@ -48,15 +50,24 @@ struct python_layout {
 #define PYTHON_VERSIONS 4
 
 const struct python_layout python_layouts[PYTHON_VERSIONS] = {
-	{592, 7, 19, 1, 1, 2, 4, 6, 68, 1, 0, 1, 48, 72},
-	{1544, 7, 17, 1, 0, 1, 0, 1, 70, 3, 1, 0, 40, 56},
-	{2160, 9, 19, 0, 0, 0, 0, 1, 70, 3, 1, 0, 40, 56},
+	{592, 7, 19, 1, 1, 2, 4, 6, 68, 1, 0, 1, 48, 72, 40},
+	{1544, 7, 17, 1, 0, 1, 0, 1, 70, 3, 1, 0, 40, 56, 0},
+	{2160, 9, 19, 0, 0, 0, 0, 1, 70, 3, 1, 0, 40, 56, 0},
 };
 
 // The same in all of them.
 #define PY_THREAD_WORDS CHAIN_PIECE
 #define PY_CFRAME_WORDS 2
 #define PY_FRAME_WORDS 9
+#define PY_INTERPRETER_WORDS 3
+// In an interpreter: the one made before it, and the latest of its threads' states.
+#define PY_INTERPRETER_NEXT 0
+#define PY_INTERPRETER_STATES 2
+// In a state: the one made before it.
+#define PY_STATE_NEXT 1
+// So many are looked at.
+#define PY_INTERPRETERS 8
+#define PY_STATES 8
 #define PY_CODE_SIZE 16
 #define PY_TEXT_LENGTH 16
 // A function that the interpreter made up for itself.
@@ -204,6 +215,73 @@ static __always_inline u64 python_state(const struct python_layout *layout, u64 
 	return thread_value(self, key.key);
 }
 
+// Until 3.11 a thread's storage has its state of the interpreter that it entered first. A program
+// that gives each of its scripts an interpreter has the thread enter others, too. This is the
+// thread's state of the other one that runs functions, of several the innermost on the stack; 0 if
+// there is none.
+__noinline u64 python_entered(u32 scratch, u32 version, u64 runtime, u64 self, u64 first)
+{
+	const struct python_layout *layout = python_layout_of(version);
+	struct chain *chain = chain_of(scratch);
+	u64 words[PY_INTERPRETER_WORDS], interpreter, state, cframe, frame;
+	u64 innermost = ~0ULL, found = 0;
+
+	if (!chain || !layout->interpreters ||
+	    bpf_probe_read_user(&interpreter, 8, (void *)(runtime + layout->interpreters)))
+		return 0;
+	for (u32 i = 0; i < PY_INTERPRETERS && interpreter; i++) {
+		if (bpf_probe_read_user(words, sizeof(words), (void *)interpreter))
+			break;
+		interpreter = words[PY_INTERPRETER_NEXT];
+		// There is only one.
+		if (!i && !interpreter)
+			return 0;
+		state = words[PY_INTERPRETER_STATES];
+		for (u32 j = 0; j < PY_STATES && state; j++) {
+			u64 at = state;
+
+			if (bpf_probe_read_user(chain->piece, PY_THREAD_WORDS * 8, (void *)at))
+				break;
+			state = chain->piece[PY_STATE_NEXT];
+			cframe = chain->piece[layout->thread_head & 15];
+			if (at == first || chain->piece[layout->thread_id & 31] != self ||
+			    bpf_probe_read_user(&frame, 8,
+						(void *)(cframe + layout->cframe_frame * 8)))
+				continue;
+			if (frame && cframe < innermost) {
+				innermost = cframe;
+				found = at;
+			}
+		}
+	}
+	return found;
+}
+
+// Adds the functions that a state of the current thread leads to, in the place of the last mark.
+static __always_inline void python_add(struct chain *chain, u32 scratch, u32 version, u64 state,
+				       u64 ts, u32 pid)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+	const struct python_layout *layout = python_layout_of(version);
+
+	if (bpf_probe_read_user(chain->piece, PY_THREAD_WORDS * 8, (void *)state) ||
+	    chain->piece[layout->thread_id & 31] != task->thread.fsbase)
+		return;
+	chain->frame = chain->piece[layout->thread_head & 15];
+	chain->outer = 0;
+	if (layout->has_cframes) {
+		chain->outer = chain->frame;
+		if (bpf_probe_read_user(chain->piece, PY_CFRAME_WORDS * 8, (void *)chain->outer))
+			return;
+		chain->frame = chain->piece[layout->cframe_frame & 1];
+	}
+	chain->words[chain->call & (CHAIN_WORDS - 1)] = chain->outer;
+	for (u32 i = 0; i < CHAIN_WORDS; i++) {
+		if (!python_collect(scratch, version, ts, pid))
+			break;
+	}
+}
+
 // Reads the Python functions that the current thread is in; `runtime` is where the interpreter's
 // state lies. Returns 0 if it has nothing to do with Python.
 __noinline u32 python_begin(u32 scratch, u64 runtime, u32 version, u64 ts, u32 pid)
@@ -211,7 +289,7 @@ __noinline u32 python_begin(u32 scratch, u64 runtime, u32 version, u64 ts, u32 p
 	struct task_struct *task = bpf_get_current_task_btf();
 	struct chain *chain = chain_of(scratch);
 	const struct python_layout *layout = python_layout_of(version);
-	u64 state;
+	u64 state, entered;
 
 	if (!chain)
 		return 0;
@@ -219,22 +297,10 @@ __noinline u32 python_begin(u32 scratch, u64 runtime, u32 version, u64 ts, u32 p
 	if (!state)
 		return 0;
 	chain_begin(chain, 0);
-	if (bpf_probe_read_user(chain->piece, PY_THREAD_WORDS * 8, (void *)state) ||
-	    chain->piece[layout->thread_id & 31] != task->thread.fsbase)
-		return 1;
-	chain->frame = chain->piece[layout->thread_head & 15];
-	chain->outer = 0;
-	if (layout->has_cframes) {
-		chain->outer = chain->frame;
-		if (bpf_probe_read_user(chain->piece, PY_CFRAME_WORDS * 8, (void *)chain->outer))
-			return 1;
-		chain->frame = chain->piece[layout->cframe_frame & 1];
-	}
-	chain->words[0] = chain->outer;
-	for (u32 i = 0; i < CHAIN_WORDS; i++) {
-		if (!python_collect(scratch, version, ts, pid))
-			break;
-	}
+	entered = python_entered(scratch, version, runtime, task->thread.fsbase, state);
+	if (entered)
+		python_add(chain, scratch, version, entered, ts, pid);
+	python_add(chain, scratch, version, state, ts, pid);
 	chain->words[chain->count & (CHAIN_WORDS - 1)] = 0;
 	return 1;
 }

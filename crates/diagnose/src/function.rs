@@ -32,8 +32,8 @@ pub(crate) struct Function {
 }
 
 /// Parts of the names of functions that collect the garbage of a language's machine: V8's, CPython's, HotSpot's,
-/// Mono's and .NET's, Ruby's, PHP's, OCaml's, Erlang's, Go's, R's, Emacs's, Boehm's collector's.
-const COLLECTORS: [&str; 32] = [
+/// Mono's and .NET's, Ruby's, PHP's, OCaml's, Go's, R's, Boehm's collector's, Erlang's and Emacs's.
+const COLLECTORS: [&str; 31] = [
     "v8::internal::Heap::",
     "v8::internal::MarkCompact",
     "v8::internal::Scaveng",
@@ -59,7 +59,6 @@ const COLLECTORS: [&str; 32] = [
     "gc_start",
     "zend_gc_collect_cycles",
     "caml_major_collection",
-    "erts_garbage_collect",
     "runtime.gcDrain",
     "runtime.gcAssistAlloc",
     "R_gc_internal",

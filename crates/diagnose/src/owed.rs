@@ -203,6 +203,8 @@ pub(crate) fn owed(evidence: &Evidence<'_>, wait: &Wait, often: bool) -> f64 {
             }
         }
         WaitKind::Idle => asked(evidence, wait),
+        // One that is only there to see a program end.
+        WaitKind::Child if !is_main && is_all_it_does(evidence, wait) => ALL_IT_DOES,
         // What the child does may be as it should be.
         WaitKind::Child => MAYBE,
         WaitKind::Sleep

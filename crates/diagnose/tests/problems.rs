@@ -786,6 +786,51 @@ fn a_result_that_is_late_is_felt() {
     assert!(result >= 0.3 && work < 0.1, "{result} {work}");
 }
 
+/// A program that often waits for its workers waits for work, but not where the one that comes in the end had to wait
+/// for the disk or for a child: it had work.
+#[test]
+fn a_worker_that_had_work_is_owed() {
+    let owed = |meanwhile: &str| {
+        let turns: String = (1..40)
+            .map(|at| {
+                format!(
+                    "{at}0ms cpu0 switch main -> idle sleeping futex arg=393 object=futex:0x10 stack=sem_wait;update;loop
+                    {at}1ms cpu1 wake worker -> main futex op=wake object=futex:0x10 stack=sem_post;run
+                    {at}1.1ms cpu0 switch idle -> main\n"
+                )
+            })
+            .collect();
+        let recording = record(&format!(
+            "process app 100
+            thread main app 100 name=app
+            thread worker app 101
+            0 cpu0 switch idle -> main
+            0 cpu1 switch idle -> worker
+            {turns}
+            500ms cpu0 switch main -> idle sleeping futex arg=393 object=futex:0x10 stack=sem_wait;update;loop
+            501ms cpu1 switch worker -> idle {meanwhile}
+            2999ms cpu1 wake idle -> worker in=interrupt vector=33
+            2999.1ms cpu1 switch idle -> worker
+            3000ms cpu1 wake worker -> main futex op=wake object=futex:0x10 stack=sem_post;run
+            3000.1ms cpu0 switch idle -> main
+            end 3200ms"
+        ));
+        let found = problem::find(&recording.evidence(), problem::Scope::default());
+        let main = recording.t("main");
+        let late = (found.iter())
+            .find(|problem| problem.thread == main && problem.window.start == 500_000_000);
+        late.map_or(0.0, |problem| problem.owed)
+    };
+    for had_work in [
+        "sleeping wait4 stack=wait4;run",
+        "uninterruptible fdatasync object=file:42 stack=fdatasync;run kstack=io_schedule;wait",
+    ] {
+        assert!(owed(had_work) >= 0.15, "{had_work}: {}", owed(had_work));
+    }
+    let idle = "sleeping clock_nanosleep arg=9s stack=nanosleep;run";
+    assert!(owed(idle) < 0.09, "{}", owed(idle));
+}
+
 /// A program that waits for one result for all of its life was kept waiting where the result came; where it did not
 /// come, it may be a server that waits for its own end.
 #[test]

@@ -1046,3 +1046,67 @@ fn a_server_that_waits_for_its_client_is_not_held_up() {
     assert_eq!(found("vsftpd")[0].0, "curl");
     assert_eq!(found("monitor")[0].0, "monitor");
 }
+
+/// A script that drives a program by a terminal waits for what that prints, and the program for what is typed there: who
+/// started it may have the other end. A shell that waits for the program to end does not.
+#[test]
+fn a_prompt_that_nobody_answers() {
+    let sentence = |waits: &str| {
+        let recording = record(&format!(
+            "process expect 100
+            thread expect expect 100
+            process openssl 200
+            0 cpu0 switch idle -> expect
+            1us fork expect -> openssl openssl 200
+            2us cpu1 wake expect -> openssl fork new
+            5us cpu1 switch idle -> openssl
+            10us cpu0 switch expect -> idle sleeping {waits}
+            20us cpu1 switch openssl -> idle sleeping read object=char:9 stack=read;UI_process
+            end 6s"
+        ));
+        explain(&recording, "expect", 1_000..6_000_000).sentence
+    };
+    let driven = sentence("pselect6 stack=select;Tcl_WaitForEvent");
+    let says = "input from a terminal or device (expect may have its other end) in UI_process";
+    assert!(driven.contains(says), "{driven}");
+    let started = sentence("wait4 arg=200 stack=wait4;sh");
+    assert!(!started.contains("other end"), "{started}");
+}
+
+/// A program asks a server by a System V message queue, and waits for the answer. It has got all of them from that
+/// server, which is stopped now.
+#[test]
+fn an_answer_by_a_message_queue() {
+    let turns: String = (1..20)
+        .map(|at| {
+            format!(
+                "{at}0ms cpu0 wake cp -> faked msgsnd stack=msgsnd;ask
+                {at}0.01ms cpu1 switch idle -> faked
+                {at}0.02ms cpu0 switch cp -> idle sleeping msgrcv stack=msgrcv;ask
+                {at}0.1ms cpu1 wake faked -> cp msgsnd stack=msgsnd;serve
+                {at}0.11ms cpu0 switch idle -> cp
+                {at}0.2ms cpu1 switch faked -> idle sleeping msgrcv stack=msgrcv;serve\n"
+            )
+        })
+        .collect();
+    let recording = record(&format!(
+        "process cp 100
+        thread cp cp 100
+        process faked 200
+        thread faked faked 200
+        process sh 300
+        thread sh sh 300
+        0 cpu0 switch idle -> cp
+        0 cpu1 switch idle -> faked
+        1ms cpu1 switch faked -> idle sleeping msgrcv stack=msgrcv;serve
+        {turns}
+        300ms cpu2 wake sh -> faked kill arg=19
+        300.01ms cpu1 switch idle -> faked
+        300.02ms cpu1 switch faked -> idle stopped msgrcv arg=19 stack=msgrcv;serve
+        310ms cpu0 switch cp -> idle sleeping msgrcv stack=msgrcv;ask
+        end 6s"
+    ));
+    let verdict = explain(&recording, "cp", 310_000..6_000_000);
+    assert_eq!(verdict.root.who.pid, 200, "{}", verdict.sentence);
+    assert!(verdict.sentence.contains("stopped"), "{}", verdict.sentence);
+}

@@ -120,6 +120,40 @@ fn a_server_without_files_left_is_told() {
     }
 }
 
+/// A connection that comes about late: by a server that may open no more files, though it has nothing else to do, and
+/// not by the network, as where the server has some left.
+#[test]
+fn a_server_without_files_left_accepts_late() {
+    let root = |limit: &str| {
+        let recording = record(&format!(
+            "process client 100
+            thread client client 100
+            process server 200
+            thread server server 200
+            0 socket server object=inet:3 local=127.0.0.1:80
+            0 open server object=inet:3 kind=listener
+            0 cpu0 switch idle -> client
+            0 cpu1 switch idle -> server
+            1ms cpu1 switch server -> idle sleeping epoll_wait object=epoll:5 stack=epoll_wait;serve
+            2ms socket client object=inet:1 local=127.0.0.1:5000 remote=127.0.0.1:80 connecting=yes
+            3ms cpu0 switch client -> idle sleeping connect object=inet:1 stack=connect;load
+            {limit}
+            5000ms cpu0 wake idle -> client in=softirq vector=3
+            5000.1ms cpu0 switch idle -> client
+            5000.2ms transfer client sent 8 object=inet:1
+            5000.3ms cpu0 switch client -> idle dead
+            end 6s"
+        ));
+        let verdict = explain(&recording, "client", 3_000..5_000_000);
+        (verdict.root.who.pid, verdict.sentence)
+    };
+    let (pid, sentence) = root("4000ms limit server descriptors 32 used=32");
+    assert_eq!(pid, 200, "{sentence}");
+    let (pid, sentence) = root("4000ms limit client memory 32 used=32");
+    assert_eq!(pid, 100, "{sentence}");
+    assert!(sentence.contains("over the network"), "{sentence}");
+}
+
 /// Two workers of a queue of Python's multiprocessing: one has the queue's lock, which all processes share, and has
 /// no room in the pipe that only the parent reads, which waits for the other worker to end. The one that waits for the
 /// lock is not idle, and the wait cycle is reported.

@@ -19,6 +19,12 @@ pub(crate) struct Runtime {
 
 const THREAD_WORDS: u64 = 20;
 const FRAME_WORDS: usize = 9;
+const INTERPRETER_NEXT: u64 = 0;
+const INTERPRETER_STATES: u64 = 2;
+const STATE_NEXT: u64 = 1;
+/// So many are looked at.
+const MOST_INTERPRETERS: usize = 8;
+const MOST_STATES: usize = 8;
 const CODE_SIZE: u64 = 16;
 const CODE_BYTES: usize = 128;
 const CODE_OWN: u32 = 0x0200_0000;
@@ -36,72 +42,135 @@ pub(crate) fn read(
     numbers: &mut Numbers,
     mut define: impl FnMut(Function) -> u32,
 ) -> Vec<u64> {
-    let layout = &runtime.layout;
-    let field = |object: u64, word: u16| memory.word(object.wrapping_add(8 * u64::from(word)));
     let mut words = Vec::new();
-    let mut collect = || -> Option<()> {
-        let state = thread_state(memory, runtime, thread_pointer)?;
-        if u64::from(layout.thread_id) >= THREAD_WORDS
-            || field(state, layout.thread_id)? != thread_pointer
-        {
-            return None;
+    let Some(first) = thread_state(memory, runtime, thread_pointer) else {
+        return words;
+    };
+    let entered = entered(memory, runtime, thread_pointer, first);
+    for state in entered.into_iter().chain([first]) {
+        // The mark that ends what one state leads to is no place on the stack.
+        let ends_with_mark = words.last().is_some_and(|word| word & NUMBERED == 0);
+        if ends_with_mark && words.len() > 1 {
+            words.pop();
         }
-        let head = field(state, layout.thread_head)?;
-        let has_cframes = layout.has_cframes != 0;
-        let (mut cframe, mut frame) = match has_cframes {
-            true => (head, field(head, layout.cframe_frame)?),
-            false => (0, head),
+        // What was read before it led nowhere is as it was.
+        let _ = collect(
+            memory,
+            &runtime.layout,
+            (state, thread_pointer),
+            numbers,
+            &mut define,
+            &mut words,
+        );
+    }
+    words
+}
+
+/// Adds what one state of a thread leads to.
+fn collect(
+    memory: &impl Memory,
+    layout: &python_layout,
+    (state, thread_pointer): (u64, u64),
+    numbers: &mut Numbers,
+    define: &mut impl FnMut(Function) -> u32,
+    words: &mut Vec<u64>,
+) -> Option<()> {
+    let field = |object: u64, word: u16| memory.word(object.wrapping_add(8 * u64::from(word)));
+    if u64::from(layout.thread_id) >= THREAD_WORDS
+        || field(state, layout.thread_id)? != thread_pointer
+    {
+        return None;
+    }
+    let head = field(state, layout.thread_head)?;
+    let has_cframes = layout.has_cframes != 0;
+    let (mut cframe, mut frame) = match has_cframes {
+        true => (head, field(head, layout.cframe_frame)?),
+        false => (0, head),
+    };
+    let mut call = words.len();
+    words.push(cframe);
+    for _ in 0..MOST_FRAMES {
+        if frame == 0 || words.len() >= MOST {
+            break;
+        }
+        let mut bytes = [0; FRAME_WORDS * 8];
+        memory.read(frame, &mut bytes)?;
+        let is_entry =
+            u16::from(*bytes.get(usize::from(layout.frame_entry))?) == layout.entry_value;
+        let at = |word: u16| {
+            let from = 8 * usize::from(word);
+            let word = bytes.get(from..from + 8)?;
+            Some(u64::from_ne_bytes(word.try_into().ok()?))
         };
-        let mut call = words.len();
-        words.push(cframe);
-        for _ in 0..MOST_FRAMES {
-            if frame == 0 || words.len() >= MOST {
+        if !is_entry || layout.entry_is_own == 0 {
+            let code = at(layout.frame_code)?;
+            let number = match numbers.get(&code) {
+                Some(&number) => number,
+                None => {
+                    let function = function(memory, layout, code)?;
+                    // What is left of the frame of a thread that went on.
+                    let is_stale = function.as_ref().is_some_and(|it| it.name.is_empty());
+                    let number = function.filter(|_| !is_stale).map_or(0, &mut *define);
+                    if !is_stale {
+                        numbers.insert(code, number);
+                    }
+                    number
+                }
+            };
+            if number != 0 {
+                words.push(NUMBERED | u64::from(number));
+            }
+        }
+        if is_entry {
+            if has_cframes {
+                cframe = field(cframe, layout.cframe_previous)?;
+            } else {
+                words[call] = frame;
+            }
+            call = words.len();
+            words.push(cframe);
+        }
+        frame = at(layout.frame_previous)?;
+    }
+    Some(())
+}
+
+/// The state of a thread in another interpreter than that of its `first` state, where it runs functions; of
+/// several the innermost on the stack (`python_entered` of `bpf/python.h`).
+fn entered(memory: &impl Memory, runtime: Runtime, thread_pointer: u64, first: u64) -> Option<u64> {
+    let layout = &runtime.layout;
+    let field = |object: u64, word: u64| memory.word(object.wrapping_add(8 * word));
+    if layout.interpreters == 0 {
+        return None;
+    }
+    let head = runtime.state.wrapping_add(layout.interpreters.into());
+    let mut interpreter = memory.word(head)?;
+    // There is only one.
+    if field(interpreter, INTERPRETER_NEXT)? == 0 {
+        return None;
+    }
+    let mut innermost: Option<(u64, u64)> = None;
+    for _ in 0..MOST_INTERPRETERS {
+        if interpreter == 0 {
+            break;
+        }
+        let mut state = field(interpreter, INTERPRETER_STATES)?;
+        for _ in 0..MOST_STATES {
+            if state == 0 {
                 break;
             }
-            let mut bytes = [0; FRAME_WORDS * 8];
-            memory.read(frame, &mut bytes)?;
-            let is_entry =
-                u16::from(*bytes.get(usize::from(layout.frame_entry))?) == layout.entry_value;
-            let at = |word: u16| {
-                let from = 8 * usize::from(word);
-                let word = bytes.get(from..from + 8)?;
-                Some(u64::from_ne_bytes(word.try_into().ok()?))
-            };
-            if !is_entry || layout.entry_is_own == 0 {
-                let code = at(layout.frame_code)?;
-                let number = match numbers.get(&code) {
-                    Some(&number) => number,
-                    None => {
-                        let function = function(memory, layout, code)?;
-                        // What is left of the frame of a thread that went on.
-                        let is_stale = function.as_ref().is_some_and(|it| it.name.is_empty());
-                        let number = function.filter(|_| !is_stale).map_or(0, &mut define);
-                        if !is_stale {
-                            numbers.insert(code, number);
-                        }
-                        number
-                    }
-                };
-                if number != 0 {
-                    words.push(NUMBERED | u64::from(number));
-                }
+            let is_its = field(state, layout.thread_id.into())? == thread_pointer;
+            let cframe = field(state, layout.thread_head.into())?;
+            let frame = memory.word(cframe.wrapping_add(8 * u64::from(layout.cframe_frame)));
+            let is_at_work = state != first && is_its && frame.is_some_and(|frame| frame != 0);
+            if is_at_work && innermost.is_none_or(|(other, _)| cframe < other) {
+                innermost = Some((cframe, state));
             }
-            if is_entry {
-                if has_cframes {
-                    cframe = field(cframe, layout.cframe_previous)?;
-                } else {
-                    words[call] = frame;
-                }
-                call = words.len();
-                words.push(cframe);
-            }
-            frame = at(layout.frame_previous)?;
+            state = field(state, STATE_NEXT)?;
         }
-        Some(())
-    };
-    // What was read before it led nowhere is as it was.
-    let _ = collect();
-    words
+        interpreter = field(interpreter, INTERPRETER_NEXT)?;
+    }
+    innermost.map(|(_, state)| state)
 }
 
 /// The interpreter's state of a thread.

@@ -190,6 +190,35 @@ fn python_functions_are_named_in_a_snapshot() {
     assert!(right >= 20 && right == found.len(), "{right} {found:?}");
 }
 
+/// A thread that has entered another interpreter, as of a program that gives each of its scripts one, waits in
+/// functions of that, and of the first one outside of it.
+#[test]
+fn python_functions_of_another_interpreter_are_named() {
+    let Some(machine) = machine() else { return };
+    let Some(python) = python() else { return };
+    let text = "import json, threading, time
+import _xxsubinterpreters as interpreters
+WITHIN = 'import time\\ndef doze_within():\\n    for _ in range(30):\\n        time.sleep(0.02)\\ndoze_within()'
+def enter():
+    interpreters.run_string(interpreters.create(), WITHIN)
+time.sleep(1)
+enter()
+print(json.dumps({'tid': threading.get_native_id()}))
+";
+    let script = program(&machine, "scripts.py", text);
+    let live = machine.recorded(&[], &[&python, &script]);
+    let stacks = StackTable::load(&live.trace).expect("stacks");
+    let waits = waits(&live, live.utid(&live.facts[0]["tid"]), "clock_nanosleep");
+    let is_right = |&stack: &u32| {
+        let names: Vec<&str> = stacks.stack(stack).filter_map(|it| it.function).collect();
+        let inner = names.iter().position(|&name| name == "doze_within");
+        let outer = names.iter().position(|&name| name == "enter");
+        matches!((inner, outer), (Some(inner), Some(outer)) if inner < outer)
+    };
+    let right = waits.into_iter().filter(is_right).count();
+    assert!(right >= 20, "{right}");
+}
+
 /// Samples of a thread that computes in a method name the method.
 #[test]
 fn python_functions_are_named_in_samples() {

@@ -275,7 +275,9 @@ impl Chained {
 
     /// Whether a program waits for what a shell runs for it, which it started: a person looks at the program.
     fn started_shell(&self, evidence: &Evidence<'_>, other: &Chained) -> bool {
-        other.problem.kind == ProblemKind::Wait
+        // Another thread of it may only be there to see the shell end.
+        (self.is_felt || evidence.stands_for_program(self.problem.thread))
+            && other.problem.kind == ProblemKind::Wait
             && is_shell(evidence, other.problem.thread)
             && !is_shell(evidence, self.problem.thread)
             && self.only_started(other)

@@ -10,7 +10,7 @@ use super::facts::Facts;
 use super::words::{brief, duration, file_of, in_function, of_that_time};
 use crate::function::{Function, is_collector};
 use crate::kind::BlameKind;
-use crate::stretch::wake_of;
+use crate::stretch::{wait_before, wake_of};
 use crate::tasks;
 use crate::verdict::Class;
 
@@ -124,7 +124,8 @@ pub(crate) fn reason(facts: &Facts<'_, '_>) -> String {
         }
         BlameKind::Lock => format!("waited for a lock{within}"),
         BlameKind::Message if facts.wait.is_some_and(|wait| reads_device(facts, &wait)) => {
-            format!("waited for input from a terminal or device{within}")
+            let driver = drives_terminal(facts).unwrap_or_default();
+            format!("waited for input from a terminal or device{driver}{within}")
         }
         BlameKind::Message if facts.wait.is_some_and(|wait| opens_fifo(facts, &wait)) => {
             format!("waited for another program to open the other end of a FIFO{within}")
@@ -286,19 +287,35 @@ pub(crate) fn ran_for(facts: &Facts<'_, '_>, function: &Function) -> String {
     text
 }
 
+/// The program that waits for what the culprit prints, and that may be at the other end of the terminal which that
+/// reads: it started it, and polls, as expect(1) does.
+fn drives_terminal(facts: &Facts<'_, '_>) -> Option<String> {
+    let evidence = facts.evidence;
+    let above = *facts.between.last().unwrap_or(&facts.victim);
+    let process = evidence.threads.process_of(above);
+    let is_child = evidence.threads.process_of(facts.culprit).parent == process.upid;
+    let window = &facts.problem.window;
+    let middle = window.start + (window.end - window.start) / 2;
+    let polls = |&thread: &Utid| {
+        wait_before(evidence, thread, middle).is_some_and(|there| there.kind == WaitKind::Poll)
+    };
+    (is_child && process.threads.iter().any(polls))
+        .then(|| format!(" ({} may have its other end)", evidence.name(above)))
+}
+
 /// That it collected garbage, where the name of its function does not say so.
 fn collected(facts: &Facts<'_, '_>, function: &Function) -> String {
     /// A smaller share of collecting garbage is as usual.
     const MUCH: f64 = 0.3;
-    let name = function.name.to_lowercase();
-    let says_so = ["collect", "garbage", "gc"]
-        .iter()
-        .any(|word| name.contains(word));
-    if function.collecting < MUCH || says_so {
+    if function.collecting < MUCH {
         return String::new();
     }
     if is_collector(&function.name) {
-        return ", collecting garbage".to_owned();
+        let name = function.name.to_lowercase();
+        let says_so = ["collect", "garbage", "gc"]
+            .iter()
+            .any(|word| name.contains(word));
+        return if says_so { "" } else { ", collecting garbage" }.to_owned();
     }
     let percent = facts.share * function.collecting * 100.0;
     let collected = match facts.now {

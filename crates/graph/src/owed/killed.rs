@@ -5,6 +5,7 @@
 //! they have nothing to pass on, and are idle. A pool of workers often makes a new one in its place,
 //! which knows nothing of the lost task.
 
+use hangdog_timeline::State;
 use hangdog_trace::ids::Utid;
 
 use super::is_deadlocked;
@@ -12,7 +13,6 @@ use super::who::is_there;
 use crate::edge::{Edge, EdgeKind, Source, Strength};
 use crate::evidence::Evidence;
 use crate::wait::{Wait, WaitKind};
-use hangdog_timeline::State;
 
 /// Shorter waits need no such explanation, ns.
 const LONG_NS: u64 = 500_000_000;
