@@ -87,7 +87,7 @@ const PERL: Program = Program {
 };
 
 /// For the recorder to learn where the interpreter is, seconds.
-const START: &str = "3";
+const START: &str = "4";
 
 impl Program {
     /// Whether there is such an interpreter; says otherwise, past the harness, that a test is not run.
