@@ -1,7 +1,7 @@
 //! Functions of interpreted languages in stacks, against programs that are known: of a process that is
 //! recorded from its start, of one that waited already when the recording began, and by `why --live`.
 
-use crate::support::{Background, Live, Machine, hangdog, machine, machine_alone};
+use crate::support::{Background, Live, Machine, hangdog, machine_alone};
 use hangdog_trace::ids::Utid;
 use hangdog_trace::stacks::StackTable;
 use hangdog_trace::tables::{Samples, Switches};
@@ -87,7 +87,7 @@ const PERL: Program = Program {
 };
 
 /// For the recorder to learn where the interpreter is, seconds.
-const START: &str = "4";
+const START: &str = "3";
 
 impl Program {
     /// Whether there is such an interpreter; says otherwise, past the harness, that a test is not run.
@@ -165,7 +165,9 @@ impl Program {
 
     /// Where the program waits and where it computes all its functions are in the stack, in their order.
     fn is_named_from_the_start(&self) {
-        let Some(machine) = machine() else { return };
+        let Some(machine) = machine_alone() else {
+            return;
+        };
         if !self.can_run() {
             return;
         }
@@ -204,7 +206,9 @@ impl Program {
     /// A thread that waited when the recording began, and one that is looked at without a recording,
     /// is in the functions that it waits in.
     fn is_named_where_it_waits_already(&self) {
-        let Some(machine) = machine() else { return };
+        let Some(machine) = machine_alone() else {
+            return;
+        };
         if !self.can_run() {
             return;
         }
