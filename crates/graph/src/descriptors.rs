@@ -2,6 +2,7 @@
 
 use hangdog_trace::ids::Upid;
 use hangdog_trace::words::LimitKind;
+use std::collections::HashMap;
 use std::ops::Range;
 
 use crate::evidence::Evidence;
@@ -18,10 +19,22 @@ pub fn open_files(
     let limits = evidence.limits;
     let since = window.start.saturating_sub(NEAR_NS);
     let until = window.end.saturating_add(NEAR_NS);
-    let row = (0..limits.len()).find(|&row| {
-        LimitKind::from(limits.kind[row]) == LimitKind::Descriptors
-            && limits.process[row] == process
-            && (since..=until).contains(&limits.ts[row])
-    })?;
+    let full = evidence.memo.full.get_or_init(|| all_full(evidence));
+    let looks = full.get(&process)?;
+    let first = looks.partition_point(|&(ts, _)| ts < since);
+    let &(_, row) = looks.get(first).filter(|&&(ts, _)| ts <= until)?;
     Some((limits.used[row], limits.limit[row]))
+}
+
+fn all_full(evidence: &Evidence<'_>) -> HashMap<Upid, Vec<(u64, usize)>> {
+    let limits = evidence.limits;
+    let mut full: HashMap<Upid, Vec<(u64, usize)>> = HashMap::new();
+    for row in 0..limits.len() {
+        if LimitKind::from(limits.kind[row]) == LimitKind::Descriptors {
+            let looks = full.entry(limits.process[row]).or_default();
+            looks.push((limits.ts[row], row));
+        }
+    }
+    full.values_mut().for_each(|looks| looks.sort_unstable());
+    full
 }

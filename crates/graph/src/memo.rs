@@ -2,7 +2,7 @@
 //!
 //! Here is what such results are; they are made where the questions are answered.
 
-use hangdog_trace::ids::{StackId, Utid};
+use hangdog_trace::ids::{StackId, Upid, Utid};
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, OnceLock};
 
@@ -49,4 +49,6 @@ pub(crate) struct Memo {
     pub(crate) stopped: OnceLock<Vec<Utid>>,
     /// The first threads of processes that a signal killed, in order.
     pub(crate) killed: OnceLock<Vec<Utid>>,
+    /// Of each process the looks at which it had hardly any file left to open: when, and the row of `limits`, in order.
+    pub(crate) full: OnceLock<HashMap<Upid, Vec<(u64, usize)>>>,
 }
