@@ -215,7 +215,7 @@ static __always_inline u64 python_state(const struct python_layout *layout, u64 
 	return thread_value(self, key.key);
 }
 
-// Until 3.11 a thread's storage has its state of the interpreter that it entered first. A program
+// In 3.11 a thread's storage has only its state of the interpreter that it entered first. A program
 // that gives each of its scripts an interpreter has the thread enter others, too. This is the
 // thread's state of the other one that runs functions, of several the innermost on the stack; 0 if
 // there is none.

@@ -1,7 +1,7 @@
 //! The verdict in one sentence.
 
 use hangdog_graph::owed::is_descendant;
-use hangdog_graph::{Evidence, Gate, Mark, Wait, WaitKind, open_files, owed};
+use hangdog_graph::{Evidence, Gate, Mark, Wait, WaitKind, descriptors_used_up, owed};
 use hangdog_timeline::{Interval, State};
 use hangdog_trace::calls::Call;
 use hangdog_trace::ids::Utid;
@@ -60,7 +60,7 @@ fn files_used_up(facts: &Facts<'_, '_>) -> Option<String> {
         facts.class,
         Class::LongWait | Class::RepeatedYield | Class::Unknown
     );
-    let files = open_files(
+    let files = descriptors_used_up(
         facts.evidence,
         facts.evidence.threads.thread(facts.culprit).upid,
         &facts.problem.window,

@@ -50,7 +50,7 @@ pub mod wake;
 mod wakers;
 
 pub use belief::{Belief, InVain, beliefs};
-pub use descriptors::open_files;
+pub use descriptors::descriptors_used_up;
 pub use edge::{Edge, EdgeKind, Source, Strength};
 pub use evidence::Evidence;
 pub use flags::FlagWait;

@@ -50,5 +50,5 @@ pub(crate) struct Memo {
     /// The first threads of processes that a signal killed, in order.
     pub(crate) killed: OnceLock<Vec<Utid>>,
     /// Of each process the looks at which it had hardly any file left to open: when, and the row of `limits`, in order.
-    pub(crate) full: OnceLock<HashMap<Upid, Vec<(u64, usize)>>>,
+    pub(crate) used_up: OnceLock<HashMap<Upid, Vec<(u64, usize)>>>,
 }

@@ -66,7 +66,7 @@ fn a_pipe_in_a_program_s_place() {
         .stderr(Stdio::null())
         .spawn()
         .expect("a run");
-    // By then it knows the program by its path, on a busy machine a little later.
+    // It reads the program's file after its first rows, and a busy machine delays that.
     wait_until("rows", || trace.join("switches").exists());
     thread::sleep(Duration::from_secs(1));
     fs::remove_file(&pingpong).expect("its file");

@@ -73,24 +73,25 @@ pub(super) fn merge(
         }
         if let Some(old) = kept.iter_mut().find(|old| new.waits_for(old)) {
             let started_shell = new.started_shell(evidence, old);
+            let in_turns = new.is_held_up_in_turns_by(evidence, old);
             let is_head = (new.is_felt_like(old)
                 || new.is_felt && new.only_asked(old)
                 || old.stopped_most_of(&new)
                     && !new.only_may_wait_for(old)
                     && !new.passes_on(evidence)
                 || new.is_program_of(evidence, old)
-                || new.is_held_up_in_turns_by(evidence, old)
+                || in_turns
                 || new.is_kept_waiting_by_turn(evidence, family, old)
                 || started_shell)
                 && !old.is_loop_of_reader(evidence, &new)
                 && !(new.serves(evidence, old) && old.suffers_itself(evidence));
             // Nobody asked that one to have its lock for so long.
             let is_kept_out = (new.link_to(old)).is_some_and(|link| new.links[link].by_lock);
-            let is_long = match old.suffers_itself(evidence) && !is_kept_out {
-                _ if new.is_held_up_in_turns_by(evidence, old) => true,
-                true => is_as_long(&new.problem.window, &old.problem.window),
-                false => new.takes_much_of(&old.problem),
-            };
+            let is_long = in_turns
+                || match old.suffers_itself(evidence) && !is_kept_out {
+                    true => is_as_long(&new.problem.window, &old.problem.window),
+                    false => new.takes_much_of(&old.problem),
+                };
             let is_starter = started_shell || new.is_as_long_as(evidence, old);
             if is_head && is_long && (!new.only_started(old) || is_starter) {
                 old.replace(new);

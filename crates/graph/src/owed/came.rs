@@ -12,7 +12,7 @@ use super::last::{last_transfer, last_user};
 use super::last::{peer_of, process_of};
 use super::owes;
 use super::who::{is_amid, thread_of};
-use crate::descriptors::open_files;
+use crate::descriptors::descriptors_used_up;
 use crate::edge::{Edge, EdgeKind, Source, Strength};
 use crate::evidence::Evidence;
 use crate::wait::{Wait, WaitKind};
@@ -44,7 +44,7 @@ pub fn accepted_late(evidence: &Evidence<'_>, wait: &Wait) -> Option<Edge> {
         middle,
     )?;
     let name = evidence.name(thread);
-    let is_full = open_files(evidence, process, &(wait.start..wait.end)).is_some();
+    let is_full = descriptors_used_up(evidence, process, &(wait.start..wait.end)).is_some();
     if !is_full && !is_amid(evidence, thread, middle) {
         let reason = format!(
             "it connected to {name}, which was ready to accept: its packets were lost or dropped"

@@ -16,7 +16,7 @@ use super::open::{Handed, handed_to, is_open, lies_unread};
 use super::owes;
 use super::pipe::left_behind;
 use super::who::{is_home, is_there, most_at_work, stopped_thread, thread_of, wait_at};
-use crate::descriptors::open_files;
+use crate::descriptors::descriptors_used_up;
 use crate::edge::{Edge, EdgeKind, Source, Strength};
 use crate::evidence::{Evidence, signed};
 use crate::marks::Mark;
@@ -308,7 +308,7 @@ fn is_kept_out(evidence: &Evidence<'_>, wait: &Wait, object: Object) -> bool {
         && listeners.any(|listener| {
             let holder = evidence.sockets.holders(listener).last();
             let is_full =
-                |process| open_files(evidence, process, &(wait.start..wait.end)).is_some();
+                |process| descriptors_used_up(evidence, process, &(wait.start..wait.end)).is_some();
             holder.is_some_and(|holder| holder.unread > 0 || is_full(holder.process))
         })
 }
