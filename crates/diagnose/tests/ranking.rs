@@ -463,3 +463,41 @@ fn a_program_is_held_up_in_turns() {
     let found = victims(1);
     assert_eq!(found[0].0, "main/writer", "{found:?}");
 }
+
+/// A thread that is only there to see a shell end is not held up, though it waits all along; the shell is, for the part
+/// in which it waits for a program that computes.
+#[test]
+fn a_watcher_of_a_shell_is_not_held_up() {
+    let recording = record(
+        "process lab 100
+            thread main lab 100 name=lab
+            thread watcher lab 101
+            process sh 200
+            process gzip 300
+            0 cpu0 switch idle -> main
+            0 cpu2 switch idle -> watcher
+            1us fork main -> sh sh 200
+            2us cpu1 wake main -> sh fork new
+            5us cpu1 switch idle -> sh
+            6us cpu2 switch watcher -> idle sleeping poll object=process:200 stack=select;see_end
+            10us cpu1 switch sh -> idle sleeping read object=pipe:1 stack=read;sh
+            20us cpu0 switch main -> idle sleeping clock_nanosleep arg=3s stack=nanosleep;main
+            2990ms cpu0 wake idle -> main in=timer
+            2990.1ms cpu0 switch idle -> main
+            2991ms cpu0 wake main -> sh write object=pipe:1 stack=write;tell
+            2991.1ms cpu1 switch idle -> sh
+            2991.2ms cpu0 switch main -> idle sleeping read object=pipe:2 stack=read;answer
+            2992ms fork sh -> gzip gzip 300
+            2992ms cpu1 wake sh -> gzip fork new
+            2992.1ms cpu1 switch sh -> gzip sleeping wait4 arg=300 stack=wait4;sh
+            5990ms cpu1 wake gzip -> sh exit
+            5990.1ms cpu1 switch gzip -> sh dead
+            5991ms cpu1 wake sh -> watcher exit
+            5991.1ms cpu1 switch sh -> idle dead
+            5991.2ms cpu2 switch idle -> watcher
+            5999ms cpu2 switch watcher -> idle dead
+            end 6s",
+    );
+    let found = problems(&recording, None);
+    assert_eq!(found[0].0, "sh", "{found:?}");
+}
