@@ -153,7 +153,7 @@ fn reason(why: SystemError, nothing: bool) -> String {
         Some(libc::ENOENT | libc::ENODEV | libc::EOPNOTSUPP)
     );
     match (unknown, nothing) {
-        (true, true) => "this machine has no PMU, or its guest is not given one".into(),
+        (true, true) => "this machine has no PMU, or its hypervisor does not expose it".into(),
         (true, false) => "the PMU of this machine does not count them".into(),
         (false, _) if why.kind() == ErrorKind::PermissionDenied => {
             format!("{why}; run as root, or: sysctl kernel.perf_event_paranoid=-1")

@@ -680,6 +680,18 @@ fn why_chosen() {
     );
 }
 
+/// Who names a thread is not given the problem of another one of its program.
+#[test]
+fn why_of_a_thread_without_problems() {
+    let fixture = Fixture::new("ticker");
+    let problem = |thread| {
+        let answer = fixture.json(&["why", "t.hang", "--thread", thread]);
+        answer["problem"]["tid"].as_u64()
+    };
+    assert_eq!(problem("app/app"), Some(100));
+    assert_eq!(problem("app/ticker"), Some(102));
+}
+
 /// What the trace holds. Sizes on disk are the writer's affair and left out here.
 #[test]
 fn info() {

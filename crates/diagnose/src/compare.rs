@@ -218,7 +218,7 @@ pub fn within(side: &Side<'_, '_>, what: &str, split: Split) -> Result<Compariso
     let items = items(sides);
     if items.len() < ENOUGH {
         return Err(format!(
-            "there are {} {what}, and it takes {ENOUGH} to compare them",
+            "there are {} {what}; comparing needs at least {ENOUGH}",
             items.len()
         ));
     }
@@ -269,7 +269,7 @@ pub fn between(sides: &[Side<'_, '_>; 2], what: &str) -> Result<Comparison, Stri
     for (group, which) in groups.iter().zip(["first", "second"]) {
         if group.len() < ENOUGH {
             return Err(format!(
-                "the {which} trace has {} {what}, and it takes {ENOUGH} to compare them",
+                "the {which} trace has {} {what}; comparing needs at least {ENOUGH}",
                 group.len()
             ));
         }

@@ -125,13 +125,21 @@ impl What {
 /// Whose time, and how it was spent.
 type Key<'e> = (&'e str, BlameKind, What);
 
+/// Who had a CPU that a program wanted.
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
+struct Holder<'e> {
+    name: &'e str,
+    /// It is the process itself: its other threads.
+    is_itself: bool,
+}
+
 /// What an entry is made of.
 #[derive(Default)]
 struct Sum<'e, 'b> {
     ns: u64,
     processes: BTreeSet<Upid>,
     /// Of what was runnable, for how long it was had by which programs, ns.
-    had_by: BTreeMap<&'e str, u64>,
+    had_by: BTreeMap<Holder<'e>, u64>,
     /// Of what ran, rows of the table of samples.
     samples: Vec<usize>,
     /// Of what waited, the longest wait.
@@ -232,8 +240,12 @@ fn sums<'e, 'b>(evidence: &'e Evidence<'_>, blame: &'b Blame) -> BTreeMap<Key<'e
                 looked_at.flat_map(|part| starvation::occupants(evidence, piece.thread, part));
             let times = stride as f64 * piece.parts.stands_for();
             for (other, ns) in had_by {
-                let name = &evidence.threads.process_of(other).name;
-                let had = sum.had_by.entry(name).or_default();
+                let other = evidence.threads.process_of(other);
+                let holder = Holder {
+                    name: &other.name,
+                    is_itself: other.upid == process.upid,
+                };
+                let had = sum.had_by.entry(holder).or_default();
                 *had = had.saturating_add((ns as f64 * times) as u64);
             }
         }
@@ -325,7 +337,7 @@ fn split<'e>(sums: &mut BTreeMap<Key<'e>, Sum<'e, '_>>, process: &'e str, shown:
 impl Sum<'_, '_> {
     /// Who had the CPU that `process` wanted, in words; empty where that is not known of most.
     fn whose_cpu(&self, process: &str) -> String {
-        let Some((&name, &most)) = self.had_by.iter().max_by_key(|&(_, ns)| ns) else {
+        let Some((holder, &most)) = self.had_by.iter().max_by_key(|&(_, ns)| ns) else {
             return String::new();
         };
         let known = self
@@ -335,13 +347,17 @@ impl Sum<'_, '_> {
         if known < self.ns / 2 {
             return String::new();
         }
-        let another = if name == process { "another " } else { "" };
+        let who = match holder.name {
+            _ if holder.is_itself => "its own threads".to_owned(),
+            name if name == process => format!("another {name}"),
+            name => name.to_owned(),
+        };
         let others = if (most as f64) < ALONE * self.ns as f64 {
             " and others"
         } else {
             ""
         };
-        format!(" held by {another}{name}{others}")
+        format!(" held by {who}{others}")
     }
 
     fn function(&self, evidence: &Evidence<'_>) -> Option<Function> {

@@ -120,6 +120,27 @@ fn wants_of_a_cpu() {
     );
 }
 
+/// A program's own threads may have the CPU that it waits for.
+#[test]
+fn own_threads_had_the_cpu() {
+    let recording = record(
+        "process app 100
+        thread main app 100 name=app
+        thread worker app 101 name=worker
+        0 cpu0 switch idle -> main
+        10ms cpu0 switch main -> worker preempted
+        60ms cpu0 switch worker -> main preempted
+        70ms exit main 0
+        end 80ms",
+    );
+    let verdict = verdict_on(&recording);
+    let entries: Vec<_> = whole(&verdict).entries.iter().map(told).collect();
+    assert_eq!(
+        entries[0],
+        ("app", "waiting for a CPU held by its own threads", 50_000)
+    );
+}
+
 /// What is lost is said to be unknown, and takes the confidence with it.
 #[test]
 fn unknown_time() {

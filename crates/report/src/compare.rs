@@ -122,7 +122,7 @@ impl<'a> Found<'a> {
                 Wanted::Calls(_) => {
                     "the trace has no such calls; record them with --calls or --calls-of"
                 }
-                Wanted::Region(_) => "it marked no such regions",
+                Wanted::Region(_) => "it marked no regions of that name",
             };
             return Err(NothingFound::new(format!("'{selector}': {none}")).into());
         }

@@ -152,8 +152,9 @@ pub fn choose(
             }
             let scope = Scope::of(recording.trace.meta());
             let own = problem::find_of(evidence, scope, |other| other == thread);
-            if let Some(worst) = own.into_iter().next() {
-                return Ok((named(&worst), None));
+            // Those of other threads of its program, and of what it started, are among them.
+            if let Some(worst) = own.iter().find(|problem| problem.thread == thread) {
+                return Ok((named(worst), None));
             }
         }
         return Ok((Problem::picked(thread, part), None));

@@ -298,7 +298,7 @@ fn options(meta: &Meta) -> String {
 
 fn unwinding(taken: &Unwinding) -> String {
     let mut text = format!(
-        "{} of tables of at most {}, for {}; {} copied first",
+        "{} of tables (limit {}) for {}; {} copied before their tables were loaded",
         format::bytes(taken.memory),
         format::bytes(taken.memory_limit),
         format::things(taken.files, "file", "files"),

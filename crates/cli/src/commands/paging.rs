@@ -302,8 +302,8 @@ fn missing(paging: &Paging) -> Vec<&'static str> {
     }
     if !recorded.page_cache {
         missing.push(
-            "Not recorded: minor faults, and what was read ahead, never used, evicted, or cold in other \
-             occurrences. Record with --faults.",
+            "Not recorded: minor faults, and which pages were read ahead, never used, evicted, or used \
+             in no other occurrence of the operation. Record with --faults.",
         );
     }
     if !recorded.stalls && paging.stalls.is_empty() {

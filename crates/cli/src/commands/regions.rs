@@ -54,7 +54,13 @@ pub fn run(args: &RegionsArgs) -> Result<()> {
     let is_listed = args.points || args.list;
     if is_listed && listed.is_empty() || !is_listed && rows.is_empty() {
         let what = if args.points { "points" } else { "regions" };
-        let what = format!("there are no such {what}; docs/MARKS.md says how programs mark");
+        let is_limited = args.name.is_some()
+            || !args.arguments.is_empty()
+            || args.thread.is_some()
+            || args.process.is_some()
+            || chosen.window != Bounds::default();
+        let such = if is_limited { "such " } else { "" };
+        let what = format!("no program marked any {such}{what} (docs/MARKS.md)");
         return Err(NothingFound::new(what).into());
     }
     if args.sort == RegionOrder::Duration {

@@ -244,7 +244,8 @@ fn table(
     if !paint.is_on() {
         table.force_no_tty();
     }
-    let headings = ["self", "", "total", "", "function", "module"];
+    // C++ has functions whose names are longer than any line: the last column.
+    let headings = ["self", "", "total", "", "module", "function"];
     table.set_header(headings.map(|text| Cell::new(text).add_attribute(Attribute::Bold)));
     let whole = scale.amount(top.whole);
     let share = |weight| format::percent(scale.amount(weight), whole);
@@ -255,8 +256,8 @@ fn table(
             share(own),
             scale.text(total),
             share(total),
-            format::printable(&function.name).into_owned(),
             format::printable(function.module.unwrap_or_default()).into_owned(),
+            format::printable(&function.name).into_owned(),
         ]);
     }
     for column in table.column_iter_mut().take(4) {
