@@ -56,7 +56,7 @@ enum { FILE_BY_ANY_NAME = 1, FILE_BY_ITS_NAME = 2 };
 // Its names lead from the file to the root of its file system. A file without any, such as one that
 // only the kernel uses, is described too. `name` is the directory entry by which it was opened, 0
 // where that is not known.
-static __noinline int describe_file(u64 address, u64 name)
+__noinline int describe_file(u64 address, u64 name)
 {
 	struct inode *inode = (void *)address;
 	struct super_block *sb = BPF_CORE_READ(inode, i_sb);

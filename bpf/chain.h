@@ -55,6 +55,9 @@ struct chain {
 	u64 next;   // index of what the walk comes to
 	u64 inside; // it is among the functions of a call that was left
 	u64 moment; // CHAIN_...
+	// Where a search stands: the state that was found, and its place on the stack.
+	u64 entered;
+	u64 innermost;
 	u64 piece[CHAIN_PIECE];
 	struct function_definition definition;
 };

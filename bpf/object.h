@@ -55,9 +55,21 @@ static __always_inline u64 number_at(void *address)
 	return number;
 }
 
-// The process that a descriptor stands for (pidfd), by its pid in the first namespace.
-static __noinline u64 process_object(struct pid *pid)
+// The pointer as a number without a type, which global functions take: the verifier looks at those
+// once, and not once for every path that leads to them.
+static __always_inline u64 as_number(const void *pointer)
 {
+	u64 number = 0;
+
+	bpf_probe_read_kernel(&number, sizeof(number), &pointer);
+	return number;
+}
+
+// The process that a descriptor stands for (pidfd), by its pid in the first namespace.
+__noinline u64 process_object(u64 address)
+{
+	struct pid *pid = (void *)address;
+
 	return OBJECT(OBJECT_PROCESS, (u32)BPF_CORE_READ(pid, numbers[0].nr));
 }
 
@@ -68,7 +80,7 @@ static __always_inline u64 inode_object(struct inode *inode, u64 magic)
 	u64 kind = OBJECT_FILE;
 
 	if (magic == PIDFS_MAGIC)
-		return process_object(FIELD(struct inode, inode, i_private));
+		return process_object(as_number(FIELD(struct inode, inode, i_private)));
 	if (magic == FUSE_MAGIC)
 		kind = OBJECT_SERVED_FILE;
 	else if (magic == MQUEUE_MAGIC)
@@ -77,7 +89,7 @@ static __always_inline u64 inode_object(struct inode *inode, u64 magic)
 }
 
 // Anonymous inodes are shared by all such files; the file's name tells the kind ("[eventfd]").
-static __noinline u32 anonymous_kind(u64 address)
+__noinline u32 anonymous_kind(u64 address)
 {
 	struct file *file = (void *)address;
 	const unsigned char *text = BPF_CORE_READ(file, f_path.dentry, d_name.name);
@@ -118,14 +130,14 @@ static __always_inline u64 file_object(struct file *file, struct file **slot, st
 	known = *place;
 	kind = known & 0xff;
 	if (!kind || (known ^ operations << 8) >> 8) {
-		kind = anonymous_kind((u64)file);
+		kind = anonymous_kind(as_number(file));
 		*place = operations << 8 | kind;
 	}
 	// Requests name the ring, not its file.
 	if (kind == OBJECT_IO_URING)
 		return OBJECT(kind, number_at(&file->private_data));
 	if (kind == OBJECT_PROCESS)
-		return process_object(pointer_at(&file->private_data));
+		return process_object(number_at(&file->private_data));
 	return OBJECT(kind, number_at(slot));
 }
 

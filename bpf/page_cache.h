@@ -45,7 +45,7 @@ static __always_inline void note_cache(struct inode *inode, u64 first, u32 pages
 		return;
 	}
 	flush_cache(cpu, bpf_ktime_get_ns(), (u32)bpf_get_current_pid_tgid(), false);
-	describe_file((u64)inode, 0);
+	describe_file(as_number(inode), 0);
 	state->row_inode = number;
 	state->row_device = device;
 	state->row_step = step;

@@ -215,6 +215,34 @@ static __always_inline u64 python_state(const struct python_layout *layout, u64 
 	return thread_value(self, key.key);
 }
 
+// Of the thread's states in one interpreter of its process, from `state` on, looks for one that is
+// further in on the stack than what the chain has found; `first` is known already.
+__noinline u32 python_states(u32 scratch, u32 version, u64 state, u64 self, u64 first)
+{
+	const struct python_layout *layout = python_layout_of(version);
+	struct chain *chain = chain_of(scratch);
+	u64 cframe, frame;
+
+	if (!chain)
+		return 0;
+	for (u32 i = 0; i < PY_STATES && state; i++) {
+		u64 at = state;
+
+		if (bpf_probe_read_user(chain->piece, PY_THREAD_WORDS * 8, (void *)at))
+			break;
+		state = chain->piece[PY_STATE_NEXT];
+		cframe = chain->piece[layout->thread_head & 15];
+		if (at == first || chain->piece[layout->thread_id & 31] != self ||
+		    bpf_probe_read_user(&frame, 8, (void *)(cframe + layout->cframe_frame * 8)))
+			continue;
+		if (frame && cframe < chain->innermost) {
+			chain->innermost = cframe;
+			chain->entered = at;
+		}
+	}
+	return 0;
+}
+
 // In 3.11 a thread's storage has only its state of the interpreter that it entered first. A program
 // that gives each of its scripts an interpreter has the thread enter others, too. This is the
 // thread's state of the other one that runs functions, of several the innermost on the stack; 0 if
@@ -223,12 +251,13 @@ __noinline u64 python_entered(u32 scratch, u32 version, u64 runtime, u64 self, u
 {
 	const struct python_layout *layout = python_layout_of(version);
 	struct chain *chain = chain_of(scratch);
-	u64 words[PY_INTERPRETER_WORDS], interpreter, state, cframe, frame;
-	u64 innermost = ~0ULL, found = 0;
+	u64 words[PY_INTERPRETER_WORDS], interpreter;
 
 	if (!chain || !layout->interpreters ||
 	    bpf_probe_read_user(&interpreter, 8, (void *)(runtime + layout->interpreters)))
 		return 0;
+	chain->innermost = ~0ULL;
+	chain->entered = 0;
 	for (u32 i = 0; i < PY_INTERPRETERS && interpreter; i++) {
 		if (bpf_probe_read_user(words, sizeof(words), (void *)interpreter))
 			break;
@@ -236,43 +265,27 @@ __noinline u64 python_entered(u32 scratch, u32 version, u64 runtime, u64 self, u
 		// There is only one.
 		if (!i && !interpreter)
 			return 0;
-		state = words[PY_INTERPRETER_STATES];
-		for (u32 j = 0; j < PY_STATES && state; j++) {
-			u64 at = state;
-
-			if (bpf_probe_read_user(chain->piece, PY_THREAD_WORDS * 8, (void *)at))
-				break;
-			state = chain->piece[PY_STATE_NEXT];
-			cframe = chain->piece[layout->thread_head & 15];
-			if (at == first || chain->piece[layout->thread_id & 31] != self ||
-			    bpf_probe_read_user(&frame, 8,
-						(void *)(cframe + layout->cframe_frame * 8)))
-				continue;
-			if (frame && cframe < innermost) {
-				innermost = cframe;
-				found = at;
-			}
-		}
+		python_states(scratch, version, words[PY_INTERPRETER_STATES], self, first);
 	}
-	return found;
+	return chain->entered;
 }
 
 // Adds the functions that a state of the current thread leads to, in the place of the last mark.
-static __always_inline void python_add(struct chain *chain, u32 scratch, u32 version, u64 state,
-				       u64 ts, u32 pid)
+__noinline u32 python_add(u32 scratch, u32 version, u64 state, u64 ts, u32 pid)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
 	const struct python_layout *layout = python_layout_of(version);
+	struct chain *chain = chain_of(scratch);
 
-	if (bpf_probe_read_user(chain->piece, PY_THREAD_WORDS * 8, (void *)state) ||
+	if (!chain || bpf_probe_read_user(chain->piece, PY_THREAD_WORDS * 8, (void *)state) ||
 	    chain->piece[layout->thread_id & 31] != task->thread.fsbase)
-		return;
+		return 0;
 	chain->frame = chain->piece[layout->thread_head & 15];
 	chain->outer = 0;
 	if (layout->has_cframes) {
 		chain->outer = chain->frame;
 		if (bpf_probe_read_user(chain->piece, PY_CFRAME_WORDS * 8, (void *)chain->outer))
-			return;
+			return 0;
 		chain->frame = chain->piece[layout->cframe_frame & 1];
 	}
 	chain->words[chain->call & (CHAIN_WORDS - 1)] = chain->outer;
@@ -280,6 +293,7 @@ static __always_inline void python_add(struct chain *chain, u32 scratch, u32 ver
 		if (!python_collect(scratch, version, ts, pid))
 			break;
 	}
+	return 0;
 }
 
 // Reads the Python functions that the current thread is in; `runtime` is where the interpreter's
@@ -299,8 +313,8 @@ __noinline u32 python_begin(u32 scratch, u64 runtime, u32 version, u64 ts, u32 p
 	chain_begin(chain, 0);
 	entered = python_entered(scratch, version, runtime, task->thread.fsbase, state);
 	if (entered)
-		python_add(chain, scratch, version, entered, ts, pid);
-	python_add(chain, scratch, version, state, ts, pid);
+		python_add(scratch, version, entered, ts, pid);
+	python_add(scratch, version, state, ts, pid);
 	chain->words[chain->count & (CHAIN_WORDS - 1)] = 0;
 	return 1;
 }

@@ -163,15 +163,16 @@ static __always_inline void commit(u64 *record, u64 first)
 
 // Who runs is known from the last switch, but for a thread that takes its leader's number at exec,
 // and where a switch was lost.
-static __noinline void note_runs(u32 cpu, u64 ts, u32 tid)
+__noinline u32 note_runs(u32 cpu, u64 ts, u32 tid)
 {
 	u64 *record = take(cpu, ts, 2, false);
 
 	if (!record)
-		return;
+		return 0;
 	record[1] = tid;
 	commit(record, RECORD(ts, EVENT_RUNS, 0, 0));
 	this_cpu(cpu)->tid = tid;
+	return 0;
 }
 
 // Takes room for a record of what thread `tid` does.

@@ -63,7 +63,7 @@ static __always_inline void read_internet_addresses(struct sock *sk, u16 family,
 	definition->remote_length = definition->remote_port ? definition->local_length : 0;
 }
 
-static __noinline int describe_socket(u64 address, u64 object, u32 pid)
+__noinline int describe_socket(u64 address, u64 object, u32 pid)
 {
 	struct sock *sk = (void *)address, *other = 0;
 	u16 family = FIELD(struct sock, sk, __sk_common.skc_family);
@@ -122,7 +122,7 @@ static __always_inline void note_socket(struct sock *sk, u64 object, u32 pid)
 
 	if ((kind == OBJECT_UNIX || kind == OBJECT_INET) &&
 	    known_sockets[object & (KNOWN_SOCKETS - 1)] != (u32)object)
-		describe_socket((u64)sk, object, pid);
+		describe_socket(as_number(sk), object, pid);
 }
 
 // What descriptor `fd` of `task` leads to; 0 if nothing.
