@@ -47,9 +47,11 @@ fn not_run(lacking: &str) {
         .expect("standard error");
 }
 
-/// The thread of a name.
+/// The command's thread of a name.
 fn thread(live: &Live, name: &str) -> Utid {
-    let mut found = live.threads.iter().filter(|thread| thread.name() == name);
+    let process = live.threads.thread(live.command_thread()).upid;
+    let own = live.threads.iter().filter(|thread| thread.upid == process);
+    let mut found = own.filter(|thread| thread.name() == name);
     let thread = found.next().expect(name);
     assert!(found.next().is_none(), "two are called {name}");
     thread.utid
@@ -66,7 +68,7 @@ fn methods(stacks: &StackTable, stack: u32) -> Vec<String> {
 /// waits for a monitor. Sources have their files.
 #[test]
 fn java_methods_are_named() {
-    let Some(machine) = machine_alone() else {
+    let Some(machine) = machine() else {
         return;
     };
     let Some(()) = orchard(&machine) else { return };
@@ -122,7 +124,7 @@ fn is_sampled_in(trace: &Trace, method: &str) -> bool {
 /// A thread that waited when the recording began is in the methods that it waits in.
 #[test]
 fn java_methods_of_who_waits_already_are_named() {
-    let Some(machine) = machine_alone() else {
+    let Some(machine) = machine() else {
         return;
     };
     let Some(()) = orchard(&machine) else { return };
@@ -196,11 +198,7 @@ fn javascript_needs_no_option() {
         });
         own.collect()
     };
-    let main = live
-        .threads
-        .iter()
-        .find(|it| it.is_main() && it.name() == "node");
-    let main = main.expect("node").utid;
+    let main = live.command_thread();
     let switches: Switches = live.table();
     let picks = (0..switches.len()).filter(|&row| {
         let harvest = ["pick 5", "climb 9", "harvest 12", "begin 30"];

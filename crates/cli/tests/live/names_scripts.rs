@@ -1,7 +1,7 @@
 //! Functions of interpreted languages in stacks, against programs that are known: of a process that is
 //! recorded from its start, of one that waited already when the recording began, and by `why --live`.
 
-use crate::support::{Background, Live, Machine, hangdog, machine_alone};
+use crate::support::{Background, Live, Machine, hangdog, machine};
 use hangdog_trace::ids::Utid;
 use hangdog_trace::stacks::StackTable;
 use hangdog_trace::tables::{Samples, Switches};
@@ -148,12 +148,6 @@ impl Program {
             .collect()
     }
 
-    fn main_thread(&self, live: &Live) -> Utid {
-        let mut threads = live.threads.iter();
-        let main = threads.find(|it| it.is_main() && it.name() == self.interpreter);
-        main.expect(self.interpreter).utid
-    }
-
     /// The program waits in its functions for good.
     fn hang(&self, path: &str) -> Background {
         let mut command = Command::new(self.interpreter);
@@ -165,7 +159,7 @@ impl Program {
 
     /// Where the program waits and where it computes all its functions are in the stack, in their order.
     fn is_named_from_the_start(&self) {
-        let Some(machine) = machine_alone() else {
+        let Some(machine) = machine() else {
             return;
         };
         if !self.can_run() {
@@ -174,7 +168,7 @@ impl Program {
         let path = self.write(&machine);
         let live = machine.recorded(&["--sample", "1000"], &[self.interpreter, &path, START]);
         let stacks = StackTable::load(&live.trace).expect("stacks");
-        let thread = self.main_thread(&live);
+        let thread = live.command_thread();
         let expected = self.expected(self.waits);
         let waits = self.waits_of(&live, &stacks, thread);
         let named = waits.iter().filter(|found| found.contains(&expected[0]));
@@ -206,7 +200,7 @@ impl Program {
     /// A thread that waited when the recording began, and one that is looked at without a recording,
     /// is in the functions that it waits in.
     fn is_named_where_it_waits_already(&self) {
-        let Some(machine) = machine_alone() else {
+        let Some(machine) = machine() else {
             return;
         };
         if !self.can_run() {
@@ -216,7 +210,8 @@ impl Program {
         let live = machine.recorded(&[], &["sleep", "1"]);
         let stacks = StackTable::load(&live.trace).expect("stacks");
         let expected = self.expected(self.waits);
-        let found = self.waits_of(&live, &stacks, self.main_thread(&live));
+        let thread = live.utid(&program.0.id().into());
+        let found = self.waits_of(&live, &stacks, thread);
         assert!(found.contains(&expected), "{found:?}");
 
         let pid = program.0.id().to_string();
@@ -249,7 +244,7 @@ fn ruby_functions_are_named_around_code_without_rules() {
             ("<main>", ""),
         ],
     };
-    let Some(machine) = machine_alone() else {
+    let Some(machine) = machine() else {
         return;
     };
     if !DIGITS.can_run() {
@@ -258,7 +253,7 @@ fn ruby_functions_are_named_around_code_without_rules() {
     let path = DIGITS.write(&machine);
     let live = machine.recorded(&["--sample", "1000"], &[DIGITS.interpreter, &path]);
     let stacks = StackTable::load(&live.trace).expect("stacks");
-    let thread = DIGITS.main_thread(&live);
+    let thread = live.command_thread();
     let samples: Samples = live.table();
     let in_gmp = |stack: u32| {
         let innermost = stacks.stack(stack).next();

@@ -189,6 +189,12 @@ impl Live {
             .to_string()
     }
 
+    /// The main thread of the command that was recorded. Its name is not enough: another test's program may
+    /// have it too.
+    pub fn command_thread(&self) -> Utid {
+        self.utid(&self.trace.meta().command_tid.into())
+    }
+
     /// The thread that a program named by its tid.
     pub fn utid(&self, tid: &Value) -> Utid {
         let tid = number(tid);
