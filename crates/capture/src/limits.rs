@@ -1,4 +1,5 @@
-//! How much memory and CPU time control groups allow their processes, and how fast they may use disks.
+//! How much memory and CPU time control groups allow their processes, how fast they may use disks, and how many
+//! threads they may have.
 //!
 //! Both versions of control groups are read, as files below /sys/fs/cgroup that everybody may read. Of a
 //! process's groups, from its own outwards, the first counts that has a limit of a kind; of CPU time the one
@@ -9,16 +10,16 @@ use std::fs;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
-use hangdog_trace::words::LimitKind;
+use hangdog_trace::words::{LimitKind, USED_UP};
 
 /// A limit of a process, or of its control group.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Limit {
     pub pid: u32,
     pub kind: LimitKind,
-    /// Bytes, bytes a second, operations a second, thousandths of a CPU, or files.
+    /// Bytes, bytes a second, operations a second, thousandths of a CPU, files, or threads.
     pub limit: u64,
-    /// Of memory, how many bytes the group has; of files, how many are open.
+    /// Of memory, how many bytes the group has; of files, how many are open; of threads, how many it has.
     pub used: u64,
     /// The group, from the root of its hierarchy; empty of what is the process's own.
     pub group: String,
@@ -29,7 +30,7 @@ pub(crate) struct Limit {
 /// What version 1 has for "no limit", and more.
 const NONE_FROM: u64 = 1 << 60;
 /// The controllers of version 1 whose limits count.
-const LIMITING: [&str; 3] = ["memory", "blkio", "cpu"];
+const LIMITING: [&str; 4] = ["memory", "blkio", "cpu", "pids"];
 /// No such file is longer: a machine with many containers has thousands of mounts.
 const LONGEST: u64 = 1 << 22;
 /// Of a hierarchy no more groups are looked at for their members, and no more limits of members reported: whoever may
@@ -192,6 +193,13 @@ impl Mount {
             let is_one = least < NONE_FROM;
             is_one.then(|| limit(LimitKind::Memory, least, number(used).unwrap_or(0)))
         };
+        // Every service of a machine may have such a limit: it counts where there is hardly any room left.
+        let tasks = || {
+            let (most, used) = (number("pids.max")?, number("pids.current")?);
+            let is_full = used as f64 >= USED_UP * most as f64;
+            is_full.then(|| limit(LimitKind::Tasks, most, used))
+        };
+        found.extend(tasks());
         let cpu = |quota: &str, period: &str| {
             let (quota, period) = (quota.parse::<u64>().ok()?, period.parse::<u64>().ok()?);
             let thousandths = quota.saturating_mul(1000).checked_div(period)?;

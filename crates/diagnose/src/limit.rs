@@ -1,5 +1,5 @@
 //! The limits of control groups that a wait for a disk, for memory or for a CPU may come from: the device, the
-//! machine's memory or its CPUs need not be short.
+//! machine's memory or its CPUs need not be short. And the limit at which a program cannot be started.
 
 use std::ops::Range;
 
@@ -13,7 +13,7 @@ use crate::kind::BlameKind;
 const LONGEST: usize = 16;
 
 /// What the control group of a process limits that a wait of this kind is for, or of a computation that is paged in
-/// meanwhile; nothing where it has no such limit, or has not used it up. `writes` says that the wait is for a disk to
+/// meanwhile, or of a sleep until the next attempt to start a program; nothing where it has no such limit, or has not used it up. `writes` says that the wait is for a disk to
 /// have taken something.
 pub(crate) fn of(
     evidence: &Evidence<'_>,
@@ -26,6 +26,7 @@ pub(crate) fn of(
         (BlameKind::Paging, _) => &[LimitKind::Memory, LimitKind::DiskRead, LimitKind::DiskReads],
         (BlameKind::Disk, true) => &[LimitKind::DiskWrite, LimitKind::DiskWrites],
         (BlameKind::Disk, false) => &[LimitKind::DiskRead, LimitKind::DiskReads],
+        (BlameKind::Timer, _) => &[LimitKind::Tasks],
         _ => return None,
     };
     let rows = rows(evidence, process);
@@ -47,6 +48,8 @@ pub(crate) fn of(
             LimitKind::DiskWrite => Some(format!("limits writes to {disk} to {amount} per second")),
             LimitKind::DiskReads => Some(format!("limits reads from {disk} to {limit} per second")),
             LimitKind::DiskWrites => Some(format!("limits writes to {disk} to {limit} per second")),
+            LimitKind::Tasks => (used >= limit)
+                .then(|| format!("has all {limit} threads and processes that it may have")),
             LimitKind::Cpu | LimitKind::Descriptors | LimitKind::Unknown => None,
         };
         text.map(|text| (&limits.group[row], text))

@@ -534,6 +534,7 @@ fn of_thread(
             let kind = match candidate.doing {
                 Doing::Waiting(_) if holds_up_turns => ProblemKind::Turn,
                 Doing::Waiting(_) => ProblemKind::Wait,
+                Doing::Many if is_window() => ProblemKind::Turn,
                 Doing::Many => ProblemKind::Many,
                 Doing::Busy if takes_turns || is_window() => ProblemKind::Turn,
                 Doing::Busy => ProblemKind::Busy,

@@ -586,6 +586,9 @@ fn limit(facts: &Facts<'_, '_>) -> Option<String> {
     if facts.kind == BlameKind::Run && facts.paged < PAGED {
         return None;
     }
+    if facts.kind == BlameKind::Timer && !doing::tries_again(facts) {
+        return None;
+    }
     let writes = facts.wait.is_some_and(|wait| stores(evidence, &wait));
     let limit = limit::of(evidence, process, facts.kind, writes)?;
     Some(format!("; {limit}"))

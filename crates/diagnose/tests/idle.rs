@@ -147,6 +147,26 @@ fn a_sleep_between_two_attempts() {
     assert!(!naps.contains("attempts"), "{naps}");
 }
 
+/// Where the control group of the shell has all the processes that it may have, the sentence says so.
+#[test]
+fn a_group_without_room_for_a_process() {
+    let sentence = |used: u32, within: &str| {
+        let text = format!(
+            "process bash 100
+            thread bash bash 100
+            0 limit bash tasks 7 used={used} group=/deploy
+            0 cpu0 switch idle -> bash
+            1ms cpu0 switch bash -> idle sleeping clock_nanosleep arg=4s stack=nanosleep;{within};main
+            end 1s"
+        );
+        root(&text, "bash").2
+    };
+    let full = "; its control group /deploy has all 7 threads and processes that it may have.";
+    assert!(sentence(7, "make_child").ends_with(full));
+    assert!(!sentence(6, "make_child").contains("control group"));
+    assert!(!sentence(7, "nap").contains("control group"));
+}
+
 /// PostgreSQL's commit waits for a standby: not for whoever signals that this has answered, nor for the server
 /// whose end its processes learn of by a pipe.
 #[test]

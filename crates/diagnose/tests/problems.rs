@@ -1125,6 +1125,40 @@ const WINDOW: &str = "
     10.2ms transfer Xvfb sent 32 object=unix:2 peer=unix:1
 ";
 
+/// A window that draws asks its filter for each of many values. Some of these waits, close upon each other, count as
+/// one that kept its event loop from coming back; the problem is all of them.
+#[test]
+fn many_small_waits_within_one_turn() {
+    const VALUE_US: u32 = 16_000;
+    let mut text = format!(
+        "{WINDOW}
+        process filter 400
+        11ms cpu1 switch Xvfb -> idle sleeping epoll_wait
+        12ms fork app -> filter filter 400
+        12.1ms cpu2 switch idle -> filter\n"
+    );
+    let mut at = 20_000;
+    for values in [20, 5, 5, 5, 5, 5] {
+        for _value in 0..values {
+            let came = at + VALUE_US - 300;
+            let then = came + 20;
+            text += &format!(
+                "{at}us cpu0 switch app -> idle sleeping read object=pipe:5 stack=read;ask;g_main_context_dispatch;main
+                {came}us cpu2 wake filter -> app write object=pipe:5
+                {then}us cpu0 switch idle -> app\n"
+            );
+            at += VALUE_US;
+        }
+        let drawn = at + 8_000;
+        text += &format!("{drawn}us cpu0 wake app -> Xvfb writev object=unix:1\n");
+        at += 9_000;
+    }
+    let found = problems(&record(&format!("{text}end {at}us")), None);
+    let own = found.iter().find(|(name, _)| name == "app");
+    let (_, window) = own.expect("a problem of the window");
+    assert!(window.end - window.start > 600_000, "{found:?}");
+}
+
 /// Where so much is sent that some of it is not recorded, what a program on the display received may be
 /// missing: it has read what made its event loop turn, once it waits there again. A program that computes
 /// meanwhile has not.

@@ -111,6 +111,31 @@ fn a_pipe_that_was_never_seen_open() {
     }
 }
 
+/// A program that started the one which writes to a pipe has the pipe open too: it brings what comes only where it
+/// does not sleep meanwhile.
+#[test]
+fn who_sleeps_does_not_look_after_what_it_started() {
+    let people = |does: &str| {
+        format!(
+            "process helper 200\nthread helper helper 200
+            process filter 300
+            0 open app object=pipe:5 access=read
+            0 open helper object=pipe:5 access=write
+            0 open filter object=pipe:5 access=write
+            0 cpu1 switch idle -> helper
+            0.1ms fork helper -> filter filter 300
+            0.2ms cpu2 switch idle -> filter
+            1ms cpu1 switch helper -> idle {does}
+            1ms cpu2 switch filter -> idle sleeping wait4"
+        )
+    };
+    let wait = "2ms cpu0 switch main -> idle sleeping read object=pipe:5";
+    let asleep = people("sleeping clock_nanosleep arg=9s");
+    assert_eq!(owed(&asleep, wait), by("filter", EdgeKind::Peer));
+    let waiting = people("sleeping wait4");
+    assert_eq!(owed(&waiting, wait), by("helper", EdgeKind::Peer));
+}
+
 /// A pipe that the reader's process has to itself, to read and to write: no other process is named, and
 /// never the recorder.
 #[test]

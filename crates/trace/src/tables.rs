@@ -579,7 +579,7 @@ tables! {
         last: u8,
     }
 
-    /// A limit of the control group of a process, or of one around it: the nearest of each kind; of CPU time the least. The limits of all processes are read when the recording begins and ends. In between groups are read every second, or less often where that takes long: a process that has come into a group with limits has rows then, and once more when the group has used up its memory. And the processes that had nearly as many files open as they may, looked for every few seconds.
+    /// A limit of the control group of a process, or of one around it: the nearest of each kind; of CPU time the least. The limits of all processes are read when the recording begins and ends. In between groups are read every second, or less often where that takes long: a process that has come into a group with limits has rows then, and once more when the group has used up its memory. Of threads the limit is there only where the group has nearly as many. And the processes that had nearly as many files open as they may, looked for every few seconds.
     Limits of Limit as "limits" {
         /// When, ns since the trace's start; ascending.
         ts: u64,
@@ -587,9 +587,9 @@ tables! {
         process: u32,
         /// What is limited: words::LimitKind.
         kind: u8,
-        /// How much of it is allowed: bytes, bytes or operations a second, thousandths of a CPU, or open files, as the kind says.
+        /// How much of it is allowed: bytes, bytes or operations a second, thousandths of a CPU, open files, or threads, as the kind says.
         limit: u64,
-        /// Of memory, how much the group had, bytes; of files, how many the process had open; otherwise 0.
+        /// Of memory, how much the group had, bytes; of files, how many the process had open; of threads, how many the group had; otherwise 0.
         used: u64,
         /// The control group, from the root of its hierarchy; empty of files.
         group: String,

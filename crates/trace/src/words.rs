@@ -259,6 +259,8 @@ word! {
         Cpu = 6 "cpu",
         /// How many files a process may have open; only where nearly all of them are.
         Descriptors = 7 "descriptors",
+        /// How many threads and processes a control group may have; only where it has nearly all of them.
+        Tasks = 8 "tasks",
     }
 }
 

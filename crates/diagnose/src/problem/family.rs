@@ -181,7 +181,7 @@ impl Family {
         }
         match doing {
             // Its window does not answer meanwhile.
-            Doing::Busy if self.is_window(evidence, thread) => 0.3,
+            Doing::Busy | Doing::Many if self.is_window(evidence, thread) => 0.3,
             Doing::Busy | Doing::Many if !takes_turns => BATCH,
             Doing::Waiting(WaitKind::Sleep) => BATCH,
             // Whoever waits for a turn of an event loop, and is in the trace, is found waiting.

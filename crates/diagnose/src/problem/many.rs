@@ -55,6 +55,36 @@ impl ManyWaits {
         (mean / PIECE_NS).min(1.0)
     }
 
+    /// The small waits of two problems, one after the other, that last for `window` together; of either there may be
+    /// none.
+    pub(super) fn joined(
+        one: Option<ManyWaits>,
+        next: Option<&ManyWaits>,
+        window: Range<u64>,
+    ) -> Option<ManyWaits> {
+        let Some(mut sum) = one else {
+            return Some(ManyWaits {
+                window,
+                ..next?.clone()
+            });
+        };
+        let are_all_explained = sum.explained_until == sum.window.end;
+        if are_all_explained {
+            sum.explained_until = next.map_or(window.end, |next| next.explained_until);
+        }
+        if let Some(next) = next {
+            sum.waits += next.waits;
+            sum.waited_ns += next.waited_ns;
+            if next.longest_ns > sum.longest_ns {
+                (sum.longest_ns, sum.stack) = (next.longest_ns, next.stack);
+            }
+            let new = next.asked.iter().filter(|peer| !sum.asked.contains(peer));
+            let new: Vec<Upid> = new.copied().collect();
+            sum.asked.extend(new);
+        }
+        Some(ManyWaits { window, ..sum })
+    }
+
     /// How long it took from the first to the end of the last, ns.
     pub(crate) fn duration(&self) -> u64 {
         self.window.end - self.window.start

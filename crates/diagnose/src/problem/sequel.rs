@@ -10,7 +10,7 @@ use std::ops::Range;
 use super::chained::{Chained, main_wait};
 use super::family::Family;
 use super::finder::is_between_naps;
-use super::{Problem, ProblemKind, STANDS_OUT, ns_worth, worth};
+use super::{ManyWaits, Problem, ProblemKind, STANDS_OUT, ns_worth, worth};
 
 /// Joins what is one interval but for a moment in which a thread took up again what it was kept from: it
 /// asked once more, or had what little had come.
@@ -169,10 +169,13 @@ impl Chained {
             ProblemKind::Turn => self.problem.felt.max(next.problem.felt),
             _ => 0.0,
         };
+        let many = self.problem.many.take();
+        let many = ManyWaits::joined(many, next.problem.many.as_ref(), window.clone());
         if next.problem.duration() > self.problem.duration() {
             *self = next;
         }
         let problem = &mut self.problem;
+        problem.many = many;
         let longer = worth((window.end - window.start) as f64);
         problem.score *= longer / worth(problem.duration() as f64);
         if felt > problem.felt && problem.felt > 0.0 {

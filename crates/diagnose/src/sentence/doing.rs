@@ -403,7 +403,7 @@ fn goes_on(facts: &Facts<'_, '_>) -> bool {
 }
 
 /// Whether the culprit sleeps before it tries again what failed.
-fn tries_again(facts: &Facts<'_, '_>) -> bool {
+pub(super) fn tries_again(facts: &Facts<'_, '_>) -> bool {
     let evidence = facts.evidence;
     facts
         .wait

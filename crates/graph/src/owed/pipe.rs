@@ -55,11 +55,19 @@ pub(super) fn other_end(evidence: &Evidence<'_>, wait: &Wait, pipe: Object) -> O
             let started_all = |&head: &Upid| {
                 alive().all(|other| other == head || is_descendant(evidence, other, head))
             };
-            let head = alive().find(started_all);
+            let sleeps = |&other: &Upid| {
+                let thread = thread_of(evidence, other, pipe, wait.end);
+                let there = thread.and_then(|thread| wait_at(evidence, thread, wait.end));
+                there.is_some_and(|there| there.kind == WaitKind::Sleep)
+            };
             let works = |&other: &Upid| {
                 thread_of(evidence, other, pipe, wait.end)
                     .is_some_and(|thread| is_amid(evidence, thread, wait.end))
             };
+            // One that sleeps does not look after those that it started.
+            let head = alive().find(started_all).filter(|head| {
+                !sleeps(head) || !alive().any(|other| other != *head && works(&other))
+            });
             (alive().find(stopped).or(head))
                 .or(alive().filter(works).last())
                 .or(alive().last().filter(|_| !is_pool))?
