@@ -179,6 +179,8 @@ fn pythons_global_lock_is_with_who_computes() {
         "{}",
         verdict.sentence
     );
+    let lock = "by Python's global lock (GIL): ";
+    assert!(verdict.sentence.contains(lock), "{}", verdict.sentence);
 }
 
 /// All threads of a Java program wait while one runs a loop without a safepoint: it is the cause, also where the

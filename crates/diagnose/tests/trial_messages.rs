@@ -970,7 +970,7 @@ fn a_connection_that_nothing_answers() {
         verdict.sentence
     };
     let timer = "in=timer";
-    let says = "127.0.0.1:42101 over the network";
+    let says = "for a connection to 127.0.0.1:42101, which did not answer";
     let sentence = root("9ms", "connecting=yes", "", timer);
     assert!(sentence.contains(says), "{sentence}");
     let sent = "9.5ms transfer curl sent 9 object=inet:1";

@@ -287,7 +287,7 @@ impl<'a> Evidence<'a> {
     }
 
     /// The first row of `transfers` by an end of a connection.
-    pub(crate) fn first_use(&self, object: Object) -> Option<usize> {
+    pub fn first_use(&self, object: Object) -> Option<usize> {
         let first = self.uses.get(&object.0)?.first();
         first.map(|&row| row as usize)
     }

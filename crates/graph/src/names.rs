@@ -354,15 +354,22 @@ pub(crate) const AWAITS_SAFEPOINT: &[&str] = &[
     "HandshakeSpinYield::*",
 ];
 
-/// Functions of languages that wait for a lock by means that look like a condition: of Python, also
-/// for that of a condition or a queue, and of Java's library.
-pub(crate) const LANGUAGE_LOCK: &[&str] = &[
-    "PyThread_acquire_lock_timed",
-    // Python's global lock, by what waits for it: its own function has no name in most builds.
+/// Functions that wait for Python's global lock. That which does has no name in most builds.
+pub(crate) const GLOBAL_LOCK: [&str; 4] = [
     "take_gil",
     "PyEval_RestoreThread",
     "PyEval_AcquireThread",
     "PyGILState_Ensure",
+];
+
+/// Functions of languages that wait for a lock by means that look like a condition: of Python, also
+/// for that of a condition or a queue, and of Java's library.
+pub(crate) const LANGUAGE_LOCK: &[&str] = &[
+    "PyThread_acquire_lock_timed",
+    GLOBAL_LOCK[0],
+    GLOBAL_LOCK[1],
+    GLOBAL_LOCK[2],
+    GLOBAL_LOCK[3],
     "java.util.concurrent.locks.ReentrantLock.lock*",
     "java.util.concurrent.locks.ReentrantReadWriteLock$ReadLock.lock*",
     "java.util.concurrent.locks.ReentrantReadWriteLock$WriteLock.lock*",

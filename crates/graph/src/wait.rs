@@ -247,7 +247,9 @@ impl Wait {
                     None => format!("waited for {lock}"),
                 }
             }
-            WaitKind::Condition if self.is_for_own_lock(evidence) => "waited for a lock".to_owned(),
+            WaitKind::Condition if let Some(lock) = self.lock(evidence) => {
+                format!("waited for {lock}")
+            }
             WaitKind::Condition => match self.holder {
                 Some(joined) => format!("waited for {} to end", evidence.name(joined)),
                 None => "waited for a condition".to_owned(),
@@ -300,9 +302,21 @@ impl Wait {
             (WaitKind::Lock, ObjectKind::File) => Some("a lock on a file"),
             (WaitKind::Lock, _) => Some("a lock"),
             _ if shows(Mark::DatabaseLock) => Some("a lock of the database"),
+            (WaitKind::Condition, _) if self.is_for_global_lock(evidence) => {
+                Some("Python's global lock (GIL)")
+            }
             (WaitKind::Condition, _) if self.is_for_own_lock(evidence) => Some("a lock"),
             _ => None,
         }
+    }
+
+    /// Whether it is for the lock that lets one thread of a Python program run at a time.
+    fn is_for_global_lock(&self, evidence: &Evidence<'_>) -> bool {
+        // The functions of the C library that wait come before.
+        const FEW: usize = 8;
+        let innermost = evidence.stacks.stack(self.user_stack(evidence)).take(FEW);
+        let mut functions = innermost.filter_map(|frame| frame.function);
+        self.is_for_own_lock(evidence) && functions.any(|it| names::GLOBAL_LOCK.contains(&it))
     }
 
     /// Whether it waits for the program that serves a file system.

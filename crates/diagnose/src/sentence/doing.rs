@@ -181,6 +181,9 @@ pub(crate) fn reason(facts: &Facts<'_, '_>) -> String {
         }
         BlameKind::Network if let Some(phrase) = held_back(facts) => phrase,
         BlameKind::Network => match remote(facts) {
+            Some(remote) if connects(facts) => {
+                format!("waited{within} for a connection to {remote}, which did not answer")
+            }
             Some(remote) => format!("waited for {remote} over the network{within}"),
             None => format!("waited for the network{within}"),
         },
@@ -372,6 +375,15 @@ fn remote<'f>(facts: &'f Facts<'_, '_>) -> Option<&'f str> {
     let object = facts.wait?.object(facts.evidence);
     let (_, remote) = facts.evidence.sockets.addresses(object)?;
     (!remote.is_empty()).then_some(remote)
+}
+
+/// Whether the culprit tries to make a connection that nothing has answered yet.
+fn connects(facts: &Facts<'_, '_>) -> bool {
+    let evidence = facts.evidence;
+    facts.wait.is_some_and(|wait| {
+        let object = wait.object(evidence);
+        evidence.sockets.connecting(object).is_some() && evidence.first_use(object).is_none()
+    })
 }
 
 /// Whether a wait is for a condition, not for a lock of the language's own that is made of one.
