@@ -692,6 +692,22 @@ fn why_of_a_thread_without_problems() {
     assert_eq!(problem("app/ticker"), Some(102));
 }
 
+/// Stalls that claim to have freed more pages than a number holds.
+#[test]
+fn paging_with_absurd_stalls() {
+    let stall = format!("stall 1us main direct-reclaim {}", u64::MAX);
+    let fixture = Fixture::of(&format!(
+        "process app 100
+        thread main app 100 name=app
+        0 cpu0 switch idle -> main
+        1ms {stall}
+        2ms {stall}
+        end 4ms"
+    ));
+    let paging = fixture.json(&["paging", "t.hang", "--process", "app"]);
+    assert_eq!(paging["stalls"][0]["pages"], u64::MAX);
+}
+
 /// What the trace holds. Sizes on disk are the writer's affair and left out here.
 #[test]
 fn info() {

@@ -643,9 +643,9 @@ fn stalled(stalls: &Stalls, window: Window, is_chosen: &dyn Fn(Utid) -> bool) ->
             pages: 0,
         });
         kind.count += 1;
-        kind.sum_ns += stalls.duration[row];
+        kind.sum_ns = kind.sum_ns.saturating_add(stalls.duration[row]);
         kind.longest_ns = kind.longest_ns.max(stalls.duration[row]);
-        kind.pages += stalls.pages[row];
+        kind.pages = kind.pages.saturating_add(stalls.pages[row]);
     }
     let mut kinds: Vec<Stalled> = kinds.into_values().collect();
     kinds.sort_by_key(|stalled| Reverse(stalled.sum_ns));
