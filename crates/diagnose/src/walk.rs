@@ -18,7 +18,9 @@ mod believe;
 mod sample;
 
 use hangdog_graph::belief::Belief;
-use hangdog_graph::owed::{awaits_time_limit, is_deadlocked, starves_own_pool, unanswered};
+use hangdog_graph::owed::{
+    attempt, awaits_time_limit, is_deadlocked, starves_own_pool, unanswered,
+};
 use hangdog_graph::{Edge, EdgeKind, Evidence, Gate, Source, Strength, Wait, WaitKind};
 use hangdog_timeline::{Cause, Interval, State};
 use hangdog_trace::ids::{NONE, Utid};
@@ -642,9 +644,10 @@ impl<'a, 'e> Walk<'a, 'e> {
     }
 }
 
-/// Whether a wait is for a connection that the waiter itself made, or for the answer to its datagram.
+/// Whether a wait is for a connection that the waiter itself made or makes, or for the answer to its datagram.
 fn asks(evidence: &Evidence<'_>, wait: &Wait) -> bool {
     evidence.sockets.role(wait.object(evidence)) == Some(Role::Client)
+        || attempt(evidence, wait).is_some()
         || unanswered(evidence, wait).is_some()
 }
 

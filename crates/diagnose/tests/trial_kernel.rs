@@ -492,6 +492,14 @@ fn what_stopped_a_thread_is_told() {
             "kill arg=18",
             "server was stopped by a signal from sh.",
         ),
+        // It ran until then.
+        (
+            "10ms cpu0 switch idle -> server
+            10.1ms cpu1 handoff sh signal submitted other=server detail=19
+            10.2ms cpu0 switch server -> idle stopped arg=19",
+            "kill arg=18",
+            "server was stopped by a signal (SIGSTOP) from sh.",
+        ),
         (
             "10ms cpu0 switch idle -> server
             10.2ms cpu0 switch server -> idle stopped",

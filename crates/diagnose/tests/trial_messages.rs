@@ -943,6 +943,87 @@ fn a_pipeline_is_in_order() {
     assert_eq!(verdict.root.who.tid, 203, "{}", verdict.sentence);
 }
 
+/// A server that was asked waits in its event loop for a connection that it has begun to make right before, until it
+/// gives up; where it began long before, that may be another's.
+#[test]
+fn an_event_loop_that_gives_up_on_a_connection() {
+    let sentence = |begun: &str| {
+        let recording = record(&format!(
+            "process curl 100\nthread curl curl 100
+            process nginx 200\nthread nginx nginx 200
+            0 socket nginx object=inet:3 local=127.0.0.1:80
+            0 open nginx object=inet:3 kind=listener
+            0 socket curl object=inet:1 peer=inet:2 local=127.0.0.1:5000 remote=127.0.0.1:80
+            0 socket nginx object=inet:2 peer=inet:1 local=127.0.0.1:80 remote=127.0.0.1:5000
+            0 open curl object=inet:1
+            0 open nginx object=inet:2
+            0 cpu0 switch idle -> curl
+            0 cpu1 switch nginx -> idle sleeping epoll_wait object=epoll:7 stack=epoll_wait;serve
+            {begun} socket nginx object=inet:5 local=10.0.0.1:4000 remote=10.0.0.9:80 connecting=yes
+            500ms transfer curl sent 90 object=inet:1 peer=inet:2
+            500.1ms cpu0 wake curl -> nginx sendto in=softirq vector=3 object=inet:1
+            500.2ms cpu1 switch idle -> nginx
+            500.3ms cpu0 switch curl -> idle sleeping recvfrom object=inet:1 stack=recv;get
+            500.4ms transfer nginx received 90 object=inet:2 peer=inet:1
+            501ms cpu1 switch nginx -> idle sleeping epoll_wait object=epoll:7 stack=epoll_wait;serve
+            3000ms cpu1 wake idle -> nginx in=timer
+            3000.1ms cpu1 switch idle -> nginx
+            3000.2ms transfer nginx sent 50 object=inet:2 peer=inet:1
+            3000.3ms cpu1 wake nginx -> curl sendto in=softirq vector=3 object=inet:2
+            3000.4ms cpu0 switch idle -> curl
+            end 3100ms"
+        ));
+        explain(&recording, "curl", 500_300..3_000_300).sentence
+    };
+    let says = "nginx waited in serve for a connection to 10.0.0.9:80, which did not answer";
+    let soon = sentence("499.9ms");
+    assert!(soon.contains(says), "{soon}");
+    let long_before = sentence("100ms");
+    assert!(!long_before.contains("10.0.0.9"), "{long_before}");
+}
+
+/// A server that waits for a database is woken by the one who asked it, who gives up or checks whether it is there:
+/// that is no answer. Whom it asked before the recording began is not known; one that waits for a lock is amid work.
+#[test]
+fn who_asked_brings_no_answer() {
+    let people = "process curl 100\nthread curl curl 100
+        process shop 200\nthread shop shop 200
+        process postgres 300\nthread postgres postgres 300
+        0 socket shop object=inet:3 local=127.0.0.1:80
+        0 open shop object=inet:3 kind=listener
+        0 socket curl object=inet:1 peer=inet:2 local=127.0.0.1:5000 remote=127.0.0.1:80
+        0 socket shop object=inet:2 peer=inet:1 local=127.0.0.1:80 remote=127.0.0.1:5000
+        0 socket shop object=inet:5 peer=inet:6 local=127.0.0.1:6000 remote=127.0.0.1:5432
+        0 socket postgres object=inet:6 peer=inet:5 local=127.0.0.1:5432 remote=127.0.0.1:6000
+        0 socket postgres object=inet:9 local=127.0.0.1:5432
+        0 open postgres object=inet:9 kind=listener
+        0 open curl object=inet:1 last=sent
+        0 open shop object=inet:2 last=received
+        0 open shop object=inet:5
+        0 open postgres object=inet:6";
+    let root = |does: &str| {
+        let recording = record(&format!(
+            "{people}
+            0 cpu0 switch curl -> idle sleeping poll object=inet:1 stack=poll;get
+            0 cpu1 switch shop -> idle sleeping epoll_pwait object=epoll:7 stack=Syscall6;runtime.netpoll;runtime.findRunnable;runtime.schedule
+            0 cpu2 switch postgres -> idle sleeping epoll_wait object=epoll:8 stack={does}
+            2000ms cpu0 wake idle -> curl in=timer
+            2000.1ms cpu0 switch idle -> curl
+            2000.2ms cpu0 wake curl -> shop close in=softirq vector=3
+            2000.3ms cpu1 switch idle -> shop
+            2000.4ms cpu0 switch curl -> idle sleeping poll object=inet:1 stack=poll;get
+            2000.5ms cpu1 switch shop -> idle sleeping epoll_pwait object=epoll:7 stack=Syscall6;runtime.netpoll;runtime.findRunnable;runtime.schedule
+            end 2100ms"
+        ));
+        let verdict = explain(&recording, "curl", 0..2_100_000);
+        (verdict.root.who.tid, verdict.sentence)
+    };
+    let (tid, sentence) = root("epoll_wait;WaitLatch;ProcSleep;LockAcquireExtended;exec");
+    assert_eq!(tid, 300, "{sentence}");
+    let (tid, sentence) = root("epoll_wait;WaitLatch;secure_read;PostgresMain");
+    assert_eq!(tid, 200, "{sentence}");
+}
+
 /// A client polls again and again, a second at a time, for a connection that it makes: nothing answers, though somebody
 /// listens there. With the first byte it is connected, and so it is if anything but its own time limit woke it.
 #[test]

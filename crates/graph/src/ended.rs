@@ -97,9 +97,12 @@ pub fn ended_by(evidence: &Evidence<'_>, wait: &Wait, wake: Option<usize>) -> Ed
         let reason = "the data it sent had not arrived at the other end for most of that time";
         return Edge::new(Kind::Network, Strong, Source::Network, reason);
     }
-    if wake.is_none_or(|row| by_timer(evidence, row)) && owed::is_unconnected(evidence, wait) {
-        let reason = owed::unanswered_attempt(evidence, wait.object(evidence));
-        return Edge::new(Kind::Network, Strong, Source::Network, reason);
+    if wake.is_none_or(|row| by_timer(evidence, row)) {
+        let alone = || Some(wait.object(evidence)).filter(|_| owed::is_unconnected(evidence, wait));
+        if let Some(object) = alone().or_else(|| owed::attempts_in_loop(evidence, wait)) {
+            let reason = owed::unanswered_attempt(evidence, object);
+            return Edge::new(Kind::Network, Strong, Source::Network, reason);
+        }
     }
     // What let time pass did so for its child to do its work, as `timeout` does.
     if wait.kind == WaitKind::Signal

@@ -8,7 +8,7 @@ use std::ops::Range;
 use hangdog_timeline::State;
 use hangdog_trace::calls::Call;
 use hangdog_trace::ids::{StackId, Utid};
-use hangdog_trace::words::Context;
+use hangdog_trace::words::{Context, HandoffKind, HandoffStep};
 
 use crate::evidence::Evidence;
 use crate::marks::Mark;
@@ -42,6 +42,9 @@ pub(crate) fn of(
 ) -> Stop {
     if let Some(row) = stopping_wake(evidence, thread, window.start) {
         return Stop::Signal(Some(evidence.wakes.waker[row]));
+    }
+    if let Some(sender) = sender(evidence, thread, window.start) {
+        return Stop::Signal(Some(sender));
     }
     let shows = |mark| evidence.shows(kernel_stack, mark);
     let ended = ending_wake(evidence, thread, window.end);
@@ -107,6 +110,31 @@ fn stopping_wake(evidence: &Evidence<'_>, thread: Utid, from: u64) -> Option<usi
         .take_while(|interval| interval.state != State::Blocked);
     let mut wakes = since.filter_map(|interval| interval.wake());
     wakes.find(|&row| is_signal(evidence, row, &[SIGSTOP, SIGTSTP]))
+}
+
+/// Who sent the signal that stopped a thread of a process which ran until then.
+fn sender(evidence: &Evidence<'_>, thread: Utid, from: u64) -> Option<Utid> {
+    const SOON_NS: u64 = 20_000_000;
+    const MOST: usize = 1024;
+    let handoffs = evidence.handoffs;
+    let process = evidence.threads.thread(thread).upid;
+    let end = handoffs.ts.partition_point(|&ts| ts <= from);
+    let since = (0..end)
+        .rev()
+        .take(MOST)
+        .take_while(|&row| from - handoffs.ts[row] <= SOON_NS);
+    let mut stopping = since.filter(|&row| {
+        HandoffKind::from(handoffs.kind[row]) == HandoffKind::Signal
+            && HandoffStep::from(handoffs.step[row]) == HandoffStep::Submitted
+            && [SIGSTOP, SIGTSTP].contains(&handoffs.detail[row])
+            && evidence
+                .threads
+                .known(handoffs.other[row])
+                .is_some_and(|to| to.upid == process)
+    });
+    // A terminal sends it by a thread of the kernel's: it was somebody's key.
+    let sender = evidence.threads.known(handoffs.thread[stopping.next()?])?;
+    (!sender.is_kernel()).then_some(sender.utid)
 }
 
 /// The wake that ended the stop.

@@ -68,6 +68,8 @@ pub struct SocketTable {
     accepting: HashSet<u64>,
     /// What each process was seen with, in order of the objects.
     had: HashMap<Upid, Vec<u64>>,
+    /// The sockets of each process that were last seen to connect, in order of time.
+    attempts: HashMap<Upid, Vec<u64>>,
     /// Processes that serve a file system.
     file_systems: Vec<Upid>,
     /// Processes that the kernel asks before others open files.
@@ -124,6 +126,16 @@ impl SocketTable {
                 peers.insert(*object, *peer);
             }
         }
+        let mut attempts: HashMap<Upid, Vec<u64>> = HashMap::new();
+        for row in (0..sockets.len()).filter(|&row| sockets.connecting[row]) {
+            let object = sockets.object[row];
+            if rows.get(&object) == Some(&row) {
+                attempts
+                    .entry(sockets.process[row])
+                    .or_default()
+                    .push(object);
+            }
+        }
         let mut shared: HashMap<String, usize> = HashMap::new();
         for (&(local, _), objects) in &ends {
             *shared.entry(local.to_owned()).or_default() += objects.len();
@@ -133,6 +145,7 @@ impl SocketTable {
             rows,
             peers,
             shared,
+            attempts,
             ..SocketTable::default()
         };
         table.open(descriptors);
@@ -372,6 +385,12 @@ impl SocketTable {
     pub fn connecting(&self, object: Object) -> Option<u64> {
         let row = *self.rows.get(&object.0)?;
         self.sockets.connecting[row].then(|| self.sockets.ts[row])
+    }
+
+    /// The sockets of a process that were seen to connect, and not seen connected, in order of time.
+    pub fn attempts(&self, process: Upid) -> impl DoubleEndedIterator<Item = Object> + '_ {
+        let attempts = self.attempts.get(&process).map_or(&[][..], Vec::as_slice);
+        attempts.iter().map(|&object| Object(object))
     }
 
     /// The addresses of this and of the other end; empty texts where there are none.

@@ -4,7 +4,7 @@ use hangdog_graph::wake::tracer;
 use hangdog_graph::{Evidence, Gate, Mark, Wait, WaitKind, owed};
 use hangdog_timeline::State;
 use hangdog_trace::ids::Utid;
-use hangdog_trace::object::ObjectKind;
+use hangdog_trace::object::{Object, ObjectKind};
 
 use super::facts::Facts;
 use super::words::{brief, duration, file_of, in_function, of_that_time};
@@ -180,10 +180,10 @@ pub(crate) fn reason(facts: &Facts<'_, '_>) -> String {
             format!("waited for an answer to a datagram that it had sent{within}")
         }
         BlameKind::Network if let Some(phrase) = held_back(facts) => phrase,
+        BlameKind::Network if let Some(remote) = attempt(facts) => {
+            format!("waited{within} for a connection to {remote}, which did not answer")
+        }
         BlameKind::Network => match remote(facts) {
-            Some(remote) if connects(facts) => {
-                format!("waited{within} for a connection to {remote}, which did not answer")
-            }
             Some(remote) => format!("waited for {remote} over the network{within}"),
             None => format!("waited for the network{within}"),
         },
@@ -372,18 +372,17 @@ fn held_back(facts: &Facts<'_, '_>) -> Option<String> {
 
 /// The address that the culprit's wait is for.
 fn remote<'f>(facts: &'f Facts<'_, '_>) -> Option<&'f str> {
-    let object = facts.wait?.object(facts.evidence);
-    let (_, remote) = facts.evidence.sockets.addresses(object)?;
-    (!remote.is_empty()).then_some(remote)
+    address(facts, facts.wait?.object(facts.evidence))
 }
 
-/// Whether the culprit tries to make a connection that nothing has answered yet.
-fn connects(facts: &Facts<'_, '_>) -> bool {
-    let evidence = facts.evidence;
-    facts.wait.is_some_and(|wait| {
-        let object = wait.object(evidence);
-        evidence.sockets.connecting(object).is_some() && evidence.first_use(object).is_none()
-    })
+/// The address that the culprit tries to connect to, and that has not answered.
+fn attempt<'f>(facts: &'f Facts<'_, '_>) -> Option<&'f str> {
+    address(facts, owed::attempt(facts.evidence, &facts.wait?)?)
+}
+
+fn address<'f>(facts: &'f Facts<'_, '_>, object: Object) -> Option<&'f str> {
+    let (_, remote) = facts.evidence.sockets.addresses(object)?;
+    (!remote.is_empty()).then_some(remote)
 }
 
 /// Whether a wait is for a condition, not for a lock of the language's own that is made of one.

@@ -2,7 +2,7 @@
 
 use hangdog_graph::belief::{Belief, beliefs};
 use hangdog_graph::ended::ended_by;
-use hangdog_graph::owed::asked_again;
+use hangdog_graph::owed::{asked_again, may_have_asked};
 use hangdog_graph::{Edge, EdgeKind, Gate, Source, Strength, Wait, WaitKind};
 use hangdog_timeline::State;
 
@@ -32,6 +32,12 @@ impl Walk<'_, '_> {
             && let edge = ended_by(self.evidence, wait, waiting.wake)
             && edge.source == Source::Nobody
         {
+            return Belief {
+                edge,
+                probability: 1.0,
+            };
+        }
+        if let Some(edge) = self.owed_beside(waiting) {
             return Belief {
                 edge,
                 probability: 1.0,
@@ -129,6 +135,30 @@ impl Walk<'_, '_> {
             beliefs,
         });
         believed
+    }
+
+    /// Who owes something to a server in its event loop that was asked for an answer, where the one who asked ended
+    /// its wait: what that sends meanwhile is another request, and brings the answer no nearer.
+    fn owed_beside(&self, waiting: &Waiting) -> Option<Edge> {
+        let wait = &waiting.wait;
+        let (before, asked) = self.blame.steps[self.step].reached.as_ref()?;
+        if asked.kind != EdgeKind::Peer || !matches!(wait.kind, WaitKind::Poll | WaitKind::Idle) {
+            return None;
+        }
+        let process = |thread| self.evidence.threads.thread(thread).upid;
+        let asker = process(before.wait.thread);
+        let is_asker =
+            |edge: &Edge| matches!(edge.source, Source::Thread(by) if process(by) == asker);
+        let ended = ended_by(self.evidence, wait, waiting.wake);
+        if ended.kind != EdgeKind::Message || !is_asker(&ended) {
+            return None;
+        }
+        let is_other = |edge: &Edge| {
+            matches!(edge.source, Source::Thread(_) | Source::Network) && !is_asker(edge)
+        };
+        Some(ended_by(self.evidence, wait, None))
+            .filter(is_other)
+            .or_else(|| may_have_asked(self.evidence, wait).filter(is_other))
     }
 
     /// Whether a wait is that of a program in the background which has a pipe open that the one before on the way

@@ -12,7 +12,7 @@ use super::amid::only_one_at_condition;
 use super::amid::{amid_child, child_at_work, other_thread};
 use super::kin::first_thread;
 use super::last::{last_transfer, last_user, other_end_of, peer_of};
-use super::open::{Handed, handed_to, is_open, lies_unread};
+use super::open::{Handed, handed_to, is_open, lies_unread, may_be_open};
 use super::owes;
 use super::pipe::left_behind;
 use super::who::{is_home, is_there, most_at_work, stopped_thread, thread_of, wait_at};
@@ -320,6 +320,34 @@ pub fn is_lost(evidence: &Evidence<'_>, object: Object) -> bool {
     holders.any(|holder| holder.last == LastTransfer::Lost)
 }
 
+/// The socket by which a thread waits to be connected, which nothing has answered: what it waits for alone, or in an
+/// event loop the last that its program began to connect right before.
+pub fn attempt(evidence: &Evidence<'_>, wait: &Wait) -> Option<Object> {
+    const SOON_NS: u64 = 10_000_000;
+    let sockets = evidence.sockets;
+    let is_open = |object: &Object| {
+        sockets.connecting(*object).is_some() && evidence.first_use(*object).is_none()
+    };
+    if !wait.by_epoll(evidence) {
+        return Some(wait.object(evidence)).filter(is_open);
+    }
+    let is_new = |object: &Object| {
+        let since = sockets.connecting(*object).unwrap_or(0);
+        // What was there already was seen a moment after the recording began.
+        wait.start == 0 || since <= wait.start && wait.start - since <= SOON_NS
+    };
+    let process = evidence.threads.thread(wait.thread).upid;
+    let mut attempts = sockets.attempts(process).rev();
+    attempts.find(|object| is_open(object) && is_new(object))
+}
+
+/// Whether a thread's event loop waits until a time limit for a connection that it began to make right before.
+pub(crate) fn attempts_in_loop(evidence: &Evidence<'_>, wait: &Wait) -> Option<Object> {
+    let object = attempt(evidence, wait).filter(|_| wait.by_epoll(evidence))?;
+    let is_own = evidence.sockets.connecting(object) > Some(0);
+    (is_own && !is_kept_out(evidence, wait, object)).then_some(object)
+}
+
 /// That nothing has answered the attempt to connect by this socket.
 pub(crate) fn unanswered_attempt(evidence: &Evidence<'_>, object: Object) -> String {
     let remote = evidence.sockets.addresses(object).map_or("", |ends| ends.1);
@@ -450,6 +478,15 @@ pub(super) fn asked_process(evidence: &Evidence<'_>, wait: &Wait) -> Option<Edge
         let (only, second) = (asks.next()?, asks.next());
         second.is_none().then(|| peer(evidence, wait, only))?
     })
+}
+
+/// Whom a program may have asked before the recording began: one of those that it is a client of, if that is in the
+/// middle of work.
+pub fn may_have_asked(evidence: &Evidence<'_>, wait: &Wait) -> Option<Edge> {
+    let process = evidence.threads.thread(wait.thread).upid;
+    let mut asks = evidence.sockets.asks(process);
+    let asked = asks.find(|&object| may_be_open(evidence, object, wait.end))?;
+    peer(evidence, wait, asked)
 }
 
 /// The server of a client that polls for long, where that waits on this machine for what others print: so ssh waits

@@ -58,9 +58,12 @@ pub use came::accepted_late;
 pub(crate) use came::{handed_answer, slow_reader};
 pub use clients::may_wait_for_jobs;
 use clients::other_client;
-pub(crate) use connection::unanswered_attempt;
 use connection::{asked_process, only_client, peer, server_at_work};
-pub use connection::{awaits_time_limit, is_lost, is_unconnected, open_request, remote_output};
+pub use connection::{
+    attempt, awaits_time_limit, is_lost, is_unconnected, may_have_asked, open_request,
+    remote_output,
+};
+pub(crate) use connection::{attempts_in_loop, unanswered_attempt};
 pub(crate) use connection::{is_undelivered, serves_known, still_at_work};
 pub use datagram::unanswered;
 pub use held_back::held_back;
