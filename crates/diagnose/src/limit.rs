@@ -12,9 +12,9 @@ use crate::kind::BlameKind;
 /// No chain of parents is followed further.
 const LONGEST: usize = 16;
 
-/// What the control group of a process limits that a wait of this kind is for, or of a computation that is paged in
-/// meanwhile, or of a sleep until the next attempt to start a program; nothing where it has no such limit, or has not used it up. `writes` says that the wait is for a disk to
-/// have taken something.
+/// What the control group of a process limits that a wait of this kind is for, or a computation that is paged in
+/// meanwhile, or a sleep until the next attempt to start a program; nothing where it has no such limit, or has not
+/// used it up. `writes` says that the wait is for a disk to have taken something.
 pub(crate) fn of(
     evidence: &Evidence<'_>,
     process: Upid,
