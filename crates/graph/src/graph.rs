@@ -17,10 +17,10 @@ use hangdog_trace::SocketTable;
 use hangdog_trace::ids::Utid;
 use hangdog_trace::tables::{Handoffs, Losses};
 
+use crate::async_work::{AsyncWork, TakenUp};
 use crate::classify::classify;
 use crate::edge::{EdgeKind, Source, Strength};
 use crate::evidence::Evidence;
-use crate::handover::{Handover, Handovers};
 use crate::message::Messages;
 use crate::vertex::{Begin, NOWHERE, VertexId, Vertices};
 use crate::wait::Wait;
@@ -238,11 +238,11 @@ impl Graph {
     pub fn new(evidence: &Evidence<'_>, sources: Sources<'_>) -> Graph {
         let (wakes, transfers) = (evidence.wakes, evidence.transfers);
         let threads = evidence.timeline.threads().end as usize;
-        let (messages, handovers) = rayon::join(
+        let (messages, async_work) = rayon::join(
             || Messages::new(evidence, sources.losses, sources.sockets),
-            || Handovers::new(sources.handoffs, wakes, threads),
+            || AsyncWork::new(sources.handoffs, wakes, threads),
         );
-        let vertices = Vertices::new(evidence, &messages, &handovers);
+        let vertices = Vertices::new(evidence, &messages, &async_work);
         let (wakers, senders) = rayon::join(
             || vertices.at_each(&wakes.waker, &wakes.ts),
             || vertices.at_each(&transfers.thread, &transfers.ts),
@@ -251,7 +251,7 @@ impl Graph {
             evidence,
             handoffs: sources.handoffs,
             messages: &messages,
-            handovers: &handovers,
+            async_work: &async_work,
             vertices: &vertices,
             wakers,
             senders,
@@ -285,7 +285,7 @@ struct Builder<'a> {
     evidence: &'a Evidence<'a>,
     handoffs: &'a Handoffs,
     messages: &'a Messages,
-    handovers: &'a Handovers,
+    async_work: &'a AsyncWork,
     vertices: &'a Vertices,
     /// By row of `wakes`, the vertex in which the waker was.
     wakers: Vec<VertexId>,
@@ -302,7 +302,7 @@ impl Builder<'_> {
         let Range { start, end } = self.vertices.of_thread(thread);
         let transfers = self.evidence.transfers;
         let mut rows = self.messages.of_thread(thread).iter().peekable();
-        let mut taken = self.handovers.taken_by(thread).peekable();
+        let mut taken = self.async_work.taken_by(thread).peekable();
         let mut received = Vec::new();
         for vertex in start..end {
             edges.offsets.push(edges.from.len() as u32);
@@ -311,7 +311,7 @@ impl Builder<'_> {
                     (intervals.get(self.vertices.interval(vertex))).and_then(|it| it.wake())
                 }
                 Begin::Life => self.born_by(&intervals),
-                Begin::Handover | Begin::Batch | Begin::Peers => None,
+                Begin::WorkItem | Begin::Batch | Begin::Peers => None,
             };
             let first = match (wake, self.vertices.begin(vertex)) {
                 (Some(row), _) if self.evidence.is_upkeep(row) => {
@@ -342,8 +342,8 @@ impl Builder<'_> {
             while let Some(&row) = rows.next_if(|&&row| transfers.ts[row as usize] < vertex_end) {
                 self.receive(vertex, row as usize, first.as_ref(), &mut received);
             }
-            while let Some(handover) = taken.next_if(|handover| handover.taken < vertex_end) {
-                let arrow = self.handed_over(vertex, &handover);
+            while let Some(taken_up) = taken.next_if(|taken_up| taken_up.taken < vertex_end) {
+                let arrow = self.done_for(vertex, &taken_up);
                 received.extend(arrow.filter(|arrow| !is_same(arrow, first.as_ref())));
             }
             // The same sender's vertex may have sent often: its first message stands for all.
@@ -461,17 +461,17 @@ impl Builder<'_> {
     }
 
     /// The edge of what a thread took up in a vertex.
-    fn handed_over(&self, vertex: VertexId, handover: &Handover) -> Option<Arrow> {
-        let row = handover.row as usize;
+    fn done_for(&self, vertex: VertexId, taken_up: &TakenUp) -> Option<Arrow> {
+        let row = taken_up.row as usize;
         let ts = self.handoffs.ts[row];
         let from = self.vertices.at(self.handoffs.thread[row], ts)?;
         (from != vertex).then_some(Arrow {
-            kind: handover.kind,
+            kind: taken_up.kind,
             strength: Strength::Strong,
             from: Origin::Vertex(from),
             to: vertex,
             ts,
-            event: Event::Handoff(handover.row),
+            event: Event::Handoff(taken_up.row),
         })
     }
 }

@@ -18,6 +18,7 @@
 //! - [`part`]: what of it a person looks at; [`dot`]: that part as a drawing.
 //! - [`marks`]: what stacks show, by the [`names`] of functions of the C library and of the kernel.
 
+mod async_work;
 pub mod belief;
 mod classify;
 mod descriptors;
@@ -30,7 +31,6 @@ pub mod flags;
 pub mod fore;
 pub mod graph;
 mod groups;
-mod handover;
 pub mod history;
 pub mod marks;
 mod memo;

@@ -7,7 +7,7 @@
 //!
 //! The cuts:
 //! - *a wait*: a thread that was blocked was woken, or went on unseen;
-//! - *a context switch*: a worker took up a work item;
+//! - *a work item*: a worker took it up;
 //! - *a batch*: it received after it had sent on another connection: a server turning to the next;
 //! - *peers*: it sent to, or received from, others than the last time.
 //!
@@ -21,9 +21,9 @@ use hangdog_timeline::{Cause, Interval, State};
 use hangdog_trace::ids::Utid;
 use hangdog_trace::tables::{Transfers, Wakes};
 
+use crate::async_work::{AsyncWork, TakenUp};
 use crate::edge::EdgeKind;
 use crate::evidence::Evidence;
-use crate::handover::{Handover, Handovers};
 use crate::message::Messages;
 
 /// What began a vertex.
@@ -35,7 +35,7 @@ pub enum Begin {
     /// The end of a wait.
     Wait,
     /// The taking up of a work item.
-    Handover,
+    WorkItem,
     /// A receive after a send on another connection.
     Batch,
     /// A transfer with others than the one before.
@@ -47,7 +47,7 @@ impl Begin {
     pub const ALL: [Begin; 5] = [
         Begin::Life,
         Begin::Wait,
-        Begin::Handover,
+        Begin::WorkItem,
         Begin::Batch,
         Begin::Peers,
     ];
@@ -57,7 +57,7 @@ impl Begin {
         match self {
             Begin::Life => "life",
             Begin::Wait => "wait",
-            Begin::Handover => "hand-over",
+            Begin::WorkItem => "work item",
             Begin::Batch => "batch",
             Begin::Peers => "peers",
         }
@@ -92,7 +92,7 @@ impl Vertices {
     pub(crate) fn new(
         evidence: &Evidence<'_>,
         messages: &Messages,
-        handovers: &Handovers,
+        async_work: &AsyncWork,
     ) -> Vertices {
         let timeline = evidence.timeline;
         let threads: Vec<Utid> = (0..timeline.threads().end).collect();
@@ -110,7 +110,7 @@ impl Vertices {
                 cutter.cut(
                     timeline.intervals(thread).iter(),
                     messages.of_thread(thread),
-                    handovers.taken_by(thread),
+                    async_work.taken_by(thread),
                 );
                 cutter
             })
@@ -253,10 +253,10 @@ impl Cutter<'_> {
         &mut self,
         intervals: impl Iterator<Item = Interval>,
         transfers: &[u32],
-        handovers: impl Iterator<Item = Handover>,
+        async_work: impl Iterator<Item = TakenUp>,
     ) {
-        let mut handovers = handovers
-            .filter(|handover| handover.kind == EdgeKind::Work)
+        let mut async_work = async_work
+            .filter(|taken_up| taken_up.kind == EdgeKind::Work)
             .peekable();
         let mut before: Option<State> = None;
         let mut next = 0;
@@ -275,7 +275,7 @@ impl Cutter<'_> {
             {
                 let row = row as usize;
                 let ts = self.transfers.ts[row];
-                if self.take_up(&mut handovers, at, &interval, ts) {
+                if self.take_up(&mut async_work, at, &interval, ts) {
                     last = None;
                 }
                 // Only a damaged trace has transfers that are not in order.
@@ -288,7 +288,7 @@ impl Cutter<'_> {
                 last = Some(row);
                 next += 1;
             }
-            if self.take_up(&mut handovers, at, &interval, interval.end) {
+            if self.take_up(&mut async_work, at, &interval, interval.end) {
                 last = None;
             }
         }
@@ -298,16 +298,16 @@ impl Cutter<'_> {
     /// any.
     fn take_up(
         &mut self,
-        handovers: &mut Peekable<impl Iterator<Item = Handover>>,
+        async_work: &mut Peekable<impl Iterator<Item = TakenUp>>,
         at: usize,
         interval: &Interval,
         until: u64,
     ) -> bool {
         let mut any = false;
-        while let Some(handover) = handovers.next_if(|next| next.taken < until) {
-            let is_new = self.starts.last().is_some_and(|&s| s < handover.taken);
-            if is_new && handover.taken >= interval.start {
-                self.start(handover.taken, at, Begin::Handover);
+        while let Some(taken_up) = async_work.next_if(|next| next.taken < until) {
+            let is_new = self.starts.last().is_some_and(|&s| s < taken_up.taken);
+            if is_new && taken_up.taken >= interval.start {
+                self.start(taken_up.taken, at, Begin::WorkItem);
                 any = true;
             }
         }

@@ -50,7 +50,7 @@ fn into(graph: &Graph, vertex: VertexId) -> Vec<Arrow> {
     graph.edges.leading_to(vertex).collect()
 }
 
-use Begin::{Batch, Handover, Life, Peers, Wait};
+use Begin::{Batch, Life, Peers, Wait, WorkItem};
 
 const WAIT: &str = "
 0 cpu0 switch idle -> main
@@ -313,7 +313,7 @@ fn work_items_cut() {
     );
     assert_eq!(
         vertices(&recording, &graph, "kworker/0:1"),
-        [(0, Life), (3_000, Handover), (5_000, Handover)]
+        [(0, Life), (3_000, WorkItem), (5_000, WorkItem)]
     );
     for (us, who, given, row) in [(3_500, "main", 1_000, 0), (5_500, "worker", 2_000, 1)] {
         let to = at(&recording, &graph, "kworker/0:1", us);

@@ -5,16 +5,16 @@ use crate::method::Method;
 mod common;
 mod crew;
 mod futex;
-mod handover;
 mod life;
 mod lock;
 mod pingpong;
 mod pool;
 mod process;
 mod wake;
+mod wakeup;
 
-use handover::{Condition, Event, Futex, Pipe, Semaphore, UnixSocket};
 use pingpong::{across, same};
+use wakeup::{Condition, Event, Futex, Pipe, Semaphore, UnixSocket};
 
 /// In the table's order.
 pub(crate) const METHODS: &[&Method] = &[

@@ -169,7 +169,7 @@ word! {
 }
 
 word! {
-    /// A step of a handover. Work goes from submitted to begun to done, a signal from submitted to
+    /// A step of async work. Work goes from submitted to begun to done, a signal from submitted to
     /// begun; a lock is taken, or waited for and then taken, or refused, and then released.
     HandoffStep {
         /// Handed over: queued, submitted, armed, sent.

@@ -227,7 +227,7 @@ fn print(answer: &Answer<'_>) -> Result<()> {
     for begun in &answer.vertices_by_begin {
         writeln!(
             out,
-            "  begun by {:<8} {:>12}",
+            "  begun by {:<9} {:>11}",
             begun.begin,
             count(begun.count)
         )?;

@@ -5,7 +5,7 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU64, Ordering};
 
 use super::common::{STEPS, checked, now_ns, one_by_one, other_cpu, spin_until, work};
-use super::handover::Sem;
+use super::wakeup::Sem;
 use crate::cpu;
 use crate::kind::{Kind, Section};
 use crate::meter::{Meter, Untried};

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use super::common::{checked, now_ns, one_by_one, other_cpu, spin_for, spin_until, times_blocked};
 use super::crew::beside;
-use super::handover::Sem;
+use super::wakeup::Sem;
 use crate::cpu;
 use crate::kind::{Kind, Section};
 use crate::meter::{Meter, Untried};

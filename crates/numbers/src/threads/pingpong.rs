@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use super::common::other_cpu;
 use super::crew::beside;
-use super::handover::HandOver;
+use super::wakeup::Wakeup;
 use crate::cpu;
 use crate::kind::Section;
 use crate::meter::{Meter, Untried};
@@ -13,7 +13,7 @@ use crate::method::Method;
 use crate::place::Place;
 
 /// Both sides on one CPU.
-pub(super) const fn same<H: HandOver>() -> Method {
+pub(super) const fn same<H: Wakeup>() -> Method {
     Method {
         id: H::SAME.id,
         section: Section::Threads,
@@ -26,7 +26,7 @@ pub(super) const fn same<H: HandOver>() -> Method {
 }
 
 /// The sides on two cores.
-pub(super) const fn across<H: HandOver>() -> Method {
+pub(super) const fn across<H: Wakeup>() -> Method {
     Method {
         id: H::ACROSS.id,
         section: Section::Threads,
@@ -38,7 +38,7 @@ pub(super) const fn across<H: HandOver>() -> Method {
     }
 }
 
-fn visit<H: HandOver>(
+fn visit<H: Wakeup>(
     meter: &mut Meter,
     here: usize,
     there: usize,
@@ -54,7 +54,7 @@ fn visit<H: HandOver>(
 
 /// Starts side 1 on CPU `there`, and calls `user` on CPU `here` with a function that plays so many
 /// round trips and says how long they took. Side 1 is gone when this returns.
-fn play<H: HandOver, T>(
+fn play<H: Wakeup, T>(
     ball: &H,
     here: usize,
     there: usize,
@@ -93,7 +93,7 @@ fn play<H: HandOver, T>(
 }
 
 /// Side 1: gives back what it takes, until it is over.
-fn answer<H: HandOver>(ball: &H, there: usize, over: &AtomicBool) -> Result<(), Untried> {
+fn answer<H: Wakeup>(ball: &H, there: usize, over: &AtomicBool) -> Result<(), Untried> {
     cpu::stay_on(&[there])?;
     loop {
         ball.take(1)?;
@@ -107,7 +107,7 @@ fn answer<H: HandOver>(ball: &H, there: usize, over: &AtomicBool) -> Result<(), 
 #[cfg(test)]
 mod tests {
     use super::super::common::{other_or_not_run, place_here};
-    use super::super::handover::{Condition, Event, Futex, Pipe, Semaphore, UnixSocket};
+    use super::super::wakeup::{Condition, Event, Futex, Pipe, Semaphore, UnixSocket};
     use super::*;
     use crate::kind::Kind;
     use std::io;
@@ -140,7 +140,7 @@ mod tests {
         sides: Mutex<[Side; 2]>,
     }
 
-    impl<H: HandOver + Send> HandOver for Watched<H> {
+    impl<H: Wakeup + Send> Wakeup for Watched<H> {
         const SAME: Kind = H::SAME;
         const ACROSS: Kind = H::ACROSS;
         const HOW: &str = H::HOW;
@@ -174,7 +174,7 @@ mod tests {
 
     const ROUND_TRIPS: u64 = 500;
 
-    fn watched<H: HandOver + Send>(here: usize, there: usize) -> [Side; 2] {
+    fn watched<H: Wakeup + Send>(here: usize, there: usize) -> [Side; 2] {
         let ball = Watched::<H>::new().unwrap();
         let before = cpu::allowed().unwrap();
         let took = play(&ball, here, there, |round_trips| round_trips(ROUND_TRIPS)).unwrap();
@@ -183,7 +183,7 @@ mod tests {
         ball.sides.into_inner().unwrap()
     }
 
-    fn check<H: HandOver + Send>(here: usize, there: usize) {
+    fn check<H: Wakeup + Send>(here: usize, there: usize) {
         let [zero, one] = watched::<H>(here, there);
         // The last turn of side 1 tells it that the game is over, and it says so to side 0.
         assert_eq!((zero.taken, zero.given_to), (ROUND_TRIPS, ROUND_TRIPS + 1));

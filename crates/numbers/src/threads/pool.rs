@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use super::common::{STEPS, now_ns, one_by_one, work};
 use super::crew::beside;
-use super::handover::Sem;
+use super::wakeup::Sem;
 use crate::kind::{Axis, Kind, Section};
 use crate::meter::{Meter, Untried};
 use crate::method::Method;

@@ -13,9 +13,9 @@ use hangdog_trace::words::{Context, HandoffKind, HandoffStep};
 use crate::edge::EdgeKind;
 use crate::groups::Groups;
 
-/// A handing over that was taken up.
+/// Async work that a thread took up, or that reached it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct Handover {
+pub(crate) struct TakenUp {
     /// As which edge.
     pub(crate) kind: EdgeKind,
     /// Row of `handoffs`: who handed over, and when.
@@ -28,14 +28,14 @@ pub(crate) struct Handover {
 
 /// All of them, by who took them up, in order of time.
 #[derive(Debug, Default)]
-pub(crate) struct Handovers {
-    all: Vec<Handover>,
+pub(crate) struct AsyncWork {
+    all: Vec<TakenUp>,
     by_taker: Groups,
 }
 
-impl Handovers {
+impl AsyncWork {
     /// Ties the steps of each item together; `threads` is the number of threads.
-    pub(crate) fn new(handoffs: &Handoffs, wakes: &Wakes, threads: usize) -> Handovers {
+    pub(crate) fn new(handoffs: &Handoffs, wakes: &Wakes, threads: usize) -> AsyncWork {
         let mut all = Vec::new();
         // By kind and key, the row at which it was handed over.
         let mut given: HashMap<(u8, u64), u32> = HashMap::new();
@@ -46,7 +46,7 @@ impl Handovers {
             let (cpu, thread, ts) = (handoffs.cpu[row], handoffs.thread[row], handoffs.ts[row]);
             let kind = HandoffKind::from(item.0);
             let is_own = Context::from(handoffs.context[row]) == Context::Task;
-            let handover = |kind, from: &u32, to, taken| Handover {
+            let taken_up = |kind, from: &u32, to, taken| TakenUp {
                 kind,
                 row: *from,
                 to,
@@ -65,7 +65,7 @@ impl Handovers {
                         _ => continue,
                     };
                     let from = given.remove(&item);
-                    all.extend(from.map(|from| handover(kind, &from, thread, ts)));
+                    all.extend(from.map(|from| taken_up(kind, &from, thread, ts)));
                 }
                 HandoffStep::Done if kind == HandoffKind::Timer => {
                     // A timer may fire again and again, as it was armed once.
@@ -81,7 +81,7 @@ impl Handovers {
                             .filter(|&wake| Context::from(wakes.context[wake]) == Context::Hrtimer)
                             .map(|wake| {
                                 let (to, taken) = (wakes.wakee[wake], wakes.ts[wake]);
-                                handover(EdgeKind::Timer, from, to, taken)
+                                taken_up(EdgeKind::Timer, from, to, taken)
                             }),
                     );
                 }
@@ -89,17 +89,17 @@ impl Handovers {
             }
         }
         // Only a damaged trace has things taken up before they were given.
-        all.retain(|handover| handoffs.ts[handover.row as usize] <= handover.taken);
-        all.sort_by_key(|handover| handover.taken);
+        all.retain(|taken_up| handoffs.ts[taken_up.row as usize] <= taken_up.taken);
+        all.sort_by_key(|taken_up| taken_up.taken);
         let by_taker = Groups::new(threads, || {
-            let takers = all.iter().map(|handover| handover.to);
+            let takers = all.iter().map(|taken_up| taken_up.to);
             takers.zip(0..)
         });
-        Handovers { all, by_taker }
+        AsyncWork { all, by_taker }
     }
 
     /// What a thread took up, in order of time.
-    pub(crate) fn taken_by(&self, thread: Utid) -> impl Iterator<Item = Handover> + '_ {
+    pub(crate) fn taken_by(&self, thread: Utid) -> impl Iterator<Item = TakenUp> + '_ {
         let rows = self.by_taker.get(thread as usize).iter();
         rows.map(|&at| self.all[at as usize])
     }

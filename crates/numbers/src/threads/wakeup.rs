@@ -11,7 +11,7 @@ use crate::kind::Kind;
 
 /// Something that two sides, 0 and 1, hand to each other. Whoever takes it blocks until it is given
 /// to him.
-pub(super) trait HandOver: Sync + Sized {
+pub(super) trait Wakeup: Sync + Sized {
     /// The figure with both sides on one CPU.
     const SAME: Kind;
     /// The figure with the sides on two cores.
@@ -100,7 +100,7 @@ impl Drop for Sem {
 /// Two POSIX semaphores.
 pub(super) struct Semaphore([Sem; 2]);
 
-impl HandOver for Semaphore {
+impl Wakeup for Semaphore {
     const SAME: Kind = Kind::ns("pingpong.semaphore.same", "semaphore, one CPU");
     const ACROSS: Kind = Kind::ns("pingpong.semaphore.across", "semaphore, two CPUs");
     const HOW: &str =
@@ -124,7 +124,7 @@ impl HandOver for Semaphore {
 /// Two futex words, and the system calls themselves.
 pub(super) struct Futex([Word; 2]);
 
-impl HandOver for Futex {
+impl Wakeup for Futex {
     const SAME: Kind = Kind::ns("pingpong.futex.same", "futex, one CPU");
     const ACROSS: Kind = Kind::ns("pingpong.futex.across", "futex, two CPUs");
     const HOW: &str = how!(
@@ -159,7 +159,7 @@ struct Turn {
 // touched while the mutex is held.
 unsafe impl Sync for Condition {}
 
-impl HandOver for Condition {
+impl Wakeup for Condition {
     const SAME: Kind = Kind::ns("pingpong.condvar.same", "condition variable, one CPU");
     const ACROSS: Kind = Kind::ns("pingpong.condvar.across", "condition variable, two CPUs");
     const HOW: &str = how!(
@@ -220,7 +220,7 @@ impl Drop for Turn {
 /// Two eventfds.
 pub(super) struct Event([File; 2]);
 
-impl HandOver for Event {
+impl Wakeup for Event {
     const SAME: Kind = Kind::ns("pingpong.eventfd.same", "eventfd, one CPU");
     const ACROSS: Kind = Kind::ns("pingpong.eventfd.across", "eventfd, two CPUs");
     const HOW: &str = how!("an eventfd each: write 1 to the other's, read one's own");
@@ -250,7 +250,7 @@ impl HandOver for Event {
 /// Two pipes: each side reads one and writes the other.
 pub(super) struct Pipe([(File, File); 2]);
 
-impl HandOver for Pipe {
+impl Wakeup for Pipe {
     const SAME: Kind = Kind::ns("pingpong.pipe.same", "pipe, one CPU");
     const ACROSS: Kind = Kind::ns("pingpong.pipe.across", "pipe, two CPUs");
     const HOW: &str = how!("a pipe in each direction: write a byte, read a byte");
@@ -280,7 +280,7 @@ impl HandOver for Pipe {
 /// A pair of stream sockets: each side has one.
 pub(super) struct UnixSocket([UnixStream; 2]);
 
-impl HandOver for UnixSocket {
+impl Wakeup for UnixSocket {
     const SAME: Kind = Kind::ns("pingpong.unix.same", "Unix socket, one CPU");
     const ACROSS: Kind = Kind::ns("pingpong.unix.across", "Unix socket, two CPUs");
     const HOW: &str = how!("a socketpair of streams: write a byte, read a byte");
