@@ -1,7 +1,8 @@
 //! What stopped a thread: a signal, with its sender, a debugger, or the freezer of a control group.
 //!
-//! The recording has one state for both. The kernel's stack tells them apart, and the wakes around it: SIGSTOP wakes
-//! a thread that sleeps right before it stops, and SIGCONT or a write to the freezer's file ends the stop.
+//! The recording has one state for all of them. The kernel's stack tells them apart, and the wakes around it: SIGSTOP
+//! wakes a thread that sleeps right before it stops, and SIGCONT or a write to the freezer's file ends the stop. Of a
+//! thread that ran, the kernel's step of sending the signal names the sender.
 
 use std::ops::Range;
 

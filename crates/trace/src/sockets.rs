@@ -11,6 +11,7 @@
 
 use std::cmp::Ordering;
 use std::collections::{HashMap, HashSet};
+use std::ops::RangeInclusive;
 
 use crate::ids::Upid;
 use crate::object::{Object, ObjectKind};
@@ -68,8 +69,8 @@ pub struct SocketTable {
     accepting: HashSet<u64>,
     /// What each process was seen with, in order of the objects.
     had: HashMap<Upid, Vec<u64>>,
-    /// The sockets of each process that were last seen to connect, in order of time.
-    attempts: HashMap<Upid, Vec<u64>>,
+    /// The sockets of each process that were last seen to connect, with when, in order of time.
+    attempts: HashMap<Upid, Vec<(u64, u64)>>,
     /// Processes that serve a file system.
     file_systems: Vec<Upid>,
     /// Processes that the kernel asks before others open files.
@@ -126,14 +127,12 @@ impl SocketTable {
                 peers.insert(*object, *peer);
             }
         }
-        let mut attempts: HashMap<Upid, Vec<u64>> = HashMap::new();
+        let mut attempts: HashMap<Upid, Vec<(u64, u64)>> = HashMap::new();
         for row in (0..sockets.len()).filter(|&row| sockets.connecting[row]) {
             let object = sockets.object[row];
             if rows.get(&object) == Some(&row) {
-                attempts
-                    .entry(sockets.process[row])
-                    .or_default()
-                    .push(object);
+                let of_process = attempts.entry(sockets.process[row]).or_default();
+                of_process.push((sockets.ts[row], object));
             }
         }
         let mut shared: HashMap<String, usize> = HashMap::new();
@@ -387,10 +386,17 @@ impl SocketTable {
         self.sockets.connecting[row].then(|| self.sockets.ts[row])
     }
 
-    /// The sockets of a process that were seen to connect, and not seen connected, in order of time.
-    pub fn attempts(&self, process: Upid) -> impl DoubleEndedIterator<Item = Object> + '_ {
-        let attempts = self.attempts.get(&process).map_or(&[][..], Vec::as_slice);
-        attempts.iter().map(|&object| Object(object))
+    /// The sockets of a process that were first seen in that time, to connect, and not seen connected; the last first.
+    pub fn attempts(
+        &self,
+        process: Upid,
+        window: RangeInclusive<u64>,
+    ) -> impl Iterator<Item = Object> + '_ {
+        let all = self.attempts.get(&process).map_or(&[][..], Vec::as_slice);
+        let first = all.partition_point(|(ts, _)| ts < window.start());
+        let end = all.partition_point(|(ts, _)| ts <= window.end());
+        let within = all.get(first..end).unwrap_or_default();
+        within.iter().rev().map(|&(_, object)| Object(object))
     }
 
     /// The addresses of this and of the other end; empty texts where there are none.

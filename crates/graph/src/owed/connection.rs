@@ -324,6 +324,7 @@ pub fn is_lost(evidence: &Evidence<'_>, object: Object) -> bool {
 /// event loop the last that its program began to connect right before.
 pub fn attempt(evidence: &Evidence<'_>, wait: &Wait) -> Option<Object> {
     const SOON_NS: u64 = 10_000_000;
+    const SEEN_NS: u64 = 1_000_000_000;
     let sockets = evidence.sockets;
     let is_open = |object: &Object| {
         sockets.connecting(*object).is_some() && evidence.first_use(*object).is_none()
@@ -331,14 +332,13 @@ pub fn attempt(evidence: &Evidence<'_>, wait: &Wait) -> Option<Object> {
     if !wait.by_epoll(evidence) {
         return Some(wait.object(evidence)).filter(is_open);
     }
-    let is_new = |object: &Object| {
-        let since = sockets.connecting(*object).unwrap_or(0);
-        // What was there already was seen a moment after the recording began.
-        wait.start == 0 || since <= wait.start && wait.start - since <= SOON_NS
+    // What was there already was seen a moment after the recording began.
+    let begun = match wait.start {
+        0 => 0..=SEEN_NS,
+        start => start.saturating_sub(SOON_NS)..=start,
     };
     let process = evidence.threads.thread(wait.thread).upid;
-    let mut attempts = sockets.attempts(process).rev();
-    attempts.find(|object| is_open(object) && is_new(object))
+    sockets.attempts(process, begun).find(is_open)
 }
 
 /// Whether a thread's event loop waits until a time limit for a connection that it began to make right before.
