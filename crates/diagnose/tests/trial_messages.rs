@@ -987,7 +987,7 @@ fn an_event_loop_that_gives_up_on_a_connection() {
 #[test]
 fn who_asked_brings_no_answer() {
     let people = "process curl 100\nthread curl curl 100
-        process shop 200\nthread shop shop 200
+        process shop 200\nthread shop shop 200\nthread monitor shop 201
         process postgres 300\nthread postgres postgres 300
         0 socket shop object=inet:3 local=127.0.0.1:80
         0 open shop object=inet:3 kind=listener
@@ -1001,18 +1001,23 @@ fn who_asked_brings_no_answer() {
         0 open shop object=inet:2 last=received
         0 open shop object=inet:5
         0 open postgres object=inet:6";
+    let sysmon = "sleeping futex arg=128 object=futex:0x10 stack=runtime.futex;runtime.notetsleep;runtime.sysmon";
     let root = |does: &str| {
         let recording = record(&format!(
             "{people}
             0 cpu0 switch curl -> idle sleeping poll object=inet:1 stack=poll;get
+            0 cpu3 switch monitor -> idle {sysmon}
             0 cpu1 switch shop -> idle sleeping epoll_pwait object=epoll:7 stack=Syscall6;runtime.netpoll;runtime.findRunnable;runtime.schedule
             0 cpu2 switch postgres -> idle sleeping epoll_wait object=epoll:8 stack={does}
             2000ms cpu0 wake idle -> curl in=timer
             2000.1ms cpu0 switch idle -> curl
             2000.2ms cpu0 wake curl -> shop close in=softirq vector=3
             2000.3ms cpu1 switch idle -> shop
+            2000.35ms cpu1 wake shop -> monitor futex object=futex:0x10
+            2000.37ms cpu3 switch idle -> monitor
+            2000.39ms cpu3 switch monitor -> idle {sysmon}
             2000.4ms cpu0 switch curl -> idle sleeping poll object=inet:1 stack=poll;get
-            2000.5ms cpu1 switch shop -> idle sleeping epoll_pwait object=epoll:7 stack=Syscall6;runtime.netpoll;runtime.findRunnable;runtime.schedule
+            2000.5ms cpu1 switch shop -> idle sleeping epoll_pwait object=epoll:7 stack=Syscall6;runtime.netpoll;runtime.findRunnable;runtime.schedule;runtime.goexit0
             end 2100ms"
         ));
         let verdict = explain(&recording, "curl", 0..2_100_000);

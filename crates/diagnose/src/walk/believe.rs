@@ -138,7 +138,8 @@ impl Walk<'_, '_> {
     }
 
     /// Who owes something to a server in its event loop that was asked for an answer, where the one who asked ended
-    /// its wait: what that sends meanwhile is another request, and brings the answer no nearer.
+    /// its wait: what that sends meanwhile is another request, and brings the answer no nearer. It is another
+    /// program, or the network: which of the server's own threads is to work for it is a guess.
     fn owed_beside(&self, waiting: &Waiting) -> Option<Edge> {
         let wait = &waiting.wait;
         let (before, asked) = self.blame.steps[self.step].reached.as_ref()?;
@@ -146,15 +147,18 @@ impl Walk<'_, '_> {
             return None;
         }
         let process = |thread| self.evidence.threads.thread(thread).upid;
-        let asker = process(before.wait.thread);
-        let is_asker =
-            |edge: &Edge| matches!(edge.source, Source::Thread(by) if process(by) == asker);
+        let (asker, own) = (process(before.wait.thread), process(wait.thread));
+        let source = |edge: &Edge| match edge.source {
+            Source::Thread(by) => Some(process(by)),
+            _ => None,
+        };
         let ended = ended_by(self.evidence, wait, waiting.wake);
-        if ended.kind != EdgeKind::Message || !is_asker(&ended) {
+        if ended.kind != EdgeKind::Message || source(&ended) != Some(asker) {
             return None;
         }
-        let is_other = |edge: &Edge| {
-            matches!(edge.source, Source::Thread(_) | Source::Network) && !is_asker(edge)
+        let is_other = |edge: &Edge| match source(edge) {
+            Some(by) => by != asker && by != own,
+            None => edge.source == Source::Network,
         };
         Some(ended_by(self.evidence, wait, None))
             .filter(is_other)
