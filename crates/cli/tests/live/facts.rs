@@ -132,14 +132,15 @@ os.waitpid(child, 0)
 }
 
 /// Each thread's states add up to its life, to the nanosecond: from its first step to the switch
-/// that is its last, or to the recording's end.
+/// that is its last, or to the recording's end. One may exit right before that end, and leave its CPU once more
+/// without being dead yet.
 #[test]
 fn states_add_up_to_lifetimes() {
     let Some(machine) = machine() else { return };
     let pingpong = machine.program("pingpong");
     let pingpong = pingpong.to_str().expect("plain text");
     let live = machine.recorded(&[], &[pingpong, "2000"]);
-    let switches: Switches = live.table();
+    let (switches, wakes) = (live.table::<Switches>(), live.table::<Wakes>());
     let timeline = timeline(&live);
     let mut ended = 0;
     for thread in live.threads.iter().filter(|thread| thread.utid != IDLE) {
@@ -148,7 +149,15 @@ fn states_add_up_to_lifetimes() {
             .filter(|&i| Left::from(switches.left[i]) == Left::Dead)
             .map(|i| switches.ts[i])
             .next_back();
-        let end = death.or(thread.end).unwrap_or(timeline.end());
+        let switched = (0..switches.len())
+            .filter(|&i| [switches.prev[i], switches.next[i]].contains(&thread.utid))
+            .map(|i| switches.ts[i]);
+        let woken = (0..wakes.len())
+            .filter(|&i| wakes.wakee[i] == thread.utid)
+            .map(|i| wakes.ts[i]);
+        let last = switched.chain(woken).max();
+        let exit = thread.end.map(|exit| exit.max(last.unwrap_or(exit)));
+        let end = death.or(exit).unwrap_or(timeline.end());
         let summary = Summary::of(timeline.intervals(thread.utid), 0, u64::MAX);
         assert_eq!(summary.total(), end - thread.start, "{thread:?}");
         ended += usize::from(death.is_some());

@@ -1,7 +1,7 @@
 //! Work and locks that go from one thread to another, as programs that know who did what made them.
 
 use crate::flight::{Flight, snapped};
-use crate::support::{Live, Machine, machine, number};
+use crate::support::{Live, Machine, hangdog, machine, number};
 use hangdog_trace::ids::{NONE, Utid};
 use hangdog_trace::object::{Object, ObjectKind};
 use hangdog_trace::tables::{Handoff, Handoffs, Sockets, Switch, Switches, Symbols};
@@ -139,6 +139,41 @@ fn a_timer_is_tied_to_who_armed_it() {
         "{after}"
     );
     assert!(of_it[3..].iter().all(|row| row.thread == armer));
+}
+
+/// A signal that stops a program which runs wakes nobody. The kernel's step of sending it names the sender, and so does
+/// the sentence.
+#[test]
+fn who_stops_a_program_that_runs() {
+    const SCRIPT: &str = "while :; do :; done & child=$!
+        echo \"{\\\"child\\\": $child}\"
+        sleep 0.5; kill -STOP $child; sleep 0.7; kill -CONT $child; sleep 0.1; kill $child";
+    let Some(machine) = machine() else { return };
+    let live = machine.recorded(&[], &["sh", "-c", SCRIPT]);
+    let (child, sender) = (live.utid(&live.facts[0]["child"]), live.command_thread());
+    let stop = |row: &&Handoff| row.detail == libc::SIGSTOP as u64 && row.other == child;
+    let rows = handoffs(&live, HandoffKind::Signal);
+    let stops: Vec<_> = rows.iter().filter(stop).collect();
+    let steps: Vec<_> = stops.iter().map(|row| (step(row), row.thread)).collect();
+    assert_eq!(
+        steps,
+        [
+            (HandoffStep::Submitted, sender),
+            (HandoffStep::Begun, child)
+        ]
+    );
+
+    let stopped_us = stops[1].ts / 1000;
+    let mut why = hangdog();
+    why.arg("why").arg(live.trace.path());
+    why.args(["--thread", &live.facts[0]["child"].to_string()]);
+    why.args(["--from", &format!("{stopped_us}us"), "--to", "+500ms"]);
+    let output = why.output().expect("a run");
+    let answer = String::from_utf8(output.stdout).expect("UTF-8");
+    assert!(
+        answer.contains("stopped by a signal (SIGSTOP) from sh"),
+        "{answer}"
+    );
 }
 
 /// A request of io_uring: who submitted it, which operation on what, in which ring; the thread

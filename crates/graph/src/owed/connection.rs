@@ -341,7 +341,8 @@ pub fn attempt(evidence: &Evidence<'_>, wait: &Wait) -> Option<Object> {
     sockets.attempts(process, begun).find(is_open)
 }
 
-/// Whether a thread's event loop waits until a time limit for a connection that it began to make right before.
+/// The connection that a thread's event loop began to make right before it waited, and that is not one which a
+/// listener of this machine keeps waiting.
 pub(crate) fn attempts_in_loop(evidence: &Evidence<'_>, wait: &Wait) -> Option<Object> {
     let object = attempt(evidence, wait).filter(|_| wait.by_epoll(evidence))?;
     let is_own = evidence.sockets.connecting(object) > Some(0);
