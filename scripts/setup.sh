@@ -42,6 +42,7 @@ need zenity has zenity
 need zlib1g-dev library zlib
 if [[ ${1-} == test ]]; then
     need chromium has chromium
+    need golang-go has go
     need openjdk-17-jdk-headless has javac
     need perl has perl
     need php-cli has php

@@ -116,6 +116,11 @@ pub(crate) enum Happening {
         since: u64,
         is_chosen: bool,
     },
+    /// A goroutine of the event's process was found waiting (`goroutines.rs`).
+    Goroutine {
+        number: u64,
+        user_stack: u32,
+    },
     Wake(Wake),
     Interrupt {
         kind: u8,

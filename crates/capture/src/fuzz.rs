@@ -16,7 +16,7 @@ use crate::marks::area::Area;
 use crate::memory::{self, Mounts};
 use crate::session::skeleton::{HangdogSkelBuilder, types::python_layout};
 use crate::waiting::FileLocks;
-use crate::{function, perl, php, procfs, python, residence, ruby, sockets};
+use crate::{function, goroutines, perl, php, procfs, python, residence, ruby, sockets};
 
 /// How each Python that is known keeps its frames, as the kernel side has it.
 fn layouts() -> &'static [python_layout] {
@@ -33,12 +33,17 @@ fn layouts() -> &'static [python_layout] {
     })
 }
 
-/// The functions that a thread is in, read from its interpreter's `memory`, for each interpreter;
+/// The functions that a thread is in, read from its interpreter's `memory`, for each interpreter, and a program's goroutines;
 /// `state` and `thread` are addresses where the reading begins.
 ///
 /// # Panics
-/// If there are more words than a thread can have.
+/// If there are more words than a thread can have, or more goroutines than are looked at.
 pub fn interpreters(memory: &impl Memory, state: u64, thread: u64) {
+    let parked = goroutines::parked(memory, state, |from, to| {
+        assert!(from < to, "{from:#x}..{to:#x}");
+        Vec::new()
+    });
+    assert!(parked.len() <= 1000, "{} goroutines", parked.len());
     let pythons = layouts().iter().map(|&layout| {
         let runtime = python::frames::Runtime { state, layout };
         Runtime::Python(runtime)

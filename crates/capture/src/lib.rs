@@ -29,6 +29,7 @@ pub mod flight;
 mod function;
 #[cfg(fuzzing)]
 pub mod fuzz;
+mod goroutines;
 mod groups;
 mod language;
 mod limits;

@@ -107,7 +107,7 @@ pub fn look(options: &Options, process: &str, output: &Path) -> Result<()> {
         &mut pending.definitions,
     );
     session.read_functions_of_running(&mut pending.definitions, &stacks);
-    walk(&mut session, &mut pending.definitions, &order);
+    walk(&mut session, &mut pending, (&order, start));
     world.advance(&mut pending, u64::MAX);
     let tables = world.into_named(&mut Namer::default(), |_, _| ());
     let meta = Meta {
@@ -127,12 +127,13 @@ fn pause(looks: usize) -> Duration {
     PAUSE + LONGER.mul_f64((looks as f64 * golden).fract())
 }
 
-/// Walks the copies of stacks among `definitions` and names the functions of virtual machines in all of
-/// them, process by process in this `order`; of copies for which there is no time nothing is left.
-fn walk(session: &mut Session, definitions: &mut Vec<Definition>, order: &[(u32, u32)]) {
+/// Walks the copies of stacks among the definitions and names the functions of virtual machines in all of them, process
+/// by process in this `order`, which may be any if it is empty; of copies for which there is no time nothing is left.
+/// The goroutines of these processes are read on the way, as events at `start`.
+fn walk(session: &mut Session, pending: &mut Pending, (order, start): (&[(u32, u32)], u64)) {
     let mut stacks: HashMap<u32, Vec<Definition>> = HashMap::new();
     let mut others = Vec::new();
-    for definition in definitions.drain(..) {
+    for definition in pending.definitions.drain(..) {
         match &definition.what {
             What::StackCopy(StackCopy { pid, .. }) | What::Stack { pid, .. } => {
                 stacks.entry(*pid).or_default().push(definition);
@@ -140,23 +141,30 @@ fn walk(session: &mut Session, definitions: &mut Vec<Definition>, order: &[(u32,
             _ => others.push(definition),
         }
     }
-    *definitions = others;
-    if order.is_empty() {
-        let mut all: Vec<Definition> = stacks.into_values().flatten().collect();
-        session.unwind(&mut all, monotonic_ns(), true);
-        return definitions.append(&mut all);
-    }
-    let end = Instant::now() + PATIENCE;
-    for (pid, _) in order {
-        let mut own = stacks.remove(pid).unwrap_or_default();
+    pending.definitions = others;
+    let (pids, end): (Vec<u32>, _) = match order {
+        [] => (stacks.keys().copied().collect(), None),
+        order => (
+            order.iter().map(|&(pid, _)| pid).collect(),
+            Some(Instant::now() + PATIENCE),
+        ),
+    };
+    for pid in pids {
+        let mut own = stacks.remove(&pid).unwrap_or_default();
         session.unwind(&mut own, monotonic_ns(), true);
-        definitions.append(&mut own);
-        if Instant::now() >= end {
+        pending.definitions.append(&mut own);
+        // Whether it is a Go program is known since a walk wanted the tables of its code.
+        let (goroutines, mut copies) = session.goroutines_of(pid, start);
+        pending.events.extend(goroutines);
+        session.unwind(&mut copies, monotonic_ns(), true);
+        pending.definitions.append(&mut copies);
+        if end.is_some_and(|end| Instant::now() >= end) {
             break;
         }
     }
     let walked = stacks.into_values().flatten();
-    definitions.extend(walked.filter(|other| !matches!(other.what, What::StackCopy(_))));
+    let walked = walked.filter(|other| !matches!(other.what, What::StackCopy(_)));
+    pending.definitions.extend(walked);
 }
 
 /// Which processes have to do with each other: they have a pipe or a connection in common, or one

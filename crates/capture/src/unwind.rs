@@ -160,6 +160,11 @@ impl Unwinder {
         self.layouts.interpreter(pid, known)
     }
 
+    /// The processes whose code is known.
+    pub(crate) fn processes(&self) -> Vec<u32> {
+        self.layouts.processes()
+    }
+
     /// What the kernel side is told of a process's interpreter.
     fn told_interpreter(&mut self, pid: u32) -> Option<CodeRange> {
         let (start, end, kind) = match self.interpreter(pid)? {
@@ -174,7 +179,7 @@ impl Unwinder {
                 };
                 (base.wrapping_add(script.state), script.detail, kind)
             }
-            (Interpreter::Unknown, _) => return None,
+            (Interpreter::Unknown | Interpreter::Go(_), _) => return None,
             (machine, base) => {
                 match machine {
                     Interpreter::Java(variables) => self.machines.meet_java(pid, variables, base),

@@ -13,6 +13,7 @@
 use std::collections::HashMap;
 use std::fs;
 use std::mem::size_of;
+use std::ops::Range;
 
 use hangdog_trace::ids::NO_CPU;
 use hangdog_trace::object::{Object, ObjectKind};
@@ -20,6 +21,7 @@ use hangdog_trace::words::{Left, StackEnd};
 
 use crate::chain::{self, Numbers};
 use crate::event::{Event, Happening, Switch};
+use crate::goroutines::{self, Parked};
 use crate::language::{self, Runtime};
 use crate::polled::{Opened, epolled, epolls, polled, polls};
 use crate::procfs;
@@ -191,6 +193,8 @@ pub(crate) trait Stacks {
     fn next_function(&mut self) -> u32;
     /// The interpreter of a process, if it has one whose functions can be read.
     fn interpreter(&self, pid: u32) -> Option<Runtime>;
+    /// Where a process has the list of its goroutines, if it is a Go program.
+    fn goroutines(&self, pid: u32) -> Option<u64>;
 }
 
 impl Found {
@@ -295,7 +299,7 @@ impl Found {
     }
 
     fn user_stack(&mut self, raw: &RawWaiting, stacks: &mut impl Stacks) -> u32 {
-        let bytes = stack_of(raw.pid, raw.sp);
+        let bytes = stack_of(raw.pid, raw.sp..u64::MAX);
         if bytes.is_empty() {
             return 0;
         }
@@ -404,7 +408,7 @@ fn extend(pid: u32, copy: &mut StackCopy) {
     if copy.bytes.len() < COPIED {
         return;
     }
-    let now = stack_of(pid, copy.sp.saturating_add(compared as u64));
+    let now = stack_of(pid, copy.sp.saturating_add(compared as u64)..u64::MAX);
     let Some((same, rest)) = now.split_at_checked(COMPARED) else {
         return;
     };
@@ -471,6 +475,52 @@ fn functions_of(
     (chain, new)
 }
 
+/// The goroutines of a process that wait now, at `ts`: an event for each, and the copy of its stack. Nothing if it is no
+/// Go program.
+pub(crate) fn goroutines_of(
+    stacks: &mut impl Stacks,
+    pid: u32,
+    ts: u64,
+) -> (Vec<Event>, Vec<Definition>) {
+    let list = stacks.goroutines(pid);
+    let copy = |from: u64, to: u64| stack_of(pid, from..to);
+    let parked = list.map(|list| goroutines::parked(&ProcessMemory(pid), list, copy));
+    let found = parked.into_iter().flatten().map(|parked| {
+        let Parked {
+            number,
+            registers,
+            stack,
+        } = parked;
+        let id = stacks.next_stack();
+        let event = Event {
+            ts,
+            tid: pid,
+            cpu: NO_CPU,
+            what: Happening::Goroutine {
+                number,
+                user_stack: id,
+            },
+        };
+        let copy = StackCopy {
+            id,
+            pid,
+            frames: vec![registers.ip],
+            sp: registers.sp,
+            fp: registers.fp,
+            exact: true,
+            link: 0,
+            tid: pid,
+            thread_pointer: 0,
+            top: registers.sp,
+            bytes: stack,
+            chain: Vec::new(),
+        };
+        let what = What::StackCopy(copy);
+        (event, Definition { ts, what })
+    });
+    found.unzip()
+}
+
 /// Whether a thread is off its CPU with its stack pointer at `sp`.
 fn stands_still(tid: u32, sp: u64) -> bool {
     procfs::stack_pointer(tid) == Some(sp)
@@ -500,13 +550,14 @@ fn connects_to(raw: &RawWaiting) -> Option<Description> {
     })
 }
 
-/// What lies on the stack of a thread of process `pid` from `sp` on; nothing where it cannot be
-/// read.
-fn stack_of(pid: u32, sp: u64) -> Vec<u8> {
-    let mut bytes = vec![0u8; STACK_BYTES];
+/// What lies on a stack of process `pid` from the first of these addresses on, as much as is ever copied; nothing where it
+/// cannot be read.
+fn stack_of(pid: u32, addresses: Range<u64>) -> Vec<u8> {
+    let size = addresses.end.saturating_sub(addresses.start);
+    let mut bytes = vec![0u8; STACK_BYTES.min(usize::try_from(size).unwrap_or(STACK_BYTES))];
     let mut remote = Vec::new();
-    let end = sp.saturating_add(STACK_BYTES as u64);
-    let mut at = sp;
+    let mut at = addresses.start;
+    let end = at.saturating_add(bytes.len() as u64);
     while at < end {
         let next = ((at / PAGE + 1).saturating_mul(PAGE)).min(end);
         remote.push(libc::iovec {
@@ -625,9 +676,9 @@ mod tests {
     fn a_stack_is_read_as_far_as_it_goes() {
         let here = 0x1122_3344_5566_7788_u64;
         let at = (&raw const here) as u64;
-        let bytes = stack_of(std::process::id(), at);
+        let bytes = stack_of(std::process::id(), at..u64::MAX);
         assert!(bytes.len() >= 8);
         assert_eq!(bytes[..8], here.to_ne_bytes());
-        assert!(stack_of(std::process::id(), 0).is_empty());
+        assert!(stack_of(std::process::id(), 0..u64::MAX).is_empty());
     }
 }

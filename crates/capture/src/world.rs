@@ -12,8 +12,8 @@ use hangdog_trace::Tables;
 use hangdog_trace::ids::{IDLE, KERNEL_PROCESS, NO_STACK, NONE, StackId, Upid, Utid};
 use hangdog_trace::object::{Object, ObjectKind};
 use hangdog_trace::tables::{
-    Count, Descriptor, Flag, FlagAccess, FoundWaiting, Frames, Interrupt, Io, LifecycleEvent,
-    Limit, Mark, Sample, Socket, Switch, SystemCall, Transfer, Wake,
+    Count, Descriptor, Flag, FlagAccess, FoundWaiting, Frames, Goroutine, Interrupt, Io,
+    LifecycleEvent, Limit, Mark, Sample, Socket, Switch, SystemCall, Transfer, Wake,
 };
 use hangdog_trace::threads::NAMELESS;
 use hangdog_trace::words::{Colour, IoOperation, Left, LifecycleKind};
@@ -685,6 +685,14 @@ impl World {
                     holder,
                     user_stack: self.stack(switch.user_stack),
                     kernel_stack: self.stack(switch.kernel_stack),
+                });
+            }
+            Happening::Goroutine { number, user_stack } => {
+                self.tables.goroutines.push(Goroutine {
+                    ts,
+                    process: self.threads[thread as usize].process,
+                    number,
+                    user_stack: self.stack(user_stack),
                 });
             }
             Happening::Wake(wake) => {

@@ -21,6 +21,7 @@ mod kept_out;
 mod many;
 mod merge;
 mod named;
+mod parked;
 mod request;
 mod sequel;
 mod series;
@@ -305,8 +306,12 @@ fn find_among(
                 name(process) == name(recorder) || is_descendant(evidence, process, recorder)
             })
     };
-    if let Some(is_named) = &is_named {
-        problems = named::of(evidence, problems, is_named);
+    match &is_named {
+        Some(is_named) => problems = named::of(evidence, problems, is_named),
+        None => {
+            let is_of_command = |thread| family.has(evidence.threads.thread(thread).upid);
+            problems.extend(parked::find(evidence, is_of_command));
+        }
     }
     problems.retain(|problem| {
         let process = evidence.threads.thread(problem.thread).upid;

@@ -441,7 +441,8 @@ fn who_did_what(facts: &Facts<'_, '_>) -> String {
             let one = match (facts.wait.is_some_and(awaits_other), facts.function) {
                 (true, Some(function)) => {
                     let within = in_function(&function.name);
-                    format!("; one {waits} for another{within}")
+                    let wants = (facts.wait).map_or("", |wait| tasks::wants(facts.evidence, &wait));
+                    format!("; one {waits} for another{wants}{within}")
                 }
                 _ => format!("; each {waits} for another, a timer or a message"),
             };

@@ -20,6 +20,24 @@ pub(crate) fn awaits_other(evidence: &Evidence<'_>, wait: &Wait) -> bool {
     is_without(evidence, wait) && evidence.shows(wait.user_stack(evidence), Mark::AwaitsTask)
 }
 
+/// What such a task waits for another to do, as a phrase that follows "another goroutine".
+pub(crate) fn wants(evidence: &Evidence<'_>, wait: &Wait) -> &'static str {
+    let mut frames = evidence.stacks.stack(wait.user_stack(evidence));
+    let phrase = |function: &str| {
+        Some(match function {
+            "runtime.chansend1" => " to receive from a channel",
+            "runtime.chanrecv1" | "runtime.chanrecv2" => " to send on a channel",
+            "runtime.selectgo" => " to use one of several channels",
+            "sync.runtime_notifyListWait" => " to signal a condition",
+            "sync.(*WaitGroup).Wait" => " of a group to be done",
+            "sync.(*Mutex).Lock" | "internal/sync.(*Mutex).lockSlow" => " to unlock a mutex",
+            "sync.(*RWMutex).Lock" | "sync.(*RWMutex).RLock" => " to unlock a mutex",
+            _ => return None,
+        })
+    };
+    (frames.find_map(|frame| phrase(frame.function?))).unwrap_or_default()
+}
+
 /// The function that such a task waits in, that of whoever made the lock or the channel: the innermost one that is
 /// not of Go's runtime.
 pub(crate) fn place_of_task<'e>(evidence: &'e Evidence<'_>, wait: &Wait) -> Option<&'e str> {

@@ -413,7 +413,7 @@ fn a_parked_goroutine_tells_what_is_waited_for() {
     );
     assert!(
         locks.sentence.ends_with(
-            "waited for another goroutine in main.list, which called database/sql.(*DB).conn."
+            "waited for another goroutine to unlock a mutex in main.list, which called database/sql.(*DB).conn."
         ),
         "{}",
         locks.sentence
@@ -422,6 +422,104 @@ fn a_parked_goroutine_tells_what_is_waited_for() {
     assert_eq!(deepest.root.who.tid, 202, "{}", deepest.sentence);
     let polls = verdict("time.Sleep;main.tick");
     assert_eq!(polls.root.who.tid, 202, "{}", polls.sentence);
+}
+
+/// A recording has looked at all goroutines of a Go program, whose threads have gone on with one that ticks. Who waits to
+/// send on a channel or for a lock at the next look, or in the same place at the looks before and after, tells what the
+/// program waits for; of those that wait for the same the one most deep in work.
+#[test]
+fn a_goroutine_that_waits_at_looks_tells_what_is_waited_for() {
+    const IDLE: &str = "runtime.stopm;runtime.findRunnable;runtime.schedule;runtime.park_m;runtime.mcall;runtime.gopark";
+    let sentence = |before: &str, after: &str| {
+        let looks = [(before, 0), (after, 7_999)].map(|(look, ms)| {
+            let row = |(number, stack): (usize, &str)| {
+                let number = number + 1;
+                format!(
+                    "{ms}ms goroutine shop {number} stack=runtime.gopark;{stack};runtime.goexit\n"
+                )
+            };
+            let rows = look.split_whitespace().enumerate();
+            rows.map(row).collect::<String>()
+        });
+        let mut ticks = String::new();
+        for at in (5..7_900).step_by(100) {
+            ticks += &format!(
+                "{at}.0ms cpu1 switch shop -> idle sleeping futex arg=128 object=futex:0x10 stack=runtime.futex;{IDLE};runtime.chanrecv2;main.tick;runtime.goexit
+                {}.8ms cpu1 wake idle -> shop in=timer
+                {}.9ms cpu1 switch idle -> shop\n",
+                at + 99,
+                at + 99
+            );
+        }
+        let [first, last] = looks;
+        let recording = record(&format!(
+            "process curl 100\nthread curl curl 100
+            process shop 200\nthread shop shop 200
+            0 socket curl object=inet:1 peer=inet:2 local=127.0.0.1:5000 remote=127.0.0.1:80
+            0 socket shop object=inet:2 peer=inet:1 local=127.0.0.1:80 remote=127.0.0.1:5000
+            {first}
+            0 cpu0 switch idle -> curl
+            0 cpu1 switch idle -> shop
+            1ms transfer curl sent 9 object=inet:1 peer=inet:2
+            2ms cpu0 switch curl -> idle sleeping poll object=inet:1 stack=poll;wait_for_reply
+            {ticks}
+            7905ms cpu1 switch shop -> idle sleeping futex arg=128 object=futex:0x10 stack=runtime.futex;{IDLE};runtime.chanrecv2;main.tick;runtime.goexit
+            {last}
+            end 8s"
+        ));
+        explain(&recording, "curl", 2_000..8_000_000).sentence
+    };
+    let send = "runtime.chansend1;main.submit";
+    let lock = "internal/sync.runtime_SemacquireMutex;internal/sync.(*Mutex).lockSlow;main.enter";
+    let receive = "runtime.chanrecv1;main.collect;main.handle";
+    let idle = "runtime.chanrecv1;main.work";
+    for (before, after, expected) in [
+        (send, send, "to receive from a channel in main.submit."),
+        ("", send, "to receive from a channel in main.submit."),
+        ("", lock, "to unlock a mutex in main.enter."),
+        ("", &format!("{lock} {send}"), "in main.submit."),
+        ("", &format!("{lock} {lock};main.deep"), "in main.enter."),
+        (receive, receive, "to send on a channel in main.collect."),
+        (
+            &format!("{idle} {receive}"),
+            &format!("{idle} {receive}"),
+            "in main.collect.",
+        ),
+        ("", receive, "to send on a channel in main.collect."),
+    ] {
+        let sentence = sentence(before, after);
+        assert!(
+            sentence.ends_with(expected),
+            "{before} / {after}: {sentence}"
+        );
+    }
+}
+
+/// A Go program that is asked about, one of whose goroutines waits for a mutex at both looks: that is the problem, for all
+/// the time between, though one that ticks keeps its threads going. Of one that is not asked about it is not reported.
+#[test]
+fn goroutines_that_hold_each_other_up_are_a_problem() {
+    let mut text = "process shop 200
+        thread shop shop 200
+        0 goroutine shop 1 stack=runtime.gopark;internal/sync.runtime_SemacquireMutex;main.enter;runtime.goexit
+        0 cpu1 switch idle -> shop\n"
+        .to_owned();
+    for at in (5..900).step_by(100) {
+        text += &format!(
+            "{at}ms cpu1 switch shop -> idle sleeping epoll_pwait object=epoll:4 stack=runtime.netpoll;runtime.findRunnable;runtime.mcall
+            {}.8ms cpu1 wake idle -> shop in=timer
+            {}.9ms cpu1 switch idle -> shop\n",
+            at + 99,
+            at + 99
+        );
+    }
+    text += "906ms cpu1 switch shop -> idle sleeping epoll_pwait object=epoll:4 stack=runtime.netpoll;runtime.findRunnable;runtime.mcall
+        999ms goroutine shop 1 stack=runtime.gopark;internal/sync.runtime_SemacquireMutex;main.enter;runtime.goexit
+        end 1s";
+    let recording = record(&text);
+    let whole = ("shop".to_owned(), 0..1_000_000);
+    assert_eq!(problems(&recording, Some(200)).first(), Some(&whole));
+    assert!(!problems(&recording, None).contains(&whole));
 }
 
 /// Two threads of a scheduler take turns at a task, and each sample of them is taken within the interrupt that a

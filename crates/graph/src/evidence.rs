@@ -11,6 +11,7 @@ use std::sync::OnceLock;
 
 use crate::file_locks::{File, FileLocks};
 use crate::flags::{FlagWait, FlagWaits};
+use crate::goroutines::GoroutineTable;
 use crate::marks::{Mark, Marks};
 use crate::memo::{Memo, Site};
 use crate::names;
@@ -30,6 +31,7 @@ pub struct Evidence<'a> {
     upkeep: Upkeep,
     sampling: Sampling,
     file_locks: FileLocks,
+    goroutines: GoroutineTable,
     flag_waits: FlagWaits,
     /// Rows of `transfers` by object, in order.
     uses: HashMap<u64, Vec<u32>>,
@@ -80,6 +82,7 @@ impl<'a> Evidence<'a> {
             used,
             sampling: Sampling::new(tables.samples),
             file_locks: FileLocks::new(tables.handoffs, tables.threads, threads),
+            goroutines: GoroutineTable::new(tables.goroutines, tables.stacks),
             flag_waits: FlagWaits::new(
                 tables.flags,
                 tables.flag_accesses,
@@ -109,6 +112,19 @@ impl<'a> Evidence<'a> {
     /// order.
     pub fn flag_waits(&self, thread: Utid, window: Range<u64>) -> &[FlagWait] {
         self.flag_waits.of(thread, window)
+    }
+
+    /// The stack of the goroutine that tells most of what the program of a thread with nothing to run waits for, if one was
+    /// found waiting within `window`.
+    pub(crate) fn goroutine(&self, thread: Utid, window: Range<u64>) -> Option<StackId> {
+        let process = self.threads.thread(thread).upid;
+        self.goroutines.within(process, window)
+    }
+
+    /// Whether a goroutine of a Go program is held up by another when the recording looks at them last, and, if it was so
+    /// at the look before, since when at least, ns since the trace's start.
+    pub fn has_goroutine_held_up(&self, process: Upid) -> Option<Option<u64>> {
+        self.goroutines.is_held_up(process)
     }
 
     /// Since when a thread had been off its CPU that waited already when the recording began, ns since

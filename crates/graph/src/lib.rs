@@ -29,6 +29,7 @@ pub mod evidence;
 mod file_locks;
 pub mod flags;
 pub mod fore;
+mod goroutines;
 pub mod graph;
 mod groups;
 pub mod history;

@@ -115,6 +115,8 @@ pub const IDLE: &[&str] = &[
     "runtime.stoplockedm",
     "runtime.sysmon",
     "runtime.templateThread",
+    // Where a goroutine waits.
+    "runtime.gopark",
     "os/signal.signal_recv",
     // Erlang's, of processes.
     "erts_schedule",
@@ -150,6 +152,7 @@ pub(crate) const SCHEDULER: &[&str] = &[
     "runtime.stopm",
     "runtime.stoplockedm",
     "runtime.sysmon",
+    "runtime.gopark",
     "erts_schedule",
 ];
 

@@ -6,7 +6,8 @@ use hangdog_trace::calls::Calls;
 use hangdog_trace::sockets::SocketTable;
 use hangdog_trace::stacks::StackTable;
 use hangdog_trace::tables::{
-    FlagAccesses, Flags, FoundWaitings, Handoffs, Limits, Samples, Switches, Transfers, Wakes,
+    FlagAccesses, Flags, FoundWaitings, Goroutines, Handoffs, Limits, Samples, Switches, Transfers,
+    Wakes,
 };
 
 /// What was read of a trace.
@@ -29,6 +30,8 @@ pub struct Tables<'a> {
     pub limits: &'a Limits,
     /// Who waited already when the recording began.
     pub found_waiting: &'a FoundWaitings,
+    /// Goroutines that waited at a look.
+    pub goroutines: &'a Goroutines,
     /// Which sockets belong together, and to whom.
     pub sockets: &'a SocketTable,
     /// Names and kinship.

@@ -194,9 +194,16 @@ impl Wait {
             .map_or(Object::NONE, |row| Object(evidence.switches.object[row]))
     }
 
-    /// The user stack that it waits in.
+    /// The user stack that it waits in; of a Go thread with nothing to run that of the goroutine which tells what the program
+    /// waits for, if the recording looked at them meanwhile.
     pub fn user_stack(&self, evidence: &Evidence<'_>) -> StackId {
-        self.row.map_or(0, |row| evidence.switches.user_stack[row])
+        let own = self.row.map_or(0, |row| evidence.switches.user_stack[row]);
+        match evidence.shows(own, Mark::Scheduler) {
+            true => evidence
+                .goroutine(self.thread, self.start..self.end)
+                .unwrap_or(own),
+            false => own,
+        }
     }
 
     /// What stopped the thread, of one that was.

@@ -82,3 +82,54 @@ fn a_child_has_another_number_in_its_namespace() {
     );
     assert_eq!(source(&recording, "make"), Some(recording.t("compiler")));
 }
+
+/// What a thread of Go with nothing to run waits in: what a goroutine waits in at both looks around it, the last one found
+/// within, or the next one that is held up. One that may have nothing to do says so only of a wait that it was found in,
+/// and other threads' waits are their own.
+#[test]
+fn goroutines_stand_for_threads_with_nothing_to_run() {
+    let waits_in = |looks: &str| {
+        let recording = Recording::of(&format!(
+            "process shop 200\nthread main shop 200\nthread other shop 201
+            {looks}
+            0 cpu0 switch idle -> main
+            1ms cpu0 switch main -> other sleeping futex arg=128 object=futex:0x10 stack=runtime.futex;runtime.stopm;runtime.mcall
+            2ms cpu0 wake other -> main futex op=wake object=futex:0x10
+            3ms cpu0 switch other -> main sleeping read object=pipe:3 stack=read;main.copy
+            end 9ms"
+        ));
+        let evidence = recording.evidence();
+        let innermost = |thread: &str| {
+            let (wait, _) = recording.waits(recording.t(thread)).pop().expect("a wait");
+            let stack = wait.user_stack(&evidence);
+            let functions = evidence.stacks.stack(stack).filter_map(|it| it.function);
+            functions.last().unwrap_or_default().to_owned()
+        };
+        assert_eq!(innermost("other"), "main.copy");
+        innermost("main")
+    };
+    let row = |ms: &str, number: u32, stack: &str| {
+        format!("{ms}ms goroutine main {number} stack=runtime.gopark;{stack}\n")
+    };
+    let (lock, receive) = (
+        "sync.runtime_SemacquireRWMutexR;main.look",
+        "runtime.chanrecv1;main.work",
+    );
+    assert_eq!(waits_in(""), "runtime.mcall");
+    assert_eq!(waits_in(&row("1.5", 2, receive)), "main.work");
+    assert_eq!(waits_in(&row("5", 2, receive)), "runtime.mcall");
+    assert_eq!(waits_in(&row("5", 2, lock)), "main.look");
+    assert_eq!(waits_in(&row("0", 2, lock)), "runtime.mcall");
+    let both = |first, second| row("0", 2, first) + &row("5", 2, second);
+    assert_eq!(waits_in(&both(receive, receive)), "main.work");
+    assert_eq!(waits_in(&both(lock, receive)), "runtime.mcall");
+    // It is another one.
+    assert_eq!(
+        waits_in(&(row("0", 2, receive) + &row("5", 3, receive))),
+        "runtime.mcall"
+    );
+    assert_eq!(
+        waits_in(&row("1.5", 2, "internal/poll.runtime_pollWait;main.serve")),
+        "runtime.mcall"
+    );
+}

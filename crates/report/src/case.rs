@@ -14,8 +14,8 @@ use hangdog_trace::meta::RecordingState;
 use hangdog_trace::sockets::SocketTable;
 use hangdog_trace::stacks::StackTable;
 use hangdog_trace::tables::{
-    FlagAccesses, Flags, FoundWaitings, Frames, Handoffs, Interrupts, Limits, Modules, Samples,
-    Switches, Symbols, Transfers, Wakes,
+    FlagAccesses, Flags, FoundWaitings, Frames, Goroutines, Handoffs, Interrupts, Limits, Modules,
+    Samples, Switches, Symbols, Transfers, Wakes,
 };
 use hangdog_trace::{Threads, Trace};
 use std::path::Path;
@@ -145,6 +145,7 @@ pub struct Case {
     flags: Flags,
     flag_accesses: FlagAccesses,
     found_waiting: FoundWaitings,
+    goroutines: Goroutines,
     limits: Limits,
     sockets: SocketTable,
 }
@@ -173,6 +174,7 @@ impl Case {
             flags: trace.read()?,
             flag_accesses: trace.read()?,
             found_waiting: trace.read()?,
+            goroutines: trace.read()?,
             limits: trace.read()?,
             sockets: SocketTable::new(trace.read()?, &trace.read()?),
             recording,
@@ -191,6 +193,7 @@ impl Case {
             flags: &self.flags,
             flag_accesses: &self.flag_accesses,
             found_waiting: &self.found_waiting,
+            goroutines: &self.goroutines,
             limits: &self.limits,
             sockets: &self.sockets,
             threads: &recording.threads,

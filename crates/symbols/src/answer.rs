@@ -61,7 +61,8 @@ fn table(build_id: &str, files: &[Option<File>]) -> Option<Response> {
         None if build_id.is_empty() => there,
         None => return None,
     };
-    let parks = go::parks(file);
+    let go = go::program(file);
+    let parks = go.as_ref().and_then(|go| go.parks);
     let table = match Table::of(file) {
         Ok(table) => table,
         Err(Error::Read(_)) => return None,
@@ -94,7 +95,10 @@ fn table(build_id: &str, files: &[Option<File>]) -> Option<Response> {
                     .script
                     .map_or(Interpreter::Unknown, Interpreter::Script),
             ),
-            None => Interpreter::of(file),
+            None => match go.and_then(|go| go.goroutines) {
+                Some(goroutines) => Some(Interpreter::Go(goroutines)),
+                None => Interpreter::of(file),
+            },
         },
     }))
 }

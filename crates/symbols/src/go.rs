@@ -1,17 +1,19 @@
 //! Names of a Go program's functions from its own table of them, which stays where symbols and debug
 //! information were stripped: Go's runtime needs it to print stacks. The table also tells where the runtime parks
-//! goroutines.
+//! goroutines, and by the code that adds one to the list of all where that list is.
 //!
 //! The table (`.gopclntab`) begins with a header, whose first word tells the version. It says where
 //! the functions are, ascending by their first address, and where their names are. The layouts are
 //! those of Go's `src/internal/abi/symtab.go`, `src/runtime/symtab.go` and `src/debug/gosym/pclntab.go`.
 
+use std::collections::BTreeSet;
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 
 use object::read::ReadCache;
-use object::read::elf::{ElfFile64, ProgramHeader};
+use object::read::elf::{ElfFile64, FileHeader, ProgramHeader};
 use object::{Endianness, Object, ObjectSection, elf};
+use serde::{Deserialize, Serialize};
 
 use crate::name::{Name, Names};
 
@@ -19,6 +21,8 @@ use crate::name::{Name, Names};
 const MOST: u64 = 512 << 20;
 /// No function's name is longer, bytes.
 const LONGEST: usize = 4096;
+/// Nor is the code of one that is looked at, bytes.
+const LONGEST_CODE: u64 = 4096;
 
 const GO_1_2: u32 = 0xffff_fffb;
 const GO_1_16: u32 = 0xffff_fffa;
@@ -40,11 +44,27 @@ pub(crate) fn name_rest(file: &File, addresses: &[Option<u64>], names: &mut [Nam
     }
 }
 
-/// Where in the file the code lies by which a thread of Go leaves the goroutine that it parks for the scheduler's
-/// stack: from where to where, bytes.
-pub(crate) fn parks(file: &File) -> Option<(u32, u32)> {
-    const FUNCTION: &str = "runtime.mcall";
-    let (start, end) = Table::of(file)?.find(FUNCTION)?;
+/// What is known of a Go program's file.
+pub(crate) struct Program {
+    /// Where in the file the code lies by which a thread leaves the goroutine that it parks for the scheduler's
+    /// stack: from where to where, bytes.
+    pub parks: Option<(u32, u32)>,
+    pub goroutines: Option<Goroutines>,
+}
+
+/// Where a Go program keeps the list of its goroutines.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Goroutines {
+    /// How far the variable `runtime.allgs` lies from where offset 0 of the file would be mapped with the code; wraps
+    /// around. It is a slice of pointers: their address and their number.
+    pub list: u64,
+}
+
+/// What a Go program's file tells; `None` for one of another language.
+pub(crate) fn program(file: &File) -> Option<Program> {
+    const PARKS: &str = "runtime.mcall";
+    const ADDS: &str = "runtime.allgadd";
+    let table = Table::of(file)?;
     let cache = ReadCache::new(file);
     let image = ElfFile64::<Endianness, _>::parse(&cache).ok()?;
     let endian = image.endian();
@@ -56,7 +76,50 @@ pub(crate) fn parks(file: &File) -> Option<(u32, u32)> {
         })
     };
     let offset = |address: u64| u32::try_from(in_file(address)?).ok();
-    Some((offset(start)?, offset(end)?)).filter(|(start, end)| start < end)
+    let parks = || {
+        let (start, end) = table.find(PARKS)?;
+        Some((offset(start)?, offset(end)?)).filter(|(start, end)| start < end)
+    };
+    let goroutines = || {
+        let (start, end) = table.find(ADDS)?;
+        let at = in_file(start)?;
+        let size = end
+            .checked_sub(start)
+            .filter(|&size| size <= LONGEST_CODE)?;
+        let mut code = vec![0; usize::try_from(size).ok()?];
+        file.read_exact_at(&mut code, at).ok()?;
+        // How much higher the code is mapped than it lies in the file.
+        let raised = start.wrapping_sub(at);
+        slice_used_by(&code, start).map(|list| Goroutines {
+            list: list.wrapping_sub(raised),
+        })
+    };
+    let is_x86 = image.elf_header().e_machine(endian) == elf::EM_X86_64;
+    Some(Program {
+        parks: parks(),
+        goroutines: is_x86.then(goroutines).flatten(),
+    })
+}
+
+/// The only slice in memory that code of x86-64 at `address` loads all three words of: address, length, capacity.
+fn slice_used_by(code: &[u8], address: u64) -> Option<u64> {
+    // `mov disp32(%rip), r64`, with its length.
+    const LENGTH: u64 = 7;
+    let loads = code.windows(LENGTH as usize).enumerate();
+    let loaded: BTreeSet<u64> = loads
+        .filter_map(|(at, code)| {
+            let &[rex, opcode, operand, a, b, c, d] = code else {
+                return None;
+            };
+            let is_load = rex & 0xfb == 0x48 && opcode == 0x8b && operand & 0xc7 == 0x05;
+            let from = address.wrapping_add(at as u64 + LENGTH);
+            let to = i64::from(i32::from_le_bytes([a, b, c, d]));
+            is_load.then(|| from.wrapping_add_signed(to))
+        })
+        .collect();
+    let has = |address: u64, words: u64| loaded.contains(&address.wrapping_add(8 * words));
+    let mut slices = (loaded.iter().copied()).filter(|&it| has(it, 1) && has(it, 2));
+    slices.next().filter(|_| slices.next().is_none())
 }
 
 /// Where the code begins, which since Go 1.26 the table's header does not say: the runtime has it in its
@@ -314,6 +377,35 @@ mod tests {
         let name = told.name(TEXT + 0x20).expect("a name");
         assert_eq!(name.function, "main.(*Shop).Sell");
         assert!(Table::parse(table(GO_1_20, 0), || None).is_none());
+    }
+
+    /// The slice is that of which all three words are loaded; a variable beside it is none, nor is one of two.
+    #[test]
+    fn the_list_of_goroutines_is_found() {
+        const AT: u64 = 0x44_fbc0;
+        const LIST: u64 = 0x98_fca0;
+        let code = |loads: &[u64]| {
+            let mut code = vec![0x55];
+            for (nth, load) in loads.iter().enumerate() {
+                let end = AT + code.len() as u64 + 7;
+                // Of %rcx and %r9 in turns.
+                code.extend(if nth % 2 == 0 {
+                    [0x48, 0x8b, 0x0d]
+                } else {
+                    [0x4c, 0x8b, 0x0d]
+                });
+                code.extend((load.wrapping_sub(end) as i32).to_le_bytes());
+            }
+            code
+        };
+        let all = [LIST + 16, LIST + 8, LIST, LIST - 0x800];
+        assert_eq!(slice_used_by(&code(&all), AT), Some(LIST));
+        assert_eq!(slice_used_by(&code(&all[1..]), AT), None);
+        assert_eq!(
+            slice_used_by(&code(&[LIST, LIST + 8, LIST + 16, LIST + 24]), AT),
+            None
+        );
+        assert_eq!(slice_used_by(&[0x48, 0x8b], AT), None);
     }
 
     /// A file that needs the system's loader, with a table of Go 1.26 and a description of the module that says

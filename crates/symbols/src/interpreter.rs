@@ -1,5 +1,5 @@
 //! Whether an ELF file is an interpreter whose functions can be told: a Python, and of which version,
-//! Java's virtual machine, V8, or one of Ruby, PHP or Perl.
+//! Java's virtual machine, V8, or one of Ruby, PHP or Perl; or a Go program, whose goroutines can be told.
 //!
 //! Every CPython that can load extension modules exports its state, `_PyRuntime`, and since 3.11
 //! also its version, `Py_Version`: the file's name does not matter. HotSpot exports the variables with
@@ -14,6 +14,7 @@ use object::read::elf::{ElfFile64, ProgramHeader, Sym};
 use object::read::{ReadCache, ReadRef};
 use serde::{Deserialize, Serialize};
 
+use crate::go::Goroutines;
 use crate::hotspot::Variables;
 use crate::script::Script;
 use crate::v8;
@@ -40,6 +41,8 @@ pub enum Interpreter {
     V8(v8::Layout),
     /// An interpreter of Ruby, PHP or Perl.
     Script(Script),
+    /// A Go program, which runs goroutines.
+    Go(Goroutines),
 }
 
 /// A Python whose frames can be read.
@@ -60,7 +63,8 @@ impl Interpreter {
             Interpreter::Unknown
             | Interpreter::Java(_)
             | Interpreter::V8(_)
-            | Interpreter::Script(_) => true,
+            | Interpreter::Script(_)
+            | Interpreter::Go(_) => true,
         }
     }
 

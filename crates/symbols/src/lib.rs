@@ -15,7 +15,7 @@ mod files;
 pub mod functions;
 #[cfg(fuzzing)]
 pub mod fuzz;
-mod go;
+pub mod go;
 pub mod helper;
 pub mod hotspot;
 mod image;

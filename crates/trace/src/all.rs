@@ -70,6 +70,8 @@ all_tables! {
     flag_accesses: FlagAccesses,
     /// Who waited already.
     found_waiting: FoundWaitings,
+    /// Goroutines that waited at a look.
+    goroutines: Goroutines,
     /// Sockets and their other ends.
     sockets: Sockets,
     /// What processes had open.

@@ -539,6 +539,18 @@ tables! {
         lived: u64,
     }
 
+    /// A goroutine of a Go program that waited when the recording, or the snapshot of a flight recorder, began or ended: its stack was read from the program's memory. Of a process with more than 1,000 a sample.
+    Goroutines of Goroutine as "goroutines" {
+        /// When it was looked at, ns since the trace's start; ascending.
+        ts: u64,
+        /// Its process (upid).
+        process: u32,
+        /// The number that Go gave it (`goid`); not used again in the process.
+        number: u64,
+        /// What it waits in (stack id, 0 none).
+        user_stack: u32,
+    }
+
     /// A socket, with what is known of its other end, when it was first waited on or used; again when more is known.
     Sockets of Socket as "sockets" {
         /// When, ns since the trace's start; ascending.

@@ -101,6 +101,24 @@ pub fn walk_with(
 }
 
 impl Registers {
+    /// Those that Go's runtime keeps for a goroutine that it has parked, whose description lies at `address` in
+    /// `memory`; none where that does not look like one.
+    pub fn of_goroutine(
+        address: u64,
+        mut memory: impl FnMut(u64) -> Option<u64>,
+    ) -> Option<Registers> {
+        let mut at = |offset| memory(address.wrapping_add(offset));
+        (at(GO_TASK.own)? == address).then_some(())?;
+        Some(Registers {
+            ip: at(GO_TASK.ip)?,
+            sp: at(GO_TASK.sp)?,
+            fp: match at(GO_TASK.fp)? {
+                0 => at(GO_TASK.newer_fp)?,
+                fp => fp,
+            },
+        })
+    }
+
     /// The registers in the calling frame, if `rule` leads to one and `memory` has what it says; a
     /// CFA at or below the stack pointer leads nowhere.
     pub fn caller(
@@ -122,16 +140,7 @@ impl Registers {
             }
             Kind::Task => {
                 let task = memory(sp.wrapping_add(words))?;
-                let mut at = |offset| memory(task.wrapping_add(offset));
-                (at(GO_TASK.own)? == task).then_some(())?;
-                return Some(Registers {
-                    ip: at(GO_TASK.ip)?,
-                    sp: at(GO_TASK.sp)?,
-                    fp: match at(GO_TASK.fp)? {
-                        0 => at(GO_TASK.newer_fp)?,
-                        fp => fp,
-                    },
-                });
+                return Registers::of_goroutine(task, memory);
             }
             Kind::Sp => sp.wrapping_add(words),
             Kind::Fp => fp.wrapping_add(words),

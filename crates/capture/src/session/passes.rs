@@ -26,7 +26,7 @@ use crate::records::{Definition, What};
 use crate::system::monotonic_ns;
 use crate::unwind::Unwinder;
 use crate::waiting::{
-    Found, Running, Stacks, Still, parse_descriptors, read_functions_of_running,
+    Found, Running, Stacks, Still, goroutines_of, parse_descriptors, read_functions_of_running,
     read_functions_of_waiting,
 };
 use crate::{limits, perl, php, python, ruby};
@@ -71,6 +71,26 @@ impl Session {
         self.read_functions(&mut found);
         self.define(found.definitions);
         found.events
+    }
+
+    /// The goroutines that wait now in all processes whose code is known, as events; their stacks come with the
+    /// next definitions. Who is alive must have been adopted, as for [`take_in`](Session::take_in).
+    pub(crate) fn look_at_goroutines(&mut self) -> Vec<Event> {
+        let pids = self.unwinder.as_ref().map(Unwinder::processes);
+        let (mut events, mut definitions) = (Vec::new(), Vec::new());
+        let ts = monotonic_ns();
+        for pid in pids.into_iter().flatten() {
+            let (found, stacks) = self.goroutines_of(pid, ts);
+            events.extend(found);
+            definitions.extend(stacks);
+        }
+        self.define(definitions);
+        events
+    }
+
+    /// The goroutines of a process that wait now, as events at `ts`, and the copies of their stacks.
+    pub(crate) fn goroutines_of(&mut self, pid: u32, ts: u64) -> (Vec<Event>, Vec<Definition>) {
+        goroutines_of(&mut StackNumbers::of(self), pid, ts)
     }
 
     /// Reads the functions of running threads, for the last copies of their stacks among the
@@ -259,5 +279,12 @@ impl Stacks for StackNumbers<'_> {
             },
             _ => return None,
         })
+    }
+
+    fn goroutines(&self, pid: u32) -> Option<u64> {
+        match self.unwinder?.interpreter(pid)? {
+            (Interpreter::Go(go), base) => Some(base.wrapping_add(go.list)),
+            _ => None,
+        }
     }
 }

@@ -193,6 +193,13 @@ impl Layouts {
         self.changed.insert(pid);
     }
 
+    /// The processes whose code is known, ascending.
+    pub(super) fn processes(&self) -> Vec<u32> {
+        let mut pids: Vec<u32> = self.processes.keys().copied().collect();
+        pids.sort_unstable();
+        pids
+    }
+
     /// The interpreter that a process has, and where offset 0 of its file would be mapped with the
     /// code.
     pub(super) fn interpreter(

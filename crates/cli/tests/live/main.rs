@@ -9,6 +9,7 @@ mod diverge;
 mod facts;
 mod failures;
 mod flight;
+mod goroutines;
 mod handoffs;
 mod marks;
 mod names;

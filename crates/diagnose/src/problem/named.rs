@@ -8,7 +8,7 @@ use rayon::prelude::*;
 
 use super::chained::{main_wait, overlap};
 use super::starter::of_starter;
-use super::{LEAST_FELT, Problem};
+use super::{LEAST_FELT, Problem, parked};
 use crate::tasks;
 
 /// What is left of a problem of a program that the named one has started: the named one comes first, if something
@@ -37,7 +37,9 @@ pub(super) fn of(
         })
         .collect();
     own.extend(of_started);
-    without_resting(evidence, own)
+    let mut found = without_resting(evidence, own);
+    found.extend(parked::find(evidence, is_named));
+    found
 }
 
 /// Whether something was owed to one of the named threads for much of another problem's time: that wait leads to the

@@ -106,10 +106,11 @@ pub(crate) fn reason(facts: &Facts<'_, '_>) -> String {
         let place = facts
             .wait
             .and_then(|wait| tasks::place_of_task(facts.evidence, &wait));
+        let wants = (facts.wait).map_or("", |wait| tasks::wants(facts.evidence, &wait));
         let own = facts.function.map(|function| function.name.as_str());
         let called = place.filter(|place| Some(*place) != own);
         let called = called.map_or_else(String::new, |called| format!(", which called {called}"));
-        return format!("waited for another goroutine{within}{called}");
+        return format!("waited for another goroutine{wants}{within}{called}");
     }
     match facts.kind {
         _ if facts.is_idle_server => format!("did not answer, though idle{within}"),

@@ -64,6 +64,7 @@ impl Recording {
             flags: &self.trace.tables.flags,
             flag_accesses: &self.trace.tables.flag_accesses,
             found_waiting: &self.trace.tables.found_waiting,
+            goroutines: &self.trace.tables.goroutines,
             limits: &self.trace.tables.limits,
             sockets: &self.sockets,
             threads: &self.threads,

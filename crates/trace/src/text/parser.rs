@@ -14,8 +14,8 @@ use super::{ARCH, Parsed, TextTrace};
 use crate::calls::{Calls, KERNEL_THREAD, NO_CALL};
 use crate::ids::{IDLE, KERNEL_PROCESS, NO_STACK, NONE, StackId, Upid, Utid};
 use crate::tables::{
-    Count, FoundWaiting, Interrupt, Io, LifecycleEvent, Limit, Loss, Sample, Stored, Switch,
-    SystemCall, Transfer, Wake,
+    Count, FoundWaiting, Goroutine, Interrupt, Io, LifecycleEvent, Limit, Loss, Sample, Stored,
+    Switch, SystemCall, Transfer, Wake,
 };
 use crate::words::*;
 
@@ -159,6 +159,20 @@ impl Parser {
                     thread,
                     age,
                     lived,
+                });
+                Ok(())
+            }
+            "goroutine" => {
+                let thread = self.thread(words)?;
+                let number = words.number("its number")?;
+                let options = words.options(&["stack"])?;
+                let (user_stack, _) = self.both_stacks(&options, thread)?;
+                let process = self.lives[thread as usize].process;
+                self.trace.tables.goroutines.push(Goroutine {
+                    ts,
+                    process,
+                    number,
+                    user_stack,
                 });
                 Ok(())
             }
@@ -523,6 +537,7 @@ impl Parser {
         tables.handoffs.sort();
         tables.flag_accesses.sort();
         tables.found_waiting.sort();
+        tables.goroutines.sort();
         tables.limits.sort();
         tables.sockets.sort();
         tables.descriptors.sort();
