@@ -195,11 +195,17 @@ fn who_did_what(facts: &Facts<'_, '_>) -> String {
         None => facts.problem.duration(),
     });
     let alone = facts.victim == facts.culprit;
+    let is_circle = facts.class == Class::Circular;
+    let lock = facts.lock.filter(|_| !is_circle);
     let (head, what) = match facts.now {
-        Some(now) => (format!("{victim} {now}"), present(&reason(facts))),
+        Some(now) => {
+            // Its own wait says so itself.
+            let behind = lock.filter(|_| !alone && !now.contains("lock"));
+            let by = behind.map_or_else(String::new, |lock| format!(", held up by {lock}"));
+            (format!("{victim} {now}{by}"), present(&reason(facts)))
+        }
         None => {
-            let is_circle = facts.class == Class::Circular;
-            let lock = || Some(format!(" by {}", facts.lock.filter(|_| !is_circle)?));
+            let lock = || Some(format!(" by {}", lock?));
             let by = waits(facts).or_else(lock).unwrap_or_default();
             (
                 format!("{victim} was held up for {time}{by}"),

@@ -506,3 +506,90 @@ fn permits_that_nobody_gives_back() {
     assert!(verdict.sentence.contains(says), "{}", verdict.sentence);
     assert!([101, 102].contains(&verdict.root.who.tid));
 }
+
+/// A client of a database waits since before the recording. The thread that has waited since right after it asked serves
+/// it; it waits for a table's lock, and the only other that executes something has that. One that began to wait at another
+/// time serves somebody else.
+#[test]
+fn whom_a_table_lock_keeps_waiting() {
+    const KEPT: &str = "sleeping futex arg=137 object=futex:0x10 stack=pthread_cond_timedwait;thr_multi_lock;mysql_update;do_command";
+    let path = |first: &str, second: &str| {
+        let recording = record(&format!(
+            "process mariadb 100\nthread client mariadb 100
+            process mariadbd 200\nthread main mariadbd 200
+            thread first mariadbd 201\nthread second mariadbd 202\nthread select mariadbd 203
+            0 socket mariadb object=unix:1 peer=unix:2 peer-process=mariadbd
+            0 socket mariadbd object=unix:2 peer=unix:1 peer-process=mariadb
+            0.01ms away client 842.5ms
+            0.01ms away main 9s
+            0.01ms away first {first}
+            0.01ms away second {second}
+            0.01ms cpu65535 switch client -> idle sleeping poll object=unix:1 stack=poll;mysql_real_query;main
+            0.01ms cpu65535 switch main -> idle sleeping poll stack=poll;handle_connections_sockets;main
+            0.01ms cpu65535 switch first -> idle {KEPT}
+            0.01ms cpu65535 switch second -> idle {KEPT}
+            0.01ms cpu1 switch idle -> select
+            {}end 1s",
+            samples(1, "select", 1..1000, "match;do_command"),
+        ));
+        let verdict = explain(&recording, "client", 10..1_000_000);
+        let says = "by a lock of the database";
+        assert!(verdict.sentence.contains(says), "{}", verdict.sentence);
+        verdict.path.iter().map(|step| step.who.tid).collect()
+    };
+    let first: Vec<u32> = path("841.7ms", "300ms");
+    assert_eq!(first, [100, 201, 203]);
+    let second: Vec<u32> = path("3s", "841.7ms");
+    assert_eq!(second, [100, 202, 203]);
+}
+
+/// A thread is waited for that waits for a condition, and the only other one waits for what its own program writes to a
+/// pipe: that one does as it is told, and none is left. Where another program can write there, it may end the wait.
+#[test]
+fn who_takes_orders_of_its_program_ends_no_wait() {
+    let root = |writer: &str| {
+        let recording = record(&format!(
+            "process app 100\nthread main app 100\nthread loader app 101\nthread notifier app 102
+            process other 200\nthread other other 200
+            0 open app object=pipe:7 access=read
+            0 open {writer} object=pipe:7 access=write
+            0 cpu0 switch idle -> main
+            0 cpu1 switch idle -> loader
+            0 cpu2 switch idle -> notifier
+            0 cpu3 switch idle -> other
+            1ms cpu2 switch notifier -> idle sleeping read object=pipe:7 stack=select;notify
+            2ms cpu3 switch other -> idle sleeping read object=pipe:9 stack=read;main
+            3ms cpu1 switch loader -> idle sleeping futex arg=128 object=futex:0x20 stack=pthread_cond_wait;load_rows;start
+            4ms cpu0 switch main -> idle sleeping futex arg=265 object=futex:0x50 holder=loader stack=futex;__pthread_clockjoin_ex;on_load;main
+            end 3s"
+        ));
+        let verdict = explain(&recording, "main", 4_000..3_000_000);
+        (verdict.root.who.tid, verdict.sentence)
+    };
+    let (own, sentence) = root("app");
+    assert_eq!(own, 101, "{sentence}");
+    assert!(sentence.contains("none is left to wake one"), "{sentence}");
+    let (others, sentence) = root("other");
+    assert_ne!(others, 101, "{sentence}");
+}
+
+/// Workers wait for work that nobody brings any more, and the main thread for one of them to end: the way ends at a worker,
+/// whichever is looked at.
+#[test]
+fn who_waits_for_a_worker_to_end_brings_it_nothing() {
+    let recording = record(
+        "process app 100\nthread main app 100\nthread first app 101\nthread second app 102
+        0 cpu0 switch idle -> main
+        0 cpu1 switch idle -> first
+        0 cpu2 switch idle -> second
+        1ms cpu1 switch first -> idle sleeping futex arg=128 object=futex:0x20 stack=pthread_cond_wait;JobQueue::pop;worker
+        2ms cpu2 switch second -> idle sleeping futex arg=128 object=futex:0x20 stack=pthread_cond_wait;JobQueue::pop;worker
+        4ms cpu0 switch main -> idle sleeping futex arg=265 object=futex:0x50 holder=first stack=__pthread_clockjoin_ex;join;main
+        end 3s",
+    );
+    for thread in ["main", "first", "second"] {
+        let verdict = explain(&recording, thread, 4_000..3_000_000);
+        assert_ne!(verdict.root.who.tid, 100, "{thread}: {}", verdict.sentence);
+        assert_eq!(verdict.root.function.as_deref(), Some("JobQueue::pop"));
+    }
+}

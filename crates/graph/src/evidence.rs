@@ -118,7 +118,11 @@ impl<'a> Evidence<'a> {
     /// found waiting within `window`.
     pub(crate) fn goroutine(&self, thread: Utid, window: Range<u64>) -> Option<StackId> {
         let process = self.threads.thread(thread).upid;
-        self.goroutines.within(process, window)
+        let asks = || {
+            let mut asked = self.sockets.asks(process);
+            asked.any(|object| self.sockets.peer_process(object) != Some(process))
+        };
+        self.goroutines.within(process, window, asks)
     }
 
     /// Whether a goroutine of a Go program is held up by another when the recording looks at them last, and, if it was so

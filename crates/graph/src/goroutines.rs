@@ -92,7 +92,14 @@ impl GoroutineTable {
     /// The stack of the goroutine of `process` that tells most of what it waited for within `window`: it waited in the same
     /// place at a look before and the next one after, or at one within, or at the next for a lock or to send. A snapshot
     /// looks once, after what it is taken for.
-    pub(crate) fn within(&self, process: Upid, window: Range<u64>) -> Option<StackId> {
+    /// Where it `asks` other programs, one that waits to receive may have nothing to do, and what it asked for is what is
+    /// waited for.
+    pub(crate) fn within(
+        &self,
+        process: Upid,
+        window: Range<u64>,
+        asks: impl FnOnce() -> bool,
+    ) -> Option<StackId> {
         let looks = self.0.get(&process)?;
         let (before, rest) = looks.split_at(looks.partition_point(|look| look.ts < window.start));
         let next = rest.first()?;
@@ -102,8 +109,8 @@ impl GoroutineTable {
             within.last().map(|look| look.most)
         };
         let held_up = || Some(next.most).filter(|most| most.is_held_up());
-        let found = still.or_else(inside).or_else(held_up);
-        found.map(|parked| parked.stack)
+        let found = still.or_else(inside).or_else(held_up)?;
+        (found.is_held_up() || !asks()).then_some(found.stack)
     }
 
     /// Whether a goroutine of `process` is held up by another when it is looked at last, and, if it was so at the look

@@ -434,6 +434,7 @@ pub(crate) const DATABASE_LOCK: &[&str] = &[
     "ProcSleep",
     "SyncRepWaitForLSN",
     "lock_wait(*",
+    "thr_multi_lock",
     "lock_wait_suspend_thread(*",
     "MDL_wait::timed_wait(*",
     "MDL_context::acquire_lock(*",

@@ -123,6 +123,11 @@ fn goroutines_stand_for_threads_with_nothing_to_run() {
     let both = |first, second| row("0", 2, first) + &row("5", 2, second);
     assert_eq!(waits_in(&both(receive, receive)), "main.work");
     assert_eq!(waits_in(&both(lock, receive)), "runtime.mcall");
+    // It may have nothing to do, and what the program asked a database for is waited for.
+    let asks = "0 socket shop object=inet:4 local=10.0.0.2:50000 remote=10.0.0.1:80\n";
+    let asking = |stack| waits_in(&(asks.to_owned() + &row("1.5", 2, stack)));
+    assert_eq!(asking(receive), "runtime.mcall");
+    assert_eq!(asking(lock), "main.look");
     // It is another one.
     assert_eq!(
         waits_in(&(row("0", 2, receive) + &row("5", 3, receive))),

@@ -7,6 +7,7 @@ use hangdog_trace::sockets::Role;
 
 use super::last::peer_of;
 use super::open::{is_open, may_be_open};
+use super::orders::is_own_pipe;
 use super::place::{is_beyond, shares_place};
 use super::who::{
     deepest_of_deadlocked, is_amid, is_home, is_machine, is_there, most_at_work, thread_of, wait_at,
@@ -337,6 +338,14 @@ pub(crate) fn only_other(evidence: &Evidence<'_>, wait: &Wait, dependent: &[Utid
             && is_there(evidence, *thread, wait.end)
     });
     let only = others.next().filter(|_| others.next().is_none())?;
+    // It does what the others tell it by that, or waits for one of those to end.
+    let is_kept = |there: Wait| {
+        let by = there.holder.filter(|holder| dependent.contains(holder));
+        by.is_some() || is_own_pipe(evidence, &there)
+    };
+    if wait_at(evidence, only, wait.end).is_some_and(is_kept) {
+        return None;
+    }
     let reason = format!(
         "{} is the only thread left in its process that can end it",
         evidence.name(only)

@@ -113,7 +113,9 @@ pub(super) fn other_client(evidence: &Evidence<'_>, wait: &Wait) -> Option<Edge>
         };
         let all = threads.processes().filter(beside).map(|other| other.upid);
         let serving = all.filter(serves);
-        return at_work.or_else(|| only_other_session(evidence, serving, wait));
+        return at_work
+            .or_else(|| only_other_session(evidence, serving, wait))
+            .or_else(|| is_kept().then(|| executes_beside(evidence, own, wait))?);
     };
     let name = evidence.name(thread);
     let reason = match is_likely {
@@ -214,6 +216,18 @@ fn executes(
     let name = evidence.name(thread);
     let reason = format!("it waits for a lock, and {name} executes something for another client");
     let source = Source::Thread(thread);
+    Some(Edge::new(EdgeKind::Holder, Strength::Weak, source, reason))
+}
+
+/// The only thread of a database with a thread for each session that is on a CPU, or wants one, for most of a wait for a
+/// lock: all its clients wait for it.
+fn executes_beside(evidence: &Evidence<'_>, own: &Process, wait: &Wait) -> Option<Edge> {
+    let others = own.threads.iter().copied();
+    let mut busy = others.filter(|&other| other != wait.thread && is_busy(evidence, other, wait));
+    let only = busy.next().filter(|_| busy.next().is_none())?;
+    let name = evidence.name(only);
+    let reason = format!("it waits for a lock, and {name} executes something meanwhile");
+    let source = Source::Thread(only);
     Some(Edge::new(EdgeKind::Holder, Strength::Weak, source, reason))
 }
 

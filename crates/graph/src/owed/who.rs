@@ -277,7 +277,8 @@ pub fn awaits_completions(evidence: &Evidence<'_>, wait: &Wait) -> bool {
 }
 
 /// Whether each thread of a process waits, at the end of the trace, for a lock, a condition or another
-/// thread of it, without a time limit: then none is left to wake another, and nothing from outside can.
+/// thread of it, which a pipe may be for that only its own threads write to, without a time limit: then none is left
+/// to wake another, and nothing from outside can.
 /// A virtual machine's own threads do not count.
 pub fn is_deadlocked(evidence: &Evidence<'_>, process: Upid) -> bool {
     let end = evidence.timeline.end();
@@ -297,9 +298,14 @@ pub fn is_deadlocked(evidence: &Evidence<'_>, process: Upid) -> bool {
     };
     let waits = |thread: Utid| {
         wait_at(evidence, thread, end).is_some_and(|there| {
-            matches!(there.kind, WaitKind::Lock | WaitKind::Condition)
-                && (there.is_within_process(evidence) || there.holder.is_some_and(is_own))
-                && !gives_up(&there)
+            let is_own = match there.kind {
+                WaitKind::Lock | WaitKind::Condition => {
+                    there.is_within_process(evidence) || there.holder.is_some_and(is_own)
+                }
+                WaitKind::Message | WaitKind::Poll => is_own_pipe(evidence, &there),
+                _ => false,
+            };
+            is_own && !gives_up(&there)
         })
     };
     alive.peek().is_some() && alive.all(waits)
@@ -330,8 +336,12 @@ pub(super) fn deepest_of_deadlocked(evidence: &Evidence<'_>, wait: &Wait) -> Opt
         other != wait.thread
             && is_there(evidence, other, wait.end)
             && !is_upkeep(evidence, other)
-            && !wait_at(evidence, other, wait.end)
-                .is_some_and(|there| there.is_idle(evidence) || there.holder == Some(wait.thread))
+            && !wait_at(evidence, other, wait.end).is_some_and(|there| {
+                there.is_idle(evidence)
+                    || is_own_pipe(evidence, &there)
+                    // It waits for one of the others by name, as for its end.
+                    || there.holder.is_some()
+            })
     });
     others.max_by_key(|&other| (depth(other), std::cmp::Reverse(other)))
 }
