@@ -39,8 +39,8 @@ fn layouts() -> &'static [python_layout] {
 /// # Panics
 /// If there are more words than a thread can have, or more goroutines than are looked at.
 pub fn interpreters(memory: &impl Memory, state: u64, thread: u64) {
-    let parked = goroutines::parked(memory, state, |from, to| {
-        assert!(from < to, "{from:#x}..{to:#x}");
+    let parked = goroutines::parked(memory, state, |addresses| {
+        assert!(!addresses.is_empty(), "{addresses:x?}");
         Vec::new()
     });
     assert!(parked.len() <= 1000, "{} goroutines", parked.len());

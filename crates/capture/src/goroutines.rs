@@ -4,25 +4,100 @@
 //! `src/runtime/runtime2.go`) its stack, its state, its number and, while it waits, its registers. Where state and number lie
 //! differs between versions of Go, and nothing in a program says it; so they are looked for in the first one's
 //! description, whose number is always 1. A goroutine that goes on meanwhile is left out.
+//!
+//! Stacks are copied, and walked later. Any program can have as many goroutines with stacks as deep as it likes, or look as
+//! if it had: so there are bounds for one program and for all of a look.
 
-use hangdog_symbols::memory::Memory;
+use std::ops::{Range, RangeInclusive};
+
+use hangdog_symbols::memory::{Memory, ProcessMemory};
+use hangdog_trace::ids::NO_CPU;
 use hangdog_unwind::Registers;
+
+use crate::event::{Event, Happening};
+use crate::records::{Definition, StackCopy, What};
+use crate::waiting::{Stacks, stack_of};
 
 /// The most goroutines of a process that are looked at; of more a sample, spread evenly over the list.
 const MOST: u64 = 1000;
+/// As much of a stack is copied as few goroutines have there, bytes.
+const STACK_BYTES: u64 = 16 << 10;
+/// The most bytes of stacks that are copied of a process; those behind in its list are left out.
+const PROCESS_BYTES: usize = 4 << 20;
+/// The same of all processes at one look.
+const LOOK_BYTES: usize = 64 << 20;
+/// The most goroutines of all processes at one look.
+const LOOK_MOST: usize = 10_000;
 /// No list is longer: what says so is something else.
 const LONGEST_LIST: u64 = 1 << 26;
 /// Words of a description that are read: all that is needed lies among the first in every version.
 const WORDS: usize = 24;
-/// Where the number may be, in words: at 19 in Go 1.19 and 1.26, at 20 in those between that keep one register more.
-const NUMBERS: std::ops::Range<usize> = 15..WORDS;
+/// Where the number may be, in words: it is at 19 in Go 1.19 and 1.26, and at 20 in 1.23 (by its source; not tried).
+const NUMBERS: Range<usize> = 15..WORDS;
 /// A number beyond is none.
 const HIGHEST: u64 = 1 << 48;
 /// States of a goroutine: those that there are; the one that waits; and what is added while the garbage collector looks
 /// at its stack.
-const STATES: std::ops::RangeInclusive<u64> = 1..=10;
+const STATES: RangeInclusive<u64> = 1..=10;
 const WAITING: u64 = 4;
 const SCANNED: u64 = 0x1000;
+
+/// What one look has found in all processes: an event for each goroutine, and the copies of their stacks.
+#[derive(Default)]
+pub(crate) struct Found {
+    pub events: Vec<Event>,
+    pub stacks: Vec<Definition>,
+    /// Bytes of the stacks.
+    copied: usize,
+}
+
+impl Found {
+    /// Adds the goroutines of a process that wait now, as events at `ts`: none if it is no Go program, or if enough were
+    /// found before.
+    pub(crate) fn add(&mut self, stacks: &mut impl Stacks, pid: u32, ts: u64) {
+        if self.copied >= LOOK_BYTES || self.events.len() >= LOOK_MOST {
+            return;
+        }
+        let Some(list) = stacks.goroutines(pid) else {
+            return;
+        };
+        let copy = |addresses| stack_of(pid, addresses);
+        for parked in parked(&ProcessMemory(pid), list, copy) {
+            let Parked {
+                number,
+                registers,
+                stack,
+            } = parked;
+            self.copied += stack.len();
+            let id = stacks.next_stack();
+            self.events.push(Event {
+                ts,
+                tid: pid,
+                cpu: NO_CPU,
+                what: Happening::Goroutine {
+                    number,
+                    user_stack: id,
+                },
+            });
+            let copy = StackCopy {
+                id,
+                pid,
+                frames: vec![registers.ip],
+                sp: registers.sp,
+                fp: registers.fp,
+                exact: true,
+                link: 0,
+                tid: pid,
+                thread_pointer: 0,
+                top: registers.sp,
+                bytes: stack,
+                chain: Vec::new(),
+            };
+            let what = What::StackCopy(copy);
+            self.stacks.push(Definition { ts, what });
+        }
+    }
+}
 
 /// A goroutine that waits.
 pub(crate) struct Parked {
@@ -34,11 +109,11 @@ pub(crate) struct Parked {
 }
 
 /// The goroutines that wait in a process with this `memory`, whose list is at `list`. `copy` reads what lies on a stack
-/// from one address to another.
+/// between two addresses.
 pub(crate) fn parked(
     memory: &impl Memory,
     list: u64,
-    copy: impl Fn(u64, u64) -> Vec<u8>,
+    copy: impl Fn(Range<u64>) -> Vec<u8>,
 ) -> Vec<Parked> {
     let address = |first: u64, at: u64| memory.word(first.wrapping_add(8 * at));
     let found = || {
@@ -47,10 +122,12 @@ pub(crate) fn parked(
         let number_at = number_at(&memory.words_at(address(first, 0)?)?)?;
         let step = usize::try_from(count.div_ceil(MOST)).ok()?;
         let each = (0..count).step_by(step.max(1));
+        let mut copied = 0;
         let read = |at| {
             let address = address(first, at)?;
             let (number, registers, end) = look(memory, address, number_at)?;
-            let stack = copy(registers.sp, end);
+            let end_of_copy = end.min(registers.sp.saturating_add(STACK_BYTES));
+            let stack = copy(registers.sp..end_of_copy);
             let is_still = look(memory, address, number_at)? == (number, registers, end);
             is_still.then_some(Parked {
                 number,
@@ -58,7 +135,11 @@ pub(crate) fn parked(
                 stack,
             })
         };
-        Some(each.filter_map(read).collect())
+        let has_room = |parked: &Parked| {
+            copied += parked.stack.len();
+            copied <= PROCESS_BYTES
+        };
+        Some(each.filter_map(read).take_while(has_room).collect())
     };
     found().unwrap_or_default()
 }
@@ -98,11 +179,13 @@ mod tests {
 
     const LIST: u64 = 0x1000;
 
-    /// Words by their addresses; a read of `moves` makes a goroutine go on.
+    /// Words by their addresses; a read of the stack at `moves` makes its goroutine go on. Stacks have `deep` bytes, if there
+    /// is room for so many.
     #[derive(Default)]
     struct Words {
         words: HashMap<u64, Cell<u64>>,
         moves: u64,
+        deep: usize,
     }
 
     impl Words {
@@ -142,16 +225,27 @@ mod tests {
             words
         }
 
-        fn found(&self) -> Vec<(u64, Registers)> {
-            let copy = |from: u64, _| {
+        fn parked(&self) -> Vec<Parked> {
+            let copy = |addresses: Range<u64>| {
+                let from = addresses.start;
                 if from == self.moves {
                     let state = &self.words[&(0x1_0000 + (from >> 8 & 0xf) * 0x400 + 8 * 18)];
                     state.set(2);
                 }
-                Vec::new()
+                vec![0; self.deep.min((addresses.end - from) as usize)]
             };
-            let found = parked(self, LIST, copy).into_iter();
+            parked(self, LIST, copy)
+        }
+
+        fn found(&self) -> Vec<(u64, Registers)> {
+            let found = self.parked().into_iter();
             found.map(|it| (it.number, it.registers)).collect()
+        }
+
+        /// Bytes of each stack.
+        fn copied(&self) -> Vec<usize> {
+            let found = self.parked().into_iter();
+            found.map(|it| it.stack.len()).collect()
         }
     }
 
@@ -197,6 +291,20 @@ mod tests {
         let mut words = Words::of(&all, 19);
         words.put(LIST + 8, u64::MAX);
         assert_eq!(words.found(), []);
+    }
+
+    /// Of stacks that are too large together some are left out, and of a large one the end.
+    #[test]
+    fn what_is_copied_is_bounded() {
+        let all: Vec<(u64, u64)> = (1..=600).map(|number| (number, 4)).collect();
+        let mut words = Words::of(&all, 19);
+        for nth in 0..600 {
+            words.put(0x1_0000 + nth * 0x400 + 8, 1 << 40);
+        }
+        words.deep = 1 << 30;
+        let copied = words.copied();
+        assert!(copied.iter().all(|&bytes| bytes as u64 == STACK_BYTES));
+        assert_eq!(copied.iter().sum::<usize>(), PROCESS_BYTES);
     }
 
     /// What is not a description, or whose stack is elsewhere, is none.

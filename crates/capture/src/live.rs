@@ -7,7 +7,7 @@
 //! those of the process that is asked about come first, then those of whoever it has to do with, the
 //! nearest first, as long as there is time.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -16,6 +16,7 @@ use hangdog_trace::meta::{Meta, Mode, RecordingState};
 use hangdog_trace::{Threads, TraceWriter};
 
 use crate::error::Result;
+use crate::goroutines;
 use crate::looks::{self, Moment};
 use crate::owner::asked_by;
 use crate::pace;
@@ -131,7 +132,7 @@ fn pause(looks: usize) -> Duration {
 /// by process in this `order`, which may be any if it is empty; of copies for which there is no time nothing is left.
 /// The goroutines of these processes are read on the way, as events at `start`.
 fn walk(session: &mut Session, pending: &mut Pending, (order, start): (&[(u32, u32)], u64)) {
-    let mut stacks: HashMap<u32, Vec<Definition>> = HashMap::new();
+    let mut stacks: BTreeMap<u32, Vec<Definition>> = BTreeMap::new();
     let mut others = Vec::new();
     for definition in pending.definitions.drain(..) {
         match &definition.what {
@@ -149,19 +150,20 @@ fn walk(session: &mut Session, pending: &mut Pending, (order, start): (&[(u32, u
             Some(Instant::now() + PATIENCE),
         ),
     };
+    let mut goroutines = goroutines::Found::default();
     for pid in pids {
         let mut own = stacks.remove(&pid).unwrap_or_default();
         session.unwind(&mut own, monotonic_ns(), true);
         pending.definitions.append(&mut own);
         // Whether it is a Go program is known since a walk wanted the tables of its code.
-        let (goroutines, mut copies) = session.goroutines_of(pid, start);
-        pending.events.extend(goroutines);
-        session.unwind(&mut copies, monotonic_ns(), true);
-        pending.definitions.append(&mut copies);
+        session.add_goroutines(&mut goroutines, pid, start);
+        session.unwind(&mut goroutines.stacks, monotonic_ns(), true);
+        pending.definitions.append(&mut goroutines.stacks);
         if end.is_some_and(|end| Instant::now() >= end) {
             break;
         }
     }
+    pending.events.append(&mut goroutines.events);
     let walked = stacks.into_values().flatten();
     let walked = walked.filter(|other| !matches!(other.what, What::StackCopy(_)));
     pending.definitions.extend(walked);

@@ -21,7 +21,6 @@ use hangdog_trace::words::{Left, StackEnd};
 
 use crate::chain::{self, Numbers};
 use crate::event::{Event, Happening, Switch};
-use crate::goroutines::{self, Parked};
 use crate::language::{self, Runtime};
 use crate::polled::{Opened, epolled, epolls, polled, polls};
 use crate::procfs;
@@ -475,52 +474,6 @@ fn functions_of(
     (chain, new)
 }
 
-/// The goroutines of a process that wait now, at `ts`: an event for each, and the copy of its stack. Nothing if it is no
-/// Go program.
-pub(crate) fn goroutines_of(
-    stacks: &mut impl Stacks,
-    pid: u32,
-    ts: u64,
-) -> (Vec<Event>, Vec<Definition>) {
-    let list = stacks.goroutines(pid);
-    let copy = |from: u64, to: u64| stack_of(pid, from..to);
-    let parked = list.map(|list| goroutines::parked(&ProcessMemory(pid), list, copy));
-    let found = parked.into_iter().flatten().map(|parked| {
-        let Parked {
-            number,
-            registers,
-            stack,
-        } = parked;
-        let id = stacks.next_stack();
-        let event = Event {
-            ts,
-            tid: pid,
-            cpu: NO_CPU,
-            what: Happening::Goroutine {
-                number,
-                user_stack: id,
-            },
-        };
-        let copy = StackCopy {
-            id,
-            pid,
-            frames: vec![registers.ip],
-            sp: registers.sp,
-            fp: registers.fp,
-            exact: true,
-            link: 0,
-            tid: pid,
-            thread_pointer: 0,
-            top: registers.sp,
-            bytes: stack,
-            chain: Vec::new(),
-        };
-        let what = What::StackCopy(copy);
-        (event, Definition { ts, what })
-    });
-    found.unzip()
-}
-
 /// Whether a thread is off its CPU with its stack pointer at `sp`.
 fn stands_still(tid: u32, sp: u64) -> bool {
     procfs::stack_pointer(tid) == Some(sp)
@@ -552,7 +505,7 @@ fn connects_to(raw: &RawWaiting) -> Option<Description> {
 
 /// What lies on a stack of process `pid` from the first of these addresses on, as much as is ever copied; nothing where it
 /// cannot be read.
-fn stack_of(pid: u32, addresses: Range<u64>) -> Vec<u8> {
+pub(crate) fn stack_of(pid: u32, addresses: Range<u64>) -> Vec<u8> {
     let size = addresses.end.saturating_sub(addresses.start);
     let mut bytes = vec![0u8; STACK_BYTES.min(usize::try_from(size).unwrap_or(STACK_BYTES))];
     let mut remote = Vec::new();

@@ -539,7 +539,7 @@ tables! {
         lived: u64,
     }
 
-    /// A goroutine of a Go program that waited when the recording, or the snapshot of a flight recorder, began or ended: its stack was read from the program's memory. Of a process with more than 1,000 a sample.
+    /// A goroutine of a Go program that waited when the recording began or ended, or when the snapshot was taken: its stack was read from the program's memory, up to 16 KiB. Of a process with more than 1,000, or with more than 4 MiB of such stacks, some are left out, and of a machine with more than 10,000, or 64 MiB.
     Goroutines of Goroutine as "goroutines" {
         /// When it was looked at, ns since the trace's start; ascending.
         ts: u64,

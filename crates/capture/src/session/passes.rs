@@ -26,10 +26,10 @@ use crate::records::{Definition, What};
 use crate::system::monotonic_ns;
 use crate::unwind::Unwinder;
 use crate::waiting::{
-    Found, Running, Stacks, Still, goroutines_of, parse_descriptors, read_functions_of_running,
+    Found, Running, Stacks, Still, parse_descriptors, read_functions_of_running,
     read_functions_of_waiting,
 };
-use crate::{limits, perl, php, python, ruby};
+use crate::{goroutines, limits, perl, php, python, ruby};
 
 /// The first version of Python whose frames can be read, as `bpf/python.h` has it: 3.11.
 const PYTHON_OLDEST: u64 = 11;
@@ -77,20 +77,18 @@ impl Session {
     /// next definitions. Who is alive must have been adopted, as for [`take_in`](Session::take_in).
     pub(crate) fn look_at_goroutines(&mut self) -> Vec<Event> {
         let pids = self.unwinder.as_ref().map(Unwinder::processes);
-        let (mut events, mut definitions) = (Vec::new(), Vec::new());
+        let mut found = goroutines::Found::default();
         let ts = monotonic_ns();
         for pid in pids.into_iter().flatten() {
-            let (found, stacks) = self.goroutines_of(pid, ts);
-            events.extend(found);
-            definitions.extend(stacks);
+            self.add_goroutines(&mut found, pid, ts);
         }
-        self.define(definitions);
-        events
+        self.define(found.stacks);
+        found.events
     }
 
-    /// The goroutines of a process that wait now, as events at `ts`, and the copies of their stacks.
-    pub(crate) fn goroutines_of(&mut self, pid: u32, ts: u64) -> (Vec<Event>, Vec<Definition>) {
-        goroutines_of(&mut StackNumbers::of(self), pid, ts)
+    /// Adds the goroutines of a process that wait now, as events at `ts`.
+    pub(crate) fn add_goroutines(&mut self, found: &mut goroutines::Found, pid: u32, ts: u64) {
+        found.add(&mut StackNumbers::of(self), pid, ts);
     }
 
     /// Reads the functions of running threads, for the last copies of their stacks among the

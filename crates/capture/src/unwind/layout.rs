@@ -48,10 +48,12 @@ impl Shape {
         &self,
         interpreter: impl Fn(Code) -> Option<Interpreter>,
     ) -> Option<(Interpreter, u64)> {
-        self.ranges.iter().find_map(|range| {
+        let found = self.ranges.iter().filter_map(|range| {
             let known = interpreter(range.code)?;
             Some((known, range.start.wrapping_sub(range.file_offset)))
-        })
+        });
+        // A library in Go may be loaded by a program of another language, whose functions say more.
+        found.min_by_key(|(known, _)| matches!(known, Interpreter::Go(_)))
     }
 }
 
