@@ -1,6 +1,7 @@
 //! The limits of control groups that a wait for a disk, for memory or for a CPU may come from: the device, the
 //! machine's memory or its CPUs need not be short. And the limit at which a program cannot be started.
 
+use std::collections::BTreeMap;
 use std::ops::Range;
 
 use hangdog_graph::Evidence;
@@ -37,17 +38,14 @@ pub(crate) fn of(
         let row = *(rows.iter().filter(of_kind)).max_by_key(|&&row| limits.used[row])?;
         let (limit, used) = (limits.limit[row], limits.used[row]);
         let amount = bytes(limit);
-        let disk = match limits.device[row].as_str() {
-            "" => "a disk",
-            name => name,
-        };
+        let of_disks = || rows.iter().copied().filter(|row| of_kind(&row));
         let text = match kind {
             LimitKind::Memory => (used as f64 >= USED_UP * limit as f64)
                 .then(|| format!("has used up its memory limit of {amount}")),
-            LimitKind::DiskRead => Some(format!("limits reads from {disk} to {amount} per second")),
-            LimitKind::DiskWrite => Some(format!("limits writes to {disk} to {amount} per second")),
-            LimitKind::DiskReads => Some(format!("limits reads from {disk} to {limit} per second")),
-            LimitKind::DiskWrites => Some(format!("limits writes to {disk} to {limit} per second")),
+            LimitKind::DiskRead => Some(rates(evidence, of_disks(), "reads from", bytes)),
+            LimitKind::DiskWrite => Some(rates(evidence, of_disks(), "writes to", bytes)),
+            LimitKind::DiskReads => Some(rates(evidence, of_disks(), "reads from", count)),
+            LimitKind::DiskWrites => Some(rates(evidence, of_disks(), "writes to", count)),
             LimitKind::Tasks => (used >= limit)
                 .then(|| format!("has all {limit} threads and processes that it may have")),
             LimitKind::Cpu | LimitKind::Descriptors | LimitKind::Unknown => None,
@@ -63,6 +61,30 @@ pub(crate) fn of(
     });
     let texts: Vec<String> = texts.collect();
     (!texts.is_empty()).then(|| texts.join(", and "))
+}
+
+/// What a group limits of each device: which one a wait is for is not known here, so the first few are named.
+fn rates(
+    evidence: &Evidence<'_>,
+    rows: impl Iterator<Item = usize>,
+    what: &str,
+    amount: impl Fn(u64) -> String,
+) -> String {
+    const FEW: usize = 3;
+    let limits = evidence.limits;
+    // As it was when it was looked at last.
+    let by_disk: BTreeMap<&str, u64> = rows
+        .map(|row| (limits.device[row].as_str(), limits.limit[row]))
+        .collect();
+    let each = by_disk.into_iter().take(FEW).map(|(disk, limit)| {
+        let disk = if disk.is_empty() { "a disk" } else { disk };
+        format!("{what} {disk} to {} per second", amount(limit))
+    });
+    format!("limits {}", each.collect::<Vec<_>>().join(" and "))
+}
+
+fn count(operations: u64) -> String {
+    operations.to_string()
 }
 
 /// The memory limit of the control group of a process, at whose limit it waited until `at`.

@@ -637,6 +637,23 @@ fn limits_of_control_groups_are_named() {
     }
 }
 
+/// Of a group that limits several devices all are named, each once and with its last limit: any may be the one.
+#[test]
+fn each_device_has_its_limit() {
+    let recording = record(
+        "process app 100
+        thread app app 100
+        0 limit app disk-reads 300 device=loop0 group=/tt
+        0 limit app disk-reads 50 device=loop1 group=/tt
+        0 cpu0 switch app -> idle uninterruptible read object=file:7 stack=read;load kstack=io_schedule;folio_wait_bit_common
+        1s limit app disk-reads 60 device=loop1 group=/tt
+        end 3s",
+    );
+    let sentence = explain(&recording, "app", 0..3_000_000).sentence;
+    let expected = "; its control group /tt limits reads from loop0 to 300 per second and reads from loop1 to 60 per second.";
+    assert!(sentence.ends_with(expected), "{sentence}");
+}
+
 /// In the first version of control groups the groups of memory and of disks are apart: each limit is named with its own.
 #[test]
 fn each_limit_is_of_its_own_group() {
