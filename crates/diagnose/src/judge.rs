@@ -409,12 +409,14 @@ impl Judge<'_, '_> {
             .collect()
     }
 
-    /// The first lock on the way from the problem to the suspect.
+    /// The first lock on the way from the problem to the suspect. Of a moment without that of the first wait, which the sentence
+    /// begins with.
     fn lock(&self, suspect: &Suspect) -> Option<&'static str> {
         let way = self.blame.way_to(self.blame.main_step(suspect));
-        let mut waits = (way.into_iter())
+        let waits = (way.into_iter())
             .filter_map(|step| Some(self.blame.steps[step].reached.as_ref()?.0.wait));
-        waits.find_map(|wait| wait.lock(self.evidence))
+        let mut others = waits.skip(usize::from(self.setting.instant));
+        others.find_map(|wait| wait.lock(self.evidence))
     }
 
     fn path(&self, suspect: &Suspect) -> Vec<PathStep> {

@@ -199,9 +199,7 @@ fn who_did_what(facts: &Facts<'_, '_>) -> String {
     let lock = facts.lock.filter(|_| !is_circle);
     let (head, what) = match facts.now {
         Some(now) => {
-            // Its own wait says so itself.
-            let behind = lock.filter(|_| !alone && !now.contains("lock"));
-            let by = behind.map_or_else(String::new, |lock| format!(", held up by {lock}"));
+            let by = lock.map_or_else(String::new, |lock| format!(", held up by {lock}"));
             (format!("{victim} {now}{by}"), present(&reason(facts)))
         }
         None => {

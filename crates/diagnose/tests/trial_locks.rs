@@ -544,7 +544,7 @@ fn whom_a_table_lock_keeps_waiting() {
 }
 
 /// A thread is waited for that waits for a condition, and the only other one waits for what its own program writes to a
-/// pipe: that one does as it is told, and none is left. Where another program can write there, it may end the wait.
+/// pipe: that one acts on orders alone, and none is left. Where another program can write there, it may end the wait.
 #[test]
 fn who_takes_orders_of_its_program_ends_no_wait() {
     let root = |writer: &str| {

@@ -125,10 +125,10 @@ impl<'a> Evidence<'a> {
         self.goroutines.within(process, window, asks)
     }
 
-    /// Whether a goroutine of a Go program is held up by another when the recording looks at them last, and, if it was so
-    /// at the look before, since when at least, ns since the trace's start.
-    pub fn has_goroutine_held_up(&self, process: Upid) -> Option<Option<u64>> {
-        self.goroutines.is_held_up(process)
+    /// Since when at least a goroutine of a Go program has been held up by another, ns since the trace's start, if one is
+    /// when the recording looks at them last.
+    pub fn goroutine_held_up_since(&self, process: Upid) -> Option<u64> {
+        self.goroutines.held_up_since(process)
     }
 
     /// Since when a thread had been off its CPU that waited already when the recording began, ns since

@@ -44,7 +44,7 @@ impl Parked {
     }
 }
 
-/// What a goroutine waits for; the later ones tell more.
+/// What a goroutine waits for, in the order of how much that says about what its program waits for.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 enum Awaits {
     Receive,
@@ -91,8 +91,7 @@ impl GoroutineTable {
 
     /// The stack of the goroutine of `process` that tells most of what it waited for within `window`: it waited in the same
     /// place at a look before and the next one after, or at one within, or at the next for a lock or to send. A snapshot
-    /// looks once, after what it is taken for.
-    /// Where it `asks` other programs, one that waits to receive may have nothing to do, and what it asked for is what is
+    /// looks once, after what it is taken for. Where it `asks` other programs, one that waits to receive may have nothing to do, and what it asked for is what is
     /// waited for.
     pub(crate) fn within(
         &self,
@@ -113,13 +112,13 @@ impl GoroutineTable {
         (found.is_held_up() || !asks()).then_some(found.stack)
     }
 
-    /// Whether a goroutine of `process` is held up by another when it is looked at last, and, if it was so at the look
-    /// before, since when at least.
-    pub(crate) fn is_held_up(&self, process: Upid) -> Option<Option<u64>> {
+    /// Since when at least a goroutine of `process` has been held up by another, if one is when it is looked at last: since the
+    /// look before, if one that waited in the same place was held up then, else since that last look.
+    pub(crate) fn held_up_since(&self, process: Upid) -> Option<u64> {
         let (last, before) = self.0.get(&process)?.split_last()?;
         let was_before = last.still.is_some_and(Parked::is_held_up);
-        let since = before.last().filter(|_| was_before).map(|look| look.ts);
-        last.most.is_held_up().then_some(since)
+        let since = before.last().filter(|_| was_before).unwrap_or(last);
+        last.most.is_held_up().then_some(since.ts)
     }
 }
 

@@ -22,23 +22,20 @@ pub(super) fn find(evidence: &Evidence<'_>, is_asked: impl Fn(Utid) -> bool) -> 
         .collect()
 }
 
-/// Since a goroutine of `process` was found so, or else since its program did some work last.
+/// Since its program did some work last, and since a goroutine of `process` was found so at the latest.
 fn of(evidence: &Evidence<'_>, process: Upid) -> Option<Problem> {
-    let since = evidence.has_goroutine_held_up(process)?;
+    let found = evidence.goroutine_held_up_since(process)?;
     let threads = &evidence.threads.process(process).threads;
     let end = evidence.timeline.end();
     let is_work = |state: State| matches!(state, State::Running | State::Interrupted);
-    let worked = || {
-        let last = threads.iter().filter_map(|&thread| {
-            let parts = evidence.timeline.between(thread, 0, end);
-            let worked = parts.filter(|part| is_work(part.state) && part.duration() >= WORK_NS);
-            worked.map(|part| part.end).max()
-        });
-        last.max()
-    };
+    let worked = threads.iter().filter_map(|&thread| {
+        let parts = evidence.timeline.between(thread, 0, end);
+        let worked = parts.filter(|part| is_work(part.state) && part.duration() >= WORK_NS);
+        worked.map(|part| part.end).max()
+    });
     let thread = *threads.first()?;
     let life = evidence.timeline.life(thread);
-    let start = since.or_else(worked).unwrap_or(0).max(life.start);
+    let start = worked.max().unwrap_or(0).min(found).max(life.start);
     (start < life.end).then(|| Problem {
         thread,
         window: start..life.end,

@@ -24,13 +24,22 @@ use crate::wait::{Wait, WaitKind};
 use crate::wake::by_timer;
 
 /// The only thread of a process that is in the middle of work and has waited since right after the asker began to wait: both
-/// had done so for longer than the recording, which shows for how long.
-fn taken_up(evidence: &Evidence<'_>, process: Upid, wait: &Wait) -> Option<Utid> {
+/// had done so for longer than the recording, which shows for how long. None if one waits for more at the `end` of that process.
+fn taken_up(
+    evidence: &Evidence<'_>,
+    process: Upid,
+    wait: &Wait,
+    end: Option<Object>,
+) -> Option<Utid> {
     /// It was woken by what was sent, before the sender went to sleep.
     const BEFORE_NS: i64 = 1_000_000;
     const SOON_NS: i64 = 50_000_000;
     let since = |wait: &Wait| evidence.away_since(wait.thread).filter(|_| wait.start == 0);
     let asked = since(wait)?;
+    let reads = |thread: Utid| {
+        let there = wait_at(evidence, thread, wait.end);
+        there.is_some_and(|there| Some(there.object(evidence)) == end)
+    };
     let has_taken_up = |&thread: &Utid| {
         let there = wait_at(evidence, thread, wait.end).filter(|it| !is_home(evidence, it));
         let began = there.and_then(|there| since(&there));
@@ -38,8 +47,11 @@ fn taken_up(evidence: &Evidence<'_>, process: Upid, wait: &Wait) -> Option<Utid>
             (asked.saturating_sub(BEFORE_NS)..asked.saturating_add(SOON_NS)).contains(&began)
         })
     };
-    let threads = evidence.threads.process(process).threads.iter().copied();
-    let mut found = threads.filter(has_taken_up);
+    let threads = || evidence.threads.process(process).threads.iter().copied();
+    if threads().any(reads) {
+        return None;
+    }
+    let mut found = threads().filter(has_taken_up);
     found.next().filter(|_| found.next().is_none())
 }
 
@@ -131,7 +143,7 @@ pub(super) fn peer(evidence: &Evidence<'_>, wait: &Wait, object: Object) -> Opti
                 .or_else(|| only_one_at_condition(evidence, wait))
                 .or_else(|| waits_for_itself(evidence, wait, object).then_some(wait.thread))?
         }
-        _ => taken_up(evidence, process, wait)
+        _ => taken_up(evidence, process, wait, end)
             .or_else(|| thread_of(evidence, process, end.unwrap_or(Object::NONE), wait.end))?,
     };
     // The debt moved on with what was asked.
