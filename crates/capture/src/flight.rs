@@ -297,8 +297,8 @@ struct Flight {
     waiting: Vec<Event>,
     /// What was open then, and when the last snapshot was made.
     open: Vec<Definition>,
-    /// The limits of control groups, by process and kind: of memory as they were when the group had most.
-    limits: HashMap<u32, HashMap<u8, Definition>>,
+    /// The limits of control groups, by process and what they limit: of memory as they were when the group had most.
+    limits: HashMap<u32, HashMap<(u8, String), Definition>>,
     /// When that first look was over.
     looked: u64,
     /// Snapshots that are on disk.
@@ -385,13 +385,13 @@ impl Flight {
                 // A process may have ended by the next snapshot, so that no look finds its limits then.
                 What::Limit(ref limit) => {
                     let limits = self.limits.entry(limit.pid).or_default();
-                    let kind = limit.kind.into();
-                    let had_more = limits.get(&kind).is_some_and(|known| match &known.what {
+                    let of = limit.of();
+                    let had_more = limits.get(&of).is_some_and(|known| match &known.what {
                         What::Limit(known) => known.limit == limit.limit && known.used > limit.used,
                         _ => false,
                     });
                     if !had_more {
-                        limits.insert(kind, Definition { ts, what });
+                        limits.insert(of, Definition { ts, what });
                     }
                 }
                 What::Open(_) => self.open.push(Definition { ts, what }),

@@ -20,9 +20,9 @@ const REST: u32 = 500;
 /// Looks at the groups now and then.
 pub(crate) struct Groups {
     due: Instant,
-    /// By process and kind of limit, what was reported of those that were there at the last look: the limit, and
+    /// By process and what is limited, what was reported of those that were there at the last look: the limit, and
     /// whether it was used up.
-    reported: HashMap<(u32, u8), (u64, bool)>,
+    reported: HashMap<(u32, (u8, String)), (u64, bool)>,
 }
 
 impl Groups {
@@ -52,7 +52,7 @@ impl Groups {
         let before = std::mem::take(&mut self.reported);
         all.retain(|limit| {
             let is_full = limit.used as f64 >= USED_UP * limit.limit as f64;
-            let key = (limit.pid, limit.kind.into());
+            let key = (limit.pid, limit.of());
             let known = before.get(&key).copied();
             let was_full = known.is_some_and(|(_, full)| full);
             self.reported

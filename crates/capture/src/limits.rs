@@ -5,6 +5,7 @@
 //! process's groups, from its own outwards, the first counts that has a limit of a kind; of CPU time the one
 //! that allows least.
 
+use std::collections::BTreeMap;
 use std::collections::HashMap;
 use std::fs;
 use std::io::Read;
@@ -27,10 +28,19 @@ pub(crate) struct Limit {
     pub device: String,
 }
 
+impl Limit {
+    /// What it limits: each disk has its own.
+    pub(crate) fn of(&self) -> (u8, String) {
+        (self.kind.into(), self.device.clone())
+    }
+}
+
 /// What version 1 has for "no limit", and more.
 const NONE_FROM: u64 = 1 << 60;
 /// The controllers of version 1 whose limits count.
 const LIMITING: [&str; 4] = ["memory", "blkio", "cpu", "pids"];
+/// Of no more disks are a group's limits reported.
+const MOST_DISKS: usize = 16;
 /// No such file is longer: a machine with many containers has thousands of mounts.
 const LONGEST: u64 = 1 << 22;
 /// Of a hierarchy no more groups are looked at for their members, and no more limits of members reported: whoever may
@@ -179,13 +189,17 @@ impl Mount {
             group: format!("/{}", group.display()),
             device: String::new(),
         };
-        let of_disk = |kind, least: Option<(u64, &str)>| {
-            let (least, number) = least?;
-            let device = device_name(number);
-            Some(Limit {
+        let of_disks = |kind, values: &mut dyn Iterator<Item = (u64, &str)>| {
+            let mut least: BTreeMap<String, u64> = BTreeMap::new();
+            for (value, number) in values.take(MOST_DISKS) {
+                let known = least.entry(device_name(number)).or_insert(value);
+                *known = value.min(*known);
+            }
+            let each = least.into_iter().map(|(device, least)| Limit {
                 device,
                 ..limit(kind, least, 0)
-            })
+            });
+            each.collect::<Vec<Limit>>()
         };
         let mut found = Vec::new();
         let memory = |limits: &[&str], used: &str| {
@@ -221,12 +235,12 @@ impl Mount {
                 ("riops=", LimitKind::DiskReads),
                 ("wiops=", LimitKind::DiskWrites),
             ] {
-                let values = io.lines().filter_map(|line| {
+                let mut values = io.lines().filter_map(|line| {
                     let (device, values) = line.split_once(' ')?;
                     let mut values = values.split(' ').filter_map(|it| it.strip_prefix(word));
                     Some((values.next()?.parse::<u64>().ok()?, device))
                 });
-                found.extend(of_disk(kind, values.min()));
+                found.extend(of_disks(kind, &mut values));
             }
         } else {
             // No quota is -1.
@@ -241,11 +255,11 @@ impl Mount {
                 ("write_iops", LimitKind::DiskWrites),
             ] {
                 let lines = file(&format!("blkio.throttle.{name}_device")).unwrap_or_default();
-                let values = lines.lines().filter_map(|line| {
+                let mut values = lines.lines().filter_map(|line| {
                     let (device, value) = line.split_once(' ')?;
                     Some((value.trim().parse::<u64>().ok()?, device))
                 });
-                found.extend(of_disk(kind, values.min()));
+                found.extend(of_disks(kind, &mut values));
             }
         }
         found
@@ -262,10 +276,11 @@ fn device_name(number: &str) -> String {
     name.unwrap_or_default()
 }
 
-/// Adds the limits of an outer group: of each kind the inner one counts, of CPU time the one that allows least.
+/// Adds the limits of an outer group: of each kind, and each disk, the inner one counts, of CPU time the one that allows
+/// least.
 fn inherit(limits: &mut Vec<Limit>, outer: Vec<Limit>) {
     for limit in outer {
-        match limits.iter_mut().find(|known| known.kind == limit.kind) {
+        match limits.iter_mut().find(|known| known.of() == limit.of()) {
             Some(known) if limit.kind == LimitKind::Cpu && limit.limit < known.limit => {
                 *known = limit;
             }
@@ -286,6 +301,7 @@ pub(crate) fn read_text(path: &Path) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::collections::BTreeSet;
 
     fn write(folder: &Path, files: &[(&str, &str)]) {
         fs::create_dir_all(folder).unwrap();
@@ -320,6 +336,46 @@ mod tests {
         }
     }
 
+    /// Each disk has its own limit, also where one of two is limited by an outer group.
+    #[test]
+    fn each_disk_has_its_own() {
+        let disks: Vec<(String, String)> = fs::read_dir("/sys/block")
+            .into_iter()
+            .flatten()
+            .flatten()
+            .filter_map(|disk| {
+                let number = fs::read_to_string(disk.path().join("dev")).ok()?;
+                let name = disk.file_name().into_string().ok()?;
+                Some((name, number.trim().to_owned()))
+            })
+            .collect();
+        let [(one, first), (two, second), ..] = &disks[..] else {
+            return;
+        };
+        let root = tempfile::tempdir().unwrap();
+        let throttle = "blkio.throttle.read_iops_device";
+        let both = format!("{first} 300\n{second} 60\n");
+        write(&root.path().join("tt"), &[(throttle, &both)]);
+        let inner = format!("{second} 50\n");
+        write(&root.path().join("tt/in"), &[(throttle, &inner)]);
+        let mount = Mount {
+            at: root.path().to_owned(),
+            root: "/".into(),
+            controllers: vec!["blkio".into()],
+        };
+        let limits = |group: &str| {
+            let found = mount.limits(group).into_iter();
+            found
+                .map(|limit| (limit.device, limit.limit, limit.group))
+                .collect::<BTreeSet<_>>()
+        };
+        let limit = |disk: &String, limit, group: &str| (disk.clone(), limit, group.to_owned());
+        let outer = [limit(one, 300, "/tt"), limit(two, 60, "/tt")];
+        assert_eq!(limits("/tt"), BTreeSet::from(outer));
+        let mixed = [limit(one, 300, "/tt"), limit(two, 50, "/tt/in")];
+        assert_eq!(limits("/tt/in"), BTreeSet::from(mixed));
+    }
+
     /// Of a group and those around it, the nearest limit of each kind counts; "max" and what version 1 has
     /// for no limit are none.
     #[test]
@@ -342,7 +398,7 @@ mod tests {
                 ("cpu.max", "50000 100000\n"),
                 (
                     "io.max",
-                    "8:0 rbps=1000 wbps=max riops=max wiops=5\n8:16 rbps=500 wbps=max\n",
+                    "999998:0 rbps=1000 wbps=max riops=max wiops=5\n999999:0 rbps=500 wbps=max\n",
                 ),
             ],
         );

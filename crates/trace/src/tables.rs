@@ -591,7 +591,7 @@ tables! {
         last: u8,
     }
 
-    /// A limit of the control group of a process, or of one around it: the nearest of each kind; of CPU time the least. The limits of all processes are read when the recording begins and ends. In between groups are read every second, or less often where that takes long: a process that has come into a group with limits has rows then, and once more when the group has used up its memory. Of threads the limit is there only where the group has nearly as many. And the processes that had nearly as many files open as they may, looked for every few seconds.
+    /// A limit of the control group of a process, or of one around it: the nearest of each kind, and of each disk; of CPU time the least. The limits of all processes are read when the recording begins and ends. In between groups are read every second, or less often where that takes long: a process that has come into a group with limits has rows then, and once more when the group has used up its memory. Of threads the limit is there only where the group has nearly as many. And the processes that had nearly as many files open as they may, looked for every few seconds.
     Limits of Limit as "limits" {
         /// When, ns since the trace's start; ascending.
         ts: u64,
