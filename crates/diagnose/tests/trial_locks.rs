@@ -544,10 +544,11 @@ fn whom_a_table_lock_keeps_waiting() {
 }
 
 /// A thread is waited for that waits for a condition, and the only other one waits for what its own program writes to a
-/// pipe: that one acts on orders alone, and none is left. Where another program can write there, it may end the wait.
+/// pipe: that one acts on orders alone, and none is left. Where another program can write there, it may end the wait; where
+/// it goes on by itself after a while, it is one that is left.
 #[test]
 fn who_takes_orders_of_its_program_ends_no_wait() {
-    let root = |writer: &str| {
+    let root = |writer: &str, call: &str| {
         let recording = record(&format!(
             "process app 100\nthread main app 100\nthread loader app 101\nthread notifier app 102
             process other 200\nthread other other 200
@@ -557,7 +558,7 @@ fn who_takes_orders_of_its_program_ends_no_wait() {
             0 cpu1 switch idle -> loader
             0 cpu2 switch idle -> notifier
             0 cpu3 switch idle -> other
-            1ms cpu2 switch notifier -> idle sleeping read object=pipe:7 stack=select;notify
+            1ms cpu2 switch notifier -> idle sleeping {call} object=pipe:7 stack=select;notify
             2ms cpu3 switch other -> idle sleeping read object=pipe:9 stack=read;main
             3ms cpu1 switch loader -> idle sleeping futex arg=128 object=futex:0x20 stack=pthread_cond_wait;load_rows;start
             4ms cpu0 switch main -> idle sleeping futex arg=265 object=futex:0x50 holder=loader stack=futex;__pthread_clockjoin_ex;on_load;main
@@ -566,11 +567,13 @@ fn who_takes_orders_of_its_program_ends_no_wait() {
         let verdict = explain(&recording, "main", 4_000..3_000_000);
         (verdict.root.who.tid, verdict.sentence)
     };
-    let (own, sentence) = root("app");
+    let (own, sentence) = root("app", "poll arg=4294967295");
     assert_eq!(own, 101, "{sentence}");
     assert!(sentence.contains("none is left to wake one"), "{sentence}");
-    let (others, sentence) = root("other");
+    let (others, sentence) = root("other", "poll arg=4294967295");
     assert_ne!(others, 101, "{sentence}");
+    let (_, sentence) = root("app", "poll arg=9000");
+    assert!(!sentence.contains("none is left"), "{sentence}");
 }
 
 /// Workers wait for work that nobody brings any more, and the main thread for one of them to end: the way ends at a worker,

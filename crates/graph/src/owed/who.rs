@@ -302,7 +302,9 @@ pub fn is_deadlocked(evidence: &Evidence<'_>, process: Upid) -> bool {
                 WaitKind::Lock | WaitKind::Condition => {
                     there.is_within_process(evidence) || there.holder.is_some_and(is_own)
                 }
-                WaitKind::Message | WaitKind::Poll => is_own_pipe(evidence, &there),
+                WaitKind::Message | WaitKind::Poll => {
+                    is_own_pipe(evidence, &there) && there.poll_limit_ns(evidence).is_none()
+                }
                 _ => false,
             };
             is_own && !gives_up(&there)
