@@ -3,7 +3,8 @@
 // devices by which a program serves a file system (FUSE) or mounts one (autofs), and what the
 // kernel asks it by before others open files (leases, fanotify). One pass over all open files, when
 // somebody looks. It tells what lies unread, and of a TCP connection whether its last bytes went
-// out or came in: so that it is known who owes whom what was asked for before the recording.
+// out or came in, and when: so that it is known who owes whom what was asked for before the
+// recording, and of several questions to a server and by it, which was asked for which.
 #pragma once
 
 #include <bpf/bpf_tracing.h>
@@ -36,8 +37,9 @@ static __always_inline void read_tcp(struct sock *sk, struct open_descriptor *op
 	struct tcp_sock *tcp = (struct tcp_sock *)sk;
 	u64 sent = BPF_CORE_READ(tcp, bytes_sent), received = BPF_CORE_READ(tcp, bytes_received);
 	// In jiffies, as 32 bits that wrap around.
-	s32 later = BPF_CORE_READ(tcp, lsndtime) -
-		    BPF_CORE_READ((struct inet_connection_sock *)sk, icsk_ack.lrcvtime);
+	u32 sent_at = BPF_CORE_READ(tcp, lsndtime);
+	u32 received_at = BPF_CORE_READ((struct inet_connection_sock *)sk, icsk_ack.lrcvtime);
+	s32 later = sent_at - received_at;
 
 	open->unread = BPF_CORE_READ(tcp, rcv_nxt) - BPF_CORE_READ(tcp, copied_seq);
 	if (is_lost(sk))
@@ -46,6 +48,9 @@ static __always_inline void read_tcp(struct sock *sk, struct open_descriptor *op
 		open->last = LAST_SENT;
 	else if (received && (!sent || later < 0))
 		open->last = LAST_RECEIVED;
+	if (open->last)
+		open->jiffies = (u32)bpf_jiffies64() -
+				(open->last == LAST_RECEIVED ? received_at : sent_at);
 }
 
 static __always_inline void read_socket(struct sock *sk, struct open_descriptor *open)

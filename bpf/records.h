@@ -170,7 +170,9 @@ struct open_descriptor {
 	u8 access;
 	u8 kind;
 	u8 last;
-	u8 padding[5];
+	u8 padding;
+	// Since the last bytes of a TCP connection went.
+	u32 jiffies;
 };
 _Static_assert(sizeof(struct open_descriptor) == 32, "as crates/capture/src/waiting.rs has it");
 

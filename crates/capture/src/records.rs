@@ -33,6 +33,8 @@ pub(crate) struct Open {
     pub access: u8,
     pub kind: u8,
     pub last: u8,
+    /// Since its last bytes went, ns; of a TCP connection.
+    pub ago: u64,
 }
 
 /// Something that events refer to, or a step in a thread's life, at a time of CLOCK_MONOTONIC.

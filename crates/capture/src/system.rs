@@ -8,6 +8,17 @@ use hangdog_symbols::end_by;
 
 pub(crate) use hangdog_symbols::boot::{machine, monotonic_ns, unix_ns};
 
+/// How long a jiffy takes, by which the kernel notes when something was sent, ns: what its coarse clocks resolve.
+pub(crate) fn tick_ns() -> u64 {
+    let mut tick = libc::timespec {
+        tv_sec: 0,
+        tv_nsec: 0,
+    };
+    // SAFETY: the kernel writes the resolution of a clock that all kernels have into `tick`.
+    unsafe { libc::clock_getres(libc::CLOCK_MONOTONIC_COARSE, &raw mut tick) };
+    tick.tv_nsec as u64
+}
+
 static STOP: AtomicBool = AtomicBool::new(false);
 static SNAPSHOT: AtomicBool = AtomicBool::new(false);
 

@@ -26,6 +26,7 @@ use crate::polled::{Opened, epolled, epolls, polled, polls};
 use crate::procfs;
 use crate::records::{Definition, Open, StackCopy, What};
 use crate::sockets::{self, Description};
+use crate::system::tick_ns;
 use crate::sysv;
 use hangdog_symbols::memory::{Memory, ProcessMemory, copy_from};
 
@@ -72,7 +73,8 @@ pub(crate) struct RawDescriptor {
     access: u8,
     kind: u8,
     last: u8,
-    padding: [u8; 5],
+    padding: u8,
+    jiffies: u32,
 }
 
 impl RawWaiting {
@@ -89,6 +91,7 @@ impl RawWaiting {
 pub(crate) fn parse_descriptors(bytes: &[u8]) -> Vec<Definition> {
     let mut seen: HashMap<(u32, u64), usize> = HashMap::new();
     let mut found: Vec<(u64, Open)> = Vec::new();
+    let tick = tick_ns();
     for record in bytes.chunks_exact(size_of::<RawDescriptor>()) {
         // SAFETY: the record has the size of `RawDescriptor`, which holds plain numbers; it is read
         // wherever it lies.
@@ -110,6 +113,7 @@ pub(crate) fn parse_descriptors(bytes: &[u8]) -> Vec<Definition> {
                     access: raw.access,
                     kind: raw.kind,
                     last: raw.last,
+                    ago: u64::from(raw.jiffies).saturating_mul(tick),
                 },
             )),
         }
@@ -584,7 +588,8 @@ mod tests {
             access,
             kind: 0,
             last: 0,
-            padding: [0; 5],
+            padding: 0,
+            jiffies: 2,
         };
         let mut bytes = Vec::new();
         for one in [raw(1, 1), raw(2, 2), raw(1, 2)] {
@@ -592,18 +597,19 @@ mod tests {
             bytes.extend_from_slice(&one.object.to_ne_bytes());
             bytes.extend_from_slice(&one.pid.to_ne_bytes());
             bytes.extend_from_slice(&one.unread.to_ne_bytes());
-            bytes.extend_from_slice(&[one.access, one.kind, one.last, 0, 0, 0, 0, 0]);
+            bytes.extend_from_slice(&[one.access, one.kind, one.last, one.padding]);
+            bytes.extend_from_slice(&one.jiffies.to_ne_bytes());
         }
         // A record that was cut off is left out.
         bytes.extend_from_slice(&[1; 9]);
         let found: Vec<_> = parse_descriptors(&bytes)
             .into_iter()
             .map(|definition| match definition.what {
-                What::Open(open) => (open.pid, open.access, open.unread),
+                What::Open(open) => (open.pid, open.access, open.unread, open.ago / tick_ns()),
                 other => panic!("{other:?}"),
             })
             .collect();
-        assert_eq!(found, [(1, 3, 3), (2, 2, 3)]);
+        assert_eq!(found, [(1, 3, 3, 2), (2, 2, 3, 2)]);
     }
 
     /// For each process that waits for a lock the one that holds it is found.

@@ -528,6 +528,7 @@ impl World {
                         access: open.access,
                         unread: open.unread,
                         last: open.last,
+                        ago: open.ago,
                     });
                 }
             }

@@ -12,6 +12,7 @@ use hangdog_graph::history::History;
 use hangdog_graph::{Belief, Edge, EdgeKind, Evidence, Source, Strength, Wait};
 use hangdog_timeline::State;
 use hangdog_trace::ids::Utid;
+use hangdog_trace::object::Object;
 use std::collections::{BTreeMap, HashMap};
 use std::ops::Range;
 
@@ -268,6 +269,7 @@ pub(crate) fn beliefs(here: &Evidence<'_>, there: &Evidence<'_>, wait: &Wait) ->
                     reason: format!("in the baseline {role} ended {times} such waits"),
                     source: Source::Thread(thread),
                     wake: None,
+                    connection: Object::NONE,
                 },
             }
         })

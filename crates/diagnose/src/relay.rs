@@ -6,10 +6,13 @@
 //! before, worked on it since.
 
 use hangdog_graph::ended::ended_by;
+use hangdog_graph::owed::{Asked, asked_for_answer, asked_on_behalf, peer, peer_of};
 use hangdog_graph::{Edge, EdgeKind, Evidence, Source, Strength, Wait, WaitKind};
-use hangdog_timeline::State;
+use hangdog_timeline::{Interval, State};
 use hangdog_trace::calls::Call;
-use hangdog_trace::ids::Utid;
+use hangdog_trace::ids::{Upid, Utid};
+use hangdog_trace::object::Object;
+use hangdog_trace::sockets::Role;
 use std::ops::Range;
 
 use crate::owed::is_home;
@@ -23,24 +26,247 @@ const SOON_NS: u64 = 10_000_000;
 
 /// Work of another for an answer.
 pub(crate) struct Relay {
-    /// Who worked.
-    pub worker: Utid,
     /// From when it was asked until it brought what the server made its answer of.
     pub window: Range<u64>,
     /// The server's wait for that.
     pub waiting: Waiting,
-    /// By what it ended.
+    /// By what it ended, or who is to end it.
     pub edge: Edge,
 }
 
-/// Who worked for an answer that `server` gave at `until`, for most of `parts`, in which it served others too.
+/// Who worked for an answer for which a client waits as `waiting` says, led by `edge` to a thread `server`, for most of
+/// `parts`, in which that served others too.
 pub(crate) fn of(
     evidence: &Evidence<'_>,
     server: Utid,
+    (waiting, edge): (&Waiting, &Edge),
     parts: &[Range<u64>],
-    until: u64,
 ) -> Option<Relay> {
-    let from = parts.first()?.start;
+    let during = parts.first()?.start..waiting.to;
+    match edge.kind {
+        EdgeKind::Message => {
+            let total: u64 = parts.iter().map(|part| part.end - part.start).sum();
+            let by_turn = by_turn(evidence, server, &during, total);
+            by_turn.or_else(|| answered(evidence, server, (waiting, edge), &during))
+        }
+        EdgeKind::Peer => unanswered(evidence, server, (waiting, edge), &during),
+        _ => None,
+    }
+}
+
+/// The server's end of the connection by which a client waits for it.
+fn end_at(
+    evidence: &Evidence<'_>,
+    server: Utid,
+    (waiting, edge): (&Waiting, &Edge),
+) -> Option<Object> {
+    let wait = &waiting.wait;
+    let received = || evidence.received(wait.thread, waiting.to, waiting.to + SOON_NS);
+    let server = process_of(evidence, server);
+    let is_its = |object: &Object| !object.is_none() && peer_of(evidence, *object) == Some(server);
+    let known = [edge.connection, wait.object(evidence)];
+    let object = known.into_iter().find(is_its);
+    let object = object.or_else(|| received().filter(is_its))?;
+    evidence.sockets.peer(object)
+}
+
+/// The wait of a server's thread for its next turn that ends last within a time, if it spent most of that in such.
+fn last_turn(evidence: &Evidence<'_>, server: Utid, during: &Range<u64>) -> Option<Wait> {
+    let mut waited = 0;
+    let mut last = None;
+    for interval in blocked(evidence, server, during) {
+        let wait = Wait::new(evidence, server, &interval);
+        if is_turn(evidence, &wait) {
+            waited += interval.end - interval.start;
+            last = Some(wait);
+        }
+    }
+    last.filter(|_| waited.saturating_mul(2) >= during.end - during.start)
+}
+
+/// The intervals in which a thread was blocked within a time; of very many the first.
+fn blocked(
+    evidence: &Evidence<'_>,
+    thread: Utid,
+    during: &Range<u64>,
+) -> impl Iterator<Item = Interval> {
+    const MOST: usize = 100_000;
+    let intervals = evidence.timeline.between(thread, during.start, during.end);
+    let intervals = intervals.take(MOST);
+    intervals.filter(|interval| interval.state == State::Blocked)
+}
+
+fn is_turn(evidence: &Evidence<'_>, wait: &Wait) -> bool {
+    matches!(wait.kind, WaitKind::Poll | WaitKind::Idle) || is_home(evidence, wait)
+}
+
+/// What a server asked another for and made its answer of.
+fn answered(
+    evidence: &Evidence<'_>,
+    server: Utid,
+    asker: (&Waiting, &Edge),
+    during: &Range<u64>,
+) -> Option<Relay> {
+    let turn = last_turn(evidence, server, during)?;
+    let end = end_at(evidence, server, asker)?;
+    let asked = asked_for_answer(evidence, process_of(evidence, server), end, during)?;
+    let edge = match asked.by {
+        Some(by) => Edge {
+            kind: EdgeKind::Message,
+            strength: Strength::Strong,
+            reason: format!(
+                "{} answered what it had asked by {}",
+                evidence.name(by),
+                asked.connection
+            ),
+            source: Source::Thread(by),
+            wake: None,
+            connection: asked.connection,
+        },
+        None => peer(evidence, &turn, asked.connection)?,
+    };
+    relay(&turn, &asked, edge)
+}
+
+/// What a server asked another for and did not get.
+fn unanswered(
+    evidence: &Evidence<'_>,
+    server: Utid,
+    asker: (&Waiting, &Edge),
+    during: &Range<u64>,
+) -> Option<Relay> {
+    let turn = last_turn(evidence, server, during)?;
+    let end = end_at(evidence, server, asker)?;
+    let wait = Wait {
+        end: during.end,
+        ..turn
+    };
+    let asked = asked_on_behalf(evidence, &wait, end, during)?;
+    let edge = peer(evidence, &wait, asked.connection)?;
+    relay(&wait, &asked, edge)
+}
+
+/// The turns of a server that began with what other clients sent: they brought the answer no nearer.
+pub(crate) struct Turns {
+    /// Its waits for them, in order.
+    pub parts: Vec<Range<u64>>,
+    /// The last of them, from the first on.
+    pub waiting: Waiting,
+    /// What it waited for meanwhile, for the client that is looked at.
+    pub edge: Edge,
+}
+
+/// The turns that a server's thread took for others while a client's thread waited for it, if they are much of that time. In
+/// its last turn it went on with what the client waits for, or it did not until the end.
+pub(crate) fn turns_for_others(
+    evidence: &Evidence<'_>,
+    server: Utid,
+    asker: Utid,
+    during: Range<u64>,
+    is_answered: bool,
+) -> Option<Turns> {
+    /// What came is read so soon.
+    const READ_NS: u64 = 1_000_000;
+    /// The part of the time that is much.
+    const MUCH: u64 = 5;
+    let own = process_of(evidence, server);
+    if evidence.passes_on(own) {
+        return None;
+    }
+    let client = process_of(evidence, asker);
+    let is_of_others = |wait: &Wait| {
+        let came = evidence.received(server, wait.end, wait.end.saturating_add(READ_NS));
+        came.is_some_and(|object| {
+            evidence.sockets.role(object) == Some(Role::Server)
+                && peer_of(evidence, object).is_some_and(|it| it != client && it != own)
+        })
+    };
+    let turns: Vec<Wait> = blocked(evidence, server, &during)
+        .map(|interval| Wait::new(evidence, server, &interval))
+        .filter(|wait| matches!(wait.kind, WaitKind::Poll | WaitKind::Idle))
+        .collect();
+    let last = *turns.last()?;
+    let others: Vec<&Wait> = turns.iter().filter(|wait| is_of_others(wait)).collect();
+    let parts: Vec<Range<u64>> = others.iter().map(|wait| wait.start..wait.end).collect();
+    let total: u64 = parts.iter().map(|part| part.end - part.start).sum();
+    if parts.len() < 2 || total.saturating_mul(MUCH) < during.end - during.start {
+        return None;
+    }
+    let edge = match is_answered {
+        // What the answer was made of came with the turn in which it was given.
+        true => {
+            let intervals = evidence.timeline.intervals(server);
+            let next = intervals.get(intervals.index_at(last.start)? + 1)?;
+            let wake = wake_of(evidence, server, &next)?;
+            ended_by(evidence, &last, Some(wake))
+        }
+        false => {
+            let wait = Wait {
+                start: during.start,
+                end: during.end,
+                ..last
+            };
+            ended_by(evidence, &wait, None)
+        }
+    };
+    let is_for_client = match edge.source {
+        Source::Thread(by) => process_of(evidence, by) != client && !is_of_others(&last),
+        Source::Timer | Source::Network => true,
+        _ => edge.kind == EdgeKind::Unknown,
+    };
+    let (first, end) = (parts.first()?.start, parts.last()?.end);
+    is_for_client.then(|| Turns {
+        waiting: Waiting {
+            parts: parts.len(),
+            ..waiting_for(&last, &(first..end), None)
+        },
+        parts,
+        edge,
+    })
+}
+
+fn relay(turn: &Wait, asked: &Asked, edge: Edge) -> Option<Relay> {
+    let window = asked.window.0..asked.window.1;
+    if edge.source == Source::Thread(turn.thread) || window.is_empty() {
+        return None;
+    }
+    Some(Relay {
+        waiting: waiting_for(turn, &window, edge.wake),
+        window,
+        edge,
+    })
+}
+
+fn waiting_for(turn: &Wait, window: &Range<u64>, wake: Option<usize>) -> Waiting {
+    let wait = Wait {
+        start: window.start,
+        end: window.end,
+        ..*turn
+    };
+    Waiting {
+        from: window.start,
+        to: window.end,
+        wait,
+        wake,
+        parts: 1,
+        cried_wolf: 0,
+        timed_out: 0,
+        made_room: 0,
+    }
+}
+
+fn process_of(evidence: &Evidence<'_>, thread: Utid) -> Upid {
+    evidence.threads.thread(thread).upid
+}
+
+/// Who worked for what a server made its answer of at the end of `during`, as the turn shows in which it gave that.
+fn by_turn(
+    evidence: &Evidence<'_>,
+    server: Utid,
+    during: &Range<u64>,
+    total: u64,
+) -> Option<Relay> {
+    let (from, until) = (during.start, during.end);
     let intervals = evidence.timeline.intervals(server);
     let last = intervals.index_at(until)?;
     let mut turns = (0..=last).rev().take(MOST_STEPS).filter_map(|at| {
@@ -49,8 +275,7 @@ pub(crate) fn of(
             return None;
         }
         let wait = Wait::new(evidence, server, &interval);
-        let is_turn = matches!(wait.kind, WaitKind::Poll | WaitKind::Idle);
-        (is_turn || is_home(evidence, &wait)).then_some((at, wait))
+        is_turn(evidence, &wait).then_some((at, wait))
     });
     let (at, wait) = turns.next()?;
     turns.next()?;
@@ -69,26 +294,11 @@ pub(crate) fn of(
     let since = from.saturating_sub(SOON_NS);
     let asked = asked_at(evidence, server, worker, since..wait.end)?.max(from);
     let window = asked..wait.end;
-    let total: u64 = parts.iter().map(|part| part.end - part.start).sum();
     if (window.end - window.start) * 2 < total {
         return None;
     }
-    let wait = Wait {
-        start: asked,
-        ..wait
-    };
     Some(Relay {
-        worker,
-        waiting: Waiting {
-            from: asked,
-            to: window.end,
-            wait,
-            wake: Some(wake),
-            parts: 1,
-            cried_wolf: 0,
-            timed_out: 0,
-            made_room: 0,
-        },
+        waiting: waiting_for(&wait, &window, Some(wake)),
         window,
         edge,
     })

@@ -24,6 +24,7 @@ use hangdog_graph::owed::{
 use hangdog_graph::{Edge, EdgeKind, Evidence, Gate, Source, Strength, Wait, WaitKind};
 use hangdog_timeline::{Cause, Interval, State};
 use hangdog_trace::ids::{NONE, Utid};
+use hangdog_trace::object::Object;
 use hangdog_trace::sockets::Role;
 use hangdog_trace::words::{Context, Left};
 use std::collections::HashMap;
@@ -34,7 +35,7 @@ use crate::circle;
 use crate::kind::BlameKind;
 use crate::owed::is_home;
 use crate::problem::Problem;
-use crate::relay::{self, Relay};
+use crate::relay::{self, Relay, Turns};
 use crate::setting::Setting;
 use crate::spin;
 use crate::starters;
@@ -403,6 +404,7 @@ impl<'a, 'e> Walk<'a, 'e> {
             reason,
             source: Source::Nobody,
             wake: None,
+            connection: Object::NONE,
         };
         self.piece(Piece {
             step,
@@ -461,20 +463,7 @@ impl<'a, 'e> Walk<'a, 'e> {
         };
         // While a scheduler's thread has no task, its program is at what the others do.
         if kind == BlameKind::Timer && tasks::is_without(self.evidence, &waiting.wait) {
-            let (busy, rest) = tasks::elsewhere(self.evidence, thread, blocked);
-            for tasks::Busy { thread, kind, part } in busy {
-                self.piece(Piece {
-                    step,
-                    thread,
-                    parts: vec![part].into(),
-                    count: 0,
-                    kind,
-                    wait: None,
-                    probability,
-                    left: None,
-                });
-            }
-            blocked = rest;
+            blocked = self.others_busy(step, thread, blocked, probability);
         }
         let thread = match kind {
             // One that waits to be asked waits on behalf of who asks.
@@ -528,6 +517,7 @@ impl<'a, 'e> Walk<'a, 'e> {
                         ),
                         source: Source::Thread(maker),
                         wake: None,
+                        connection: Object::NONE,
                     },
                     probability: belief.probability,
                 };
@@ -540,13 +530,22 @@ impl<'a, 'e> Walk<'a, 'e> {
         }
         if !during.is_empty() {
             let is_long = waiting.to - waiting.from >= self.weighty;
-            let relay = (is_long && edge.kind == EdgeKind::Message)
-                .then(|| relay::of(self.evidence, next, &during, waiting.to))
+            let may_pass_on = |relay: &Relay| match relay.edge.source {
+                Source::Thread(by) => self.way.len() < DEEPEST && !self.way.contains(&by),
+                _ => true,
+            };
+            let relay = is_long
+                .then(|| relay::of(self.evidence, next, (&waiting, &edge), &during))
                 .flatten()
-                .filter(|relay| self.way.len() < DEEPEST && !self.way.contains(&relay.worker));
+                .filter(may_pass_on);
             let step = self.step_to(next, Some(reached));
+            let asker = waiting.wait.thread;
+            let is_answered = edge.kind == EdgeKind::Message;
             match relay {
-                Some(relay) => self.pass_on(step, next, &during, relay),
+                Some(relay) => self.pass_on(step, next, &during, (asker, relay)),
+                None if is_long && (is_answered || edge.kind == EdgeKind::Peer) => {
+                    self.look_between_turns(step, next, &during, (asker, is_answered));
+                }
                 None => self.look(step, next, &during),
             }
         }
@@ -587,20 +586,120 @@ impl<'a, 'e> Walk<'a, 'e> {
 
     /// Lays out the parts of a server's time in which another worked for the answer that it gave: that one's
     /// time instead of its own.
-    fn pass_on(&mut self, step: usize, server: Utid, parts: &[Range<u64>], relay: Relay) {
+    fn pass_on(
+        &mut self,
+        step: usize,
+        server: Utid,
+        parts: &[Range<u64>],
+        (asker, relay): (Utid, Relay),
+    ) {
         let of = |window: Range<u64>| within(parts, window).collect::<Vec<_>>();
         let window = relay.window;
-        self.look(step, server, &of(0..window.start));
+        self.look_between_turns(step, server, &of(0..window.start), (asker, true));
+        self.hand_on(
+            step,
+            server,
+            &of(window.clone()),
+            (relay.waiting, relay.edge),
+        );
+        self.look(step, server, &of(window.end..u64::MAX));
+    }
+
+    /// Lays out the parts of a server's time, but those in which it waited for what other clients sent: that time is of
+    /// what it waits for on behalf of `asker`, whom it has answered by then or not.
+    fn look_between_turns(
+        &mut self,
+        step: usize,
+        server: Utid,
+        parts: &[Range<u64>],
+        (asker, is_answered): (Utid, bool),
+    ) {
+        let (Some(first), Some(last)) = (parts.first(), parts.last()) else {
+            return;
+        };
+        let during = first.start..last.end;
+        let turns = relay::turns_for_others(self.evidence, server, asker, during, is_answered);
+        let may_follow = |turns: &Turns| match turns.edge.source {
+            Source::Thread(by) => {
+                by != server && self.way.len() < DEEPEST && !self.way.contains(&by)
+            }
+            _ => true,
+        };
+        let Some(turns) = turns.filter(may_follow) else {
+            return self.look(step, server, parts);
+        };
+        let (mut rest, mut taken) = (Vec::new(), Vec::new());
+        let mut from = 0;
+        for turn in turns.parts {
+            rest.extend(within(parts, from..turn.start));
+            taken.extend(within(parts, turn.clone()));
+            from = turn.end;
+        }
+        rest.extend(within(parts, from..u64::MAX));
+        // Of the threads of a pool each does some of the work.
+        let process = |thread: Utid| self.evidence.threads.thread(thread).upid;
+        if matches!(turns.edge.source, Source::Thread(by) if process(by) == process(server)) {
+            taken = self.others_busy(step, server, taken, 1.0);
+        }
+        self.hand_on(step, server, &taken, (turns.waiting, turns.edge));
+        self.look(step, server, &rest);
+    }
+
+    /// Lays parts of the time in which a thread waited to those of its process that were busy meanwhile. Returns the
+    /// others.
+    fn others_busy(
+        &mut self,
+        step: usize,
+        thread: Utid,
+        parts: Vec<Range<u64>>,
+        probability: f64,
+    ) -> Vec<Range<u64>> {
+        let (busy, rest) = tasks::elsewhere(self.evidence, thread, parts);
+        for tasks::Busy { thread, kind, part } in busy {
+            self.piece(Piece {
+                step,
+                thread,
+                parts: vec![part].into(),
+                count: 0,
+                kind,
+                wait: None,
+                probability,
+                left: None,
+            });
+        }
+        rest
+    }
+
+    /// Lays parts of a server's time to what it waited for.
+    fn hand_on(
+        &mut self,
+        step: usize,
+        server: Utid,
+        parts: &[Range<u64>],
+        (waiting, edge): (Waiting, Edge),
+    ) {
         self.way.push(server);
         self.step = step;
-        let belief = Belief {
-            edge: relay.edge,
-            probability: 1.0,
-        };
-        let inside = of(window.clone());
-        self.follow(relay.worker, &inside, (step, relay.waiting, belief));
+        match edge.source {
+            Source::Thread(by) => {
+                let belief = Belief {
+                    edge,
+                    probability: 1.0,
+                };
+                self.follow(by, parts, (step, waiting, belief));
+            }
+            _ => self.piece(Piece {
+                step,
+                thread: server,
+                kind: own_kind(self.evidence, &edge, &waiting.wait),
+                parts: parts.to_vec().into(),
+                count: waiting.parts,
+                wait: Some((waiting, edge)),
+                probability: 1.0,
+                left: None,
+            }),
+        }
         self.way.pop();
-        self.look(step, server, &of(window.end..u64::MAX));
     }
 
     /// Whether one of those on the way from `at` on, or the last, waits for the next as far as is guessed

@@ -31,6 +31,7 @@ mod trial_locks;
 mod trial_messages;
 mod trial_programs;
 mod trial_schedulers;
+mod turns;
 mod verdict;
 mod what_if;
 mod whole;

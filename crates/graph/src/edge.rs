@@ -3,6 +3,7 @@
 //! [`ended_by`](crate::ended::ended_by) makes them.
 
 use hangdog_trace::ids::{NONE, Utid};
+use hangdog_trace::object::Object;
 
 use crate::evidence::Evidence;
 use crate::flags::FlagWait;
@@ -139,6 +140,8 @@ pub struct Edge {
     pub source: Source,
     /// The row of `wakes` that it is, if it is one.
     pub wake: Option<usize>,
+    /// The waiter's end of the connection by which it was asked for; none where it was something else, or is not known.
+    pub connection: Object,
 }
 
 impl Edge {
@@ -154,7 +157,14 @@ impl Edge {
             reason: reason.into(),
             source,
             wake: None,
+            connection: Object::NONE,
         }
+    }
+
+    /// The same, where it was asked for by a connection of the waiter's.
+    #[must_use]
+    pub(crate) fn over(self, connection: Object) -> Edge {
+        Edge { connection, ..self }
     }
 
     /// Of a wait that nothing ended, where nothing tells who should have.

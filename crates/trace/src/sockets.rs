@@ -56,6 +56,8 @@ pub struct Holder {
     pub unread: u32,
     /// Which way the last bytes went, of a TCP connection.
     pub last: LastTransfer,
+    /// When they went, ns since the trace's start: before it, where negative.
+    pub last_at: i64,
 }
 
 /// The sockets and pipes of a trace, by object.
@@ -152,6 +154,7 @@ impl SocketTable {
     }
 
     fn open(&mut self, descriptors: &Descriptors) {
+        let at = |ns: u64| i64::try_from(ns).unwrap_or(i64::MAX);
         for row in 0..descriptors.len() {
             let (object, process) = (descriptors.object[row], descriptors.process[row]);
             match DescriptorKind::from(descriptors.kind[row]) {
@@ -184,6 +187,7 @@ impl SocketTable {
                 writes: descriptors.access[row] & 2 != 0,
                 unread: descriptors.unread[row],
                 last: descriptors.last[row].into(),
+                last_at: at(descriptors.ts[row]).saturating_sub(at(descriptors.ago[row])),
             });
         }
         for row in 0..self.sockets.len() {

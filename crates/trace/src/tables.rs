@@ -589,6 +589,8 @@ tables! {
         unread: u32,
         /// Which way the last bytes of a TCP connection went: words::LastTransfer.
         last: u8,
+        /// How long before `ts` they went, ns, as exactly as the kernel's clock ticks; 0 where `last` is 0.
+        ago: u64,
     }
 
     /// A limit of the control group of a process, or of one around it: the nearest of each kind, and of each disk; of CPU time the least. The limits of all processes are read when the recording begins and ends. In between groups are read every second, or less often where that takes long: a process that has come into a group with limits has rows then, and once more when the group has used up its memory. Of threads the limit is there only where the group has nearly as many. And the processes that had nearly as many files open as they may, looked for every few seconds.

@@ -25,7 +25,7 @@
 //! 4ms   call 30us main read result=12 args=3,0x1000,4096 stack=read;main   # duration, thread, call; error=2
 //! 5ms   cpu0 handoff main work-item submitted key=0x10 work=flush    # object= other= detail= in=
 //! 5ms   socket app object=unix:5 peer=unix:6 peer-process=app local=@/tmp/x   # namespace= remote= connecting=yes
-//! 5ms   open app object=unix:5 unread=2   # kind=listener access=read or write, last=sent or received
+//! 5ms   open app object=unix:5 unread=2   # kind=listener access=read or write, last=sent or received, ago=20ms
 //! 5ms   limit app memory 4096 used=4000 group=/app   # process, kind, bytes, or bytes or operations a second
 //! 5ms   mark main begin decode 7 -1   # point, begin or end; code or name; up to 4 arguments; pair=argument or code, colour=red
 //! flag  ready app 0x1000              # name, process, address; size=4, reads=no, memory=FLAG that is the same

@@ -5,6 +5,7 @@ use hangdog_graph::ended::ended_by;
 use hangdog_graph::owed::{asked_again, may_have_asked};
 use hangdog_graph::{Edge, EdgeKind, Gate, Source, Strength, Wait, WaitKind};
 use hangdog_timeline::State;
+use hangdog_trace::object::Object;
 
 use super::Walk;
 use crate::answers::Answer;
@@ -51,6 +52,7 @@ impl Walk<'_, '_> {
                     .to_owned(),
                 source: Source::Nobody,
                 wake: None,
+                connection: Object::NONE,
             };
             return Belief {
                 edge,
@@ -123,6 +125,7 @@ impl Walk<'_, '_> {
                     reason: "the answer was that none of the known candidates ended it".to_owned(),
                     source: Source::Nobody,
                     wake: None,
+                    connection: Object::NONE,
                 },
                 probability: 1.0,
             },

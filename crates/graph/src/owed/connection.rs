@@ -56,7 +56,11 @@ fn taken_up(
 }
 
 /// Who has the other end of a connection, or listens where it should lead.
-pub(super) fn peer(evidence: &Evidence<'_>, wait: &Wait, object: Object) -> Option<Edge> {
+pub fn peer(evidence: &Evidence<'_>, wait: &Wait, object: Object) -> Option<Edge> {
+    Some(at_other_end(evidence, wait, object)?.over(object))
+}
+
+fn at_other_end(evidence: &Evidence<'_>, wait: &Wait, object: Object) -> Option<Edge> {
     let sockets = evidence.sockets;
     if let Some(receiver) = never_woken(evidence, wait, object) {
         let reason = format!(
@@ -668,7 +672,10 @@ pub fn open_request(evidence: &Evidence<'_>, wait: &Wait) -> Option<Object> {
 }
 
 /// All such connections.
-fn open_requests<'e>(evidence: &'e Evidence<'_>, wait: &Wait) -> impl Iterator<Item = Object> + 'e {
+pub(super) fn open_requests<'e>(
+    evidence: &'e Evidence<'_>,
+    wait: &Wait,
+) -> impl Iterator<Item = Object> + 'e {
     let wait = *wait;
     let process = evidence.threads.thread(wait.thread).upid;
     // Nobody was seen to hold a connection that was made and closed within the recording. It was still open if it

@@ -15,6 +15,7 @@
 //! - Who has a lock the stacks may tell ([`own`]); otherwise one that is in the middle of work may ([`amid`]).
 //! - A child that a signal killed as the wait began may have been at work for it, or a thread that exited then
 //!   and left none that could end it ([`killed`]).
+//! - A server that serves many at once waits for what it asked others for on a client's behalf ([`upstream`]).
 //! - A thread that woke another before it waited may have asked it for what it waits for.
 
 mod again;
@@ -36,6 +37,7 @@ mod partner;
 mod pipe;
 mod place;
 pub(crate) mod stopped;
+mod upstream;
 mod who;
 
 use hangdog_timeline::{Interval, State};
@@ -58,9 +60,9 @@ pub use came::accepted_late;
 pub(crate) use came::{handed_answer, slow_reader};
 pub use clients::may_wait_for_jobs;
 use clients::other_client;
-use connection::{asked_process, only_client, peer, server_at_work};
+use connection::{asked_process, only_client, server_at_work};
 pub use connection::{
-    attempt, awaits_time_limit, is_lost, is_unconnected, may_have_asked, open_request,
+    attempt, awaits_time_limit, is_lost, is_unconnected, may_have_asked, open_request, peer,
     remote_output,
 };
 pub(crate) use connection::{attempts_in_loop, unanswered_attempt};
@@ -83,6 +85,7 @@ pub(crate) use pipe::relative;
 pub use pipe::{is_from_outside, is_job_pool, left_behind};
 use pipe::{is_lifeline, other_end};
 pub use stopped::has_unread;
+pub use upstream::{Asked, asked_for_answer, asked_on_behalf};
 pub(crate) use who::stopped_thread;
 pub use who::{awaits_completions, has_mates, is_deadlocked, is_upkeep};
 use who::{is_amid, is_home, is_machine, is_there, thread_of, wait_at};

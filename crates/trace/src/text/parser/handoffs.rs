@@ -2,7 +2,7 @@
 
 use super::super::Parsed;
 use super::super::line::Words;
-use super::super::values::{integer, object, word_of};
+use super::super::values::{integer, object, time, word_of};
 use super::Parser;
 use crate::ids::NONE;
 use crate::tables::{Descriptor, Handoff, Socket};
@@ -72,7 +72,7 @@ impl Parser {
 
     pub(super) fn open(&mut self, ts: u64, words: &mut Words<'_>) -> Parsed<()> {
         let (process, _) = self.process(words.next("the process")?)?;
-        let options = words.options(&["object", "kind", "access", "unread", "last"])?;
+        let options = words.options(&["object", "kind", "access", "unread", "last", "ago"])?;
         let kind = options
             .get("kind")
             .map_or(Ok(DescriptorKind::Stream), |w| {
@@ -96,6 +96,7 @@ impl Parser {
             access,
             unread: options.get("unread").map_or(Ok(0), |n| integer(n))?,
             last,
+            ago: options.get("ago").map_or(Ok(0), |n| time(n))?,
         });
         Ok(())
     }

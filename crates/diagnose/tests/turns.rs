@@ -1,0 +1,214 @@
+//! Servers that serve many at once: what they wait for on behalf of one client, while others keep them busy.
+
+use crate::support::*;
+use hangdog_diagnose::{Class, Verdict};
+
+const HOME: &str = "sleeping epoll_wait object=epoll:1 stack=epoll_wait;loop";
+
+/// A client, another that sends a request every 20 ms, a server, and two that it asks: `right` by inet:11, `wrong` by inet:13.
+fn scene(server_threads: &str) -> String {
+    format!(
+        "process client 100\nthread client client 100
+        process other 150\nthread other other 150
+        process server 200\nthread server server 200\n{server_threads}
+        process right 300\nthread right right 300
+        process wrong 400\nthread wrong wrong 400
+        0 socket server object=inet:3 local=127.0.0.1:80
+        0 open server object=inet:3 kind=listener
+        0 socket right object=inet:5 local=127.0.0.1:90
+        0 open right object=inet:5 kind=listener
+        0 socket wrong object=inet:6 local=127.0.0.1:91
+        0 open wrong object=inet:6 kind=listener
+        0 socket client object=inet:1 local=127.0.0.1:5001 remote=127.0.0.1:80
+        0 socket server object=inet:2 local=127.0.0.1:80 remote=127.0.0.1:5001
+        0 socket other object=inet:7 local=127.0.0.1:5002 remote=127.0.0.1:80
+        0 socket server object=inet:8 local=127.0.0.1:80 remote=127.0.0.1:5002
+        0 socket server object=inet:11 local=127.0.0.1:6001 remote=127.0.0.1:90
+        0 socket right object=inet:12 local=127.0.0.1:90 remote=127.0.0.1:6001
+        0 socket server object=inet:13 local=127.0.0.1:6002 remote=127.0.0.1:91
+        0 socket wrong object=inet:14 local=127.0.0.1:91 remote=127.0.0.1:6002\n"
+    )
+}
+
+/// What the other client has the server do from 20 ms to 980 ms.
+fn turns(server: &str) -> String {
+    let turn = |at: u64| {
+        format!(
+            "{at}ms cpu2 wake other -> {server} write in=softirq vector=3 object=inet:7
+            {at}ms cpu1 switch idle -> {server}
+            {at}.01ms transfer other sent 20 object=inet:7
+            {at}.02ms transfer {server} received 20 object=inet:8
+            {at}.1ms cpu2 switch other -> idle sleeping recvfrom object=inet:7 stack=recv;ask
+            {at}.2ms cpu1 wake {server} -> other write in=softirq vector=3 object=inet:8
+            {at}.2ms cpu2 switch idle -> other
+            {at}.22ms transfer {server} sent 9 object=inet:8
+            {at}.23ms transfer other received 9 object=inet:7
+            {at}.3ms cpu1 switch {server} -> idle {HOME}
+            {at}.4ms cpu2 switch other -> idle sleeping clock_nanosleep arg=19000000 stack=clock_nanosleep;pause
+            {}.5ms cpu2 wake idle -> other in=timer
+            {}.6ms cpu2 switch idle -> other\n",
+            at + 19,
+            at + 19,
+        )
+    };
+    (20..980).step_by(20).map(turn).collect()
+}
+
+fn root(verdict: &Verdict) -> (u32, Class, &str) {
+    let function = verdict.root.function.as_deref().unwrap_or_default();
+    (verdict.root.who.tid, verdict.root.class, function)
+}
+
+/// All of them wait since before the recording. By when it was asked, one that the server asks works for this client, the
+/// other for whoever asked earlier.
+#[test]
+fn what_was_asked_before_the_recording_belongs_to_the_request_before_it() {
+    let verdict = |right: &str, wrong: &str| {
+        let text = scene("")
+            + &format!(
+                "0 open client object=inet:1 last=sent ago=2s
+                0 open server object=inet:2 last=received ago=2s
+                0 open server object=inet:11 last=sent {right}
+                0 open server object=inet:13 last=sent {wrong}
+                0 cpu65535 switch client -> idle sleeping recvfrom object=inet:1 stack=recv;main
+                0 cpu65535 switch server -> idle {HOME}
+                0 cpu65535 switch right -> idle sleeping clock_nanosleep arg=9000000000 stack=clock_nanosleep;fetch_prices
+                0 cpu65535 switch wrong -> idle sleeping clock_nanosleep arg=9000000000 stack=clock_nanosleep;write_report
+                0 cpu2 switch idle -> other\n"
+            )
+            + &turns("server")
+            + "end 1s";
+        explain(&record(&text), "client", 0..1_000_000)
+    };
+    let found = verdict("ago=1996ms", "ago=5s");
+    let expected = (300, Class::LongWait, "fetch_prices");
+    assert_eq!(root(&found), expected, "{}", found.sentence);
+    let found = verdict("ago=1996ms", "ago=900ms");
+    assert_eq!(root(&found), expected, "{}", found.sentence);
+    let found = verdict("ago=5s", "ago=2s");
+    let expected = (400, Class::LongWait, "write_report");
+    assert_eq!(root(&found), expected, "{}", found.sentence);
+}
+
+/// The thread that gives the answer is not the one that asked for it, as where a scheduler has several.
+#[test]
+fn what_a_server_asked_for_an_answer_by_another_thread() {
+    let text = scene("thread second server 201")
+        + "0 cpu0 switch idle -> client
+        0 cpu1 switch idle -> server
+        0 cpu2 switch idle -> other
+        0 cpu3 switch idle -> right
+        0 cpu5 switch idle -> second
+        0.1ms cpu3 switch right -> idle sleeping recvfrom object=inet:12 stack=recv;serve
+        0.2ms cpu5 switch second -> idle sleeping epoll_wait object=epoll:1 stack=epoll_wait;loop
+        1ms cpu1 switch server -> idle sleeping epoll_wait object=epoll:1 stack=epoll_wait;loop
+        2ms cpu0 wake client -> second write in=softirq vector=3 object=inet:1
+        2ms cpu5 switch idle -> second
+        2.01ms transfer client sent 50 object=inet:1
+        2.02ms transfer second received 50 object=inet:2
+        2.1ms cpu0 switch client -> idle sleeping recvfrom object=inet:1 stack=recv;main
+        2.3ms cpu5 wake second -> right write in=softirq vector=3 object=inet:11
+        2.3ms cpu3 switch idle -> right
+        2.31ms transfer second sent 40 object=inet:11
+        2.32ms transfer right received 40 object=inet:12
+        2.4ms cpu5 switch second -> idle sleeping epoll_wait object=epoll:1 stack=epoll_wait;loop
+        3ms cpu3 switch right -> idle sleeping clock_nanosleep arg=980000000 stack=clock_nanosleep;fetch_prices\n"
+        + &turns("server")
+        + "983ms cpu3 wake idle -> right in=timer
+        983.1ms cpu3 switch idle -> right
+        984ms cpu3 wake right -> server write in=softirq vector=3 object=inet:12
+        984ms cpu1 switch idle -> server
+        984.01ms transfer right sent 70 object=inet:12
+        984.02ms transfer server received 70 object=inet:11
+        984.1ms cpu3 switch right -> idle sleeping recvfrom object=inet:12 stack=recv;serve
+        985ms cpu1 wake server -> client write in=softirq vector=3 object=inet:2
+        985ms cpu0 switch idle -> client
+        985.01ms transfer server sent 70 object=inet:2
+        985.02ms transfer client received 70 object=inet:1
+        985.1ms cpu1 switch server -> idle sleeping epoll_wait object=epoll:1 stack=epoll_wait;loop
+        end 1s";
+    let verdict = explain(&record(&text), "client", 2_100..985_000);
+    let expected = (300, Class::LongWait, "fetch_prices");
+    assert_eq!(root(&verdict), expected, "{}", verdict.sentence);
+    assert!(of_thread(&verdict, 150, "timer") < 1_000, "{verdict:?}");
+}
+
+/// The server answers when a time of its own is over; what others ask meanwhile is not what the client waits for.
+#[test]
+fn requests_of_others_are_no_part_of_a_server_s_own_pause() {
+    let text = scene("")
+        + "0 cpu0 switch idle -> client
+        0 cpu1 switch idle -> server
+        0 cpu2 switch idle -> other
+        1ms cpu1 switch server -> idle sleeping epoll_wait object=epoll:1 stack=epoll_wait;loop
+        2ms cpu0 wake client -> server write in=softirq vector=3 object=inet:1
+        2ms cpu1 switch idle -> server
+        2.01ms transfer client sent 50 object=inet:1
+        2.02ms transfer server received 50 object=inet:2
+        2.1ms cpu0 switch client -> idle sleeping recvfrom object=inet:1 stack=recv;main
+        2.4ms cpu1 switch server -> idle sleeping epoll_wait arg=980 object=epoll:1 stack=epoll_wait;loop\n"
+        + &turns("server").replace("epoll_wait object", "epoll_wait arg=500 object")
+        + "982ms cpu1 wake idle -> server in=timer
+        982.1ms cpu1 switch idle -> server
+        983ms cpu1 wake server -> client write in=softirq vector=3 object=inet:2
+        983ms cpu0 switch idle -> client
+        983.01ms transfer server sent 70 object=inet:2
+        983.02ms transfer client received 70 object=inet:1
+        983.1ms cpu1 switch server -> idle sleeping epoll_wait object=epoll:1 stack=epoll_wait;loop
+        end 1s";
+    let verdict = explain(&record(&text), "client", 2_100..983_000);
+    assert_eq!(verdict.root.who.tid, 200, "{}", verdict.sentence);
+    assert!(of_thread(&verdict, 200, "timer") > 900_000, "{verdict:?}");
+}
+
+/// Two threads of a server's pool take turns with the work for a client; each does part of it.
+#[test]
+fn each_thread_of_a_pool_does_part_of_the_work() {
+    let mut text = scene("thread one server 201\nthread two server 202")
+        + "0 cpu0 switch idle -> client
+        0 cpu1 switch idle -> server
+        0 cpu2 switch idle -> other
+        0 cpu3 switch idle -> one
+        0 cpu4 switch idle -> two
+        1ms cpu1 switch server -> idle sleeping epoll_wait object=epoll:1 stack=epoll_wait;loop
+        1ms cpu4 switch two -> idle sleeping futex arg=128 object=futex:0x10 stack=futex_wait;worker
+        2ms cpu0 wake client -> server write in=softirq vector=3 object=inet:1
+        2ms cpu1 switch idle -> server
+        2.01ms transfer client sent 50 object=inet:1
+        2.02ms transfer server received 50 object=inet:2
+        2.1ms cpu0 switch client -> idle sleeping recvfrom object=inet:1 stack=recv;main
+        2.4ms cpu1 switch server -> idle sleeping epoll_wait object=epoll:1 stack=epoll_wait;loop\n";
+    let (before, after) = {
+        let all = turns("server");
+        let at = all.find("500ms cpu2 wake other").expect("a turn at 500 ms");
+        (all[..at].to_owned(), all[at..].to_owned())
+    };
+    text += &before;
+    text += "499.9ms cpu3 wake one -> two futex
+        499.91ms cpu4 switch idle -> two
+        499.92ms cpu3 switch one -> idle sleeping futex arg=128 object=futex:0x10 stack=futex_wait;worker\n";
+    text += &after;
+    text += "982ms cpu4 wake two -> server write object=eventfd:9
+        982.1ms cpu1 switch idle -> server
+        983ms cpu1 wake server -> client write in=softirq vector=3 object=inet:2
+        983ms cpu0 switch idle -> client
+        983.01ms transfer server sent 70 object=inet:2
+        983.02ms transfer client received 70 object=inet:1
+        983.1ms cpu1 switch server -> idle sleeping epoll_wait object=epoll:1 stack=epoll_wait;loop
+        end 1s";
+    let verdict = explain(&record(&text), "client", 2_100..983_000);
+    assert!(
+        (201..=202).contains(&verdict.root.who.tid),
+        "{}",
+        verdict.sentence
+    );
+    assert_eq!(
+        verdict.root.class,
+        Class::LongRunning,
+        "{}",
+        verdict.sentence
+    );
+    for worker in [201, 202] {
+        assert!(of_thread(&verdict, worker, "run") > 400_000, "{verdict:?}");
+    }
+}
