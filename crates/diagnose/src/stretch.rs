@@ -10,6 +10,7 @@
 //! the others is a wait of its own. See `is_outlier`.
 
 use hangdog_graph::belief::InVain;
+use hangdog_graph::owed::is_open;
 use hangdog_graph::wake::makes_room;
 use hangdog_graph::{Evidence, Mark, Wait, WaitKind};
 use hangdog_timeline::{Cause, Interval, State};
@@ -295,7 +296,13 @@ impl Joiner<'_, '_> {
             Object(self.evidence.switches.object[row]),
         );
         let wake = || wake_of(self.evidence, self.thread, &last.next?);
+        // An event loop that nobody owes anything to had a time of its own to wait for.
+        let is_asked = || {
+            let wait = Wait::new(self.evidence, self.thread, &last.whole);
+            !wait.by_epoll(self.evidence) || is_open(self.evidence, object, last.whole.end)
+        };
         last.whole.duration() >= LONG_NS
+            && is_asked()
             && call == Call::Poll
             && !matches!(object.kind(), ObjectKind::None | ObjectKind::Epoll)
             && wake().is_some_and(|row| Context::from(self.evidence.wakes.context[row]).is_timer())

@@ -467,3 +467,41 @@ fn ticks_that_make_room_are_spurious() {
     assert_eq!(verdict.root.who.tid, 200, "{}", verdict.sentence);
     assert_eq!(verdict.path.len(), 2, "{}", verdict.sentence);
 }
+
+/// An event loop sleeps for a time of its own while its only connection is at rest, and then asks by that: the time was
+/// not for the answer, which came at once.
+#[test]
+fn a_pause_of_an_event_loop_is_not_for_the_answer_after_it() {
+    const REST: &str = "sleeping epoll_wait arg=300 object=inet:1 stack=epoll_wait;loop";
+    let text = format!(
+        "process app 100\nthread app app 100
+        process base 200\nthread base base 200
+        0 socket base object=inet:9 local=127.0.0.1:90
+        0 open base object=inet:9 kind=listener
+        0 socket app object=inet:1 local=127.0.0.1:5001 remote=127.0.0.1:90
+        0 socket base object=inet:2 local=127.0.0.1:90 remote=127.0.0.1:5001
+        0 open app object=inet:1 last=received ago=1s
+        0 open base object=inet:2 last=sent ago=1s
+        0 cpu0 switch idle -> app
+        0 cpu1 switch idle -> base
+        1ms cpu1 switch base -> idle sleeping recvfrom object=inet:2 stack=recv;serve
+        2ms cpu0 switch app -> idle {REST}
+        302ms cpu0 wake idle -> app in=timer
+        302.1ms cpu0 switch idle -> app
+        302.2ms transfer app sent 20 object=inet:1
+        302.2ms cpu0 wake app -> base write in=softirq vector=3 object=inet:1
+        302.2ms cpu1 switch idle -> base
+        302.3ms transfer base received 20 object=inet:2
+        302.4ms cpu0 switch app -> idle {REST}
+        302.6ms transfer base sent 20 object=inet:2
+        302.6ms cpu1 wake base -> app write in=softirq vector=3 object=inet:2
+        302.6ms cpu0 switch idle -> app
+        302.7ms transfer app received 20 object=inet:1
+        302.8ms cpu1 switch base -> idle sleeping recvfrom object=inet:2 stack=recv;serve
+        400ms cpu0 switch app -> idle {REST}
+        end 1s"
+    );
+    let verdict = explain(&record(&text), "app", 2_000..302_600);
+    assert_eq!(verdict.root.who.tid, 100, "{}", verdict.sentence);
+    assert!(verdict.knot.is_none(), "{}", verdict.sentence);
+}

@@ -74,7 +74,7 @@ use kin::first_thread;
 pub use kin::{ancestors, descendants, is_descendant, is_orphan, started_together};
 pub use last::peer_of;
 pub use on_behalf::{helper_that_asked, prompter};
-use open::selection_owner;
+use open::{is_at_rest, selection_owner};
 pub use open::{is_open, may_be_open};
 pub use orders::{is_own_pipe, takes_orders_by_pipe};
 pub(crate) use own::told_by_stacks;
@@ -173,7 +173,10 @@ fn named_debtor(evidence: &Evidence<'_>, wait: &Wait) -> Option<Edge> {
         }
         // An epoll's only connection when it was looked at need not be what it waits for since.
         (WaitKind::Poll, ObjectKind::Inet) if wait.by_epoll(evidence) => {
-            asked_process(evidence, wait).or_else(|| peer(evidence, wait, object))
+            let rests =
+                wait.poll_limit_ns(evidence).is_some() && is_at_rest(evidence, object, wait.end);
+            let other = || peer(evidence, wait, object).filter(|_| !rests);
+            asked_process(evidence, wait).or_else(other)
         }
         (
             WaitKind::Message | WaitKind::Poll | WaitKind::Kernel,

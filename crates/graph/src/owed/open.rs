@@ -2,6 +2,7 @@
 
 use hangdog_trace::ids::{NONE, Upid, Utid};
 use hangdog_trace::object::Object;
+use hangdog_trace::sockets::Role;
 use hangdog_trace::words::LastTransfer;
 use std::ops::Range;
 
@@ -33,6 +34,18 @@ pub fn is_open(evidence: &Evidence<'_>, object: Object, until: u64) -> bool {
         }
         _ => sent,
     }
+}
+
+/// Whether a client has got all that it asked for by a connection, as far as is known: what went last came in.
+pub(super) fn is_at_rest(evidence: &Evidence<'_>, object: Object, until: u64) -> bool {
+    let came_last = match last_transfer(evidence, object, until) {
+        Some(row) => !evidence.transfers.sent[row],
+        None => {
+            let own = evidence.sockets.holders(object).first();
+            own.is_some_and(|own| matches!(own.last, LastTransfer::Received))
+        }
+    };
+    came_last && evidence.sockets.role(object) == Some(Role::Client)
 }
 
 /// Whether what was sent over a connection lies unread at the other end at a moment: so it was when the sockets
