@@ -291,8 +291,17 @@ fn by_turn(
     if worker == server || edge.strength != Strength::Strong || !is_answer {
         return None;
     }
-    let since = from.saturating_sub(SOON_NS);
-    let asked = asked_at(evidence, server, worker, since..wait.end)?.max(from);
+    let since = from.saturating_sub(SOON_NS)..wait.end;
+    // One that passes on what others send has no work of its own: what it is handed is on its way at once.
+    let processes = [server, worker].map(|thread| process_of(evidence, thread));
+    let passes_on = processes.iter().any(|&it| evidence.passes_on(it));
+    let asked = match passes_on {
+        true if from == 0 => Some(0),
+        true => evidence.first_sent_to(server, process_of(evidence, worker), since),
+        // What was asked before the recording is not seen.
+        false => asked_at(evidence, server, worker, since).or((from == 0).then_some(0)),
+    };
+    let asked = asked?.max(from);
     let window = asked..wait.end;
     if (window.end - window.start) * 2 < total {
         return None;

@@ -678,7 +678,13 @@ impl<'a, 'e> Walk<'a, 'e> {
         parts: &[Range<u64>],
         (waiting, edge): (Waiting, Edge),
     ) {
-        self.way.push(server);
+        // What passes messages on may do so twice on one way.
+        let passes_on = self
+            .evidence
+            .passes_on(self.evidence.threads.thread(server).upid);
+        if !passes_on {
+            self.way.push(server);
+        }
         self.step = step;
         match edge.source {
             Source::Thread(by) => {
@@ -699,7 +705,9 @@ impl<'a, 'e> Walk<'a, 'e> {
                 left: None,
             }),
         }
-        self.way.pop();
+        if !passes_on {
+            self.way.pop();
+        }
     }
 
     /// Whether one of those on the way from `at` on, or the last, waits for the next as far as is guessed

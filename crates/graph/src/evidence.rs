@@ -365,6 +365,17 @@ impl<'a> Evidence<'a> {
             .map(|row| transfers.ts[row])
     }
 
+    /// When a thread sent something first to a process within a time, as far as was recorded.
+    pub fn first_sent_to(&self, thread: Utid, process: Upid, within: Range<u64>) -> Option<u64> {
+        let transfers = self.transfers;
+        let used = self.used_within(thread, within.start, within.end);
+        let sent = used.filter(|&row| {
+            let object = Object(transfers.object[row]);
+            transfers.sent[row] && self.sockets.peer_process(object) == Some(process)
+        });
+        sent.last().map(|row| transfers.ts[row])
+    }
+
     fn before<'s>(
         &'s self,
         rows: Option<&'s Vec<u32>>,

@@ -383,6 +383,9 @@ pub(crate) const LANGUAGE_LOCK: &[&str] = &[
 /// Functions of Python's library in which a lock is not what is waited for.
 pub(crate) const LANGUAGE_CONDITION: &[&str] = &[
     "Condition.wait",
+    // A queue of C, and gunicorn's master that waits for signals by one: a build without symbols shows only that.
+    "_queue_SimpleQueue_get*",
+    "Arbiter.wait_for_signals",
     "Thread._wait_for_tstate_lock",
     "_worker",
     "_shutdown",

@@ -7,8 +7,7 @@ use hangdog_trace::object::Object;
 
 use super::amid::amid_child;
 use super::kin::first_thread;
-use super::last::last_transfer;
-use super::last::{peer_of, process_of};
+use super::last::{has_sent, last_transfer, peer_of, process_of};
 use super::orders::reads_orders;
 use super::who::{is_home, is_there, stopped_thread, thread_of, wait_at};
 use crate::edge::{Edge, EdgeKind, Source, Strength};
@@ -24,6 +23,8 @@ use crate::wake::is_busy;
 /// says is in a transaction, and of a broker's the one that took something last and is in the
 /// middle of work.
 pub(super) fn other_client(evidence: &Evidence<'_>, wait: &Wait) -> Option<Edge> {
+    /// Of one task a client uses its connection to a broker less often.
+    const FEW_USES: usize = 4;
     let threads = evidence.threads;
     let own = threads.process(threads.thread(wait.thread).upid);
     let waits_by_title =
@@ -90,19 +91,32 @@ pub(super) fn other_client(evidence: &Evidence<'_>, wait: &Wait) -> Option<Edge>
             .contains("idle in transaction");
         let is_stopped = stopped_thread(evidence, client, wait.end).is_some();
         let used = last_transfer(evidence, end, wait.end);
-        let took = is_broker && used.is_some_and(|row| evidence.transfers.sent[row]);
-        Some((is_stopped, in_transaction || took, used, thread))
+        let took = is_broker && has_sent(evidence, end, wait.end);
+        // One that comes back for more again and again meanwhile has done what it took.
+        let comes_back = used.is_some_and(|row| {
+            let times = evidence.uses_before(end, wait.end).take(FEW_USES);
+            let within = times.filter(|&row| evidence.transfers.ts[row] >= wait.start);
+            evidence.transfers.ts[row] >= wait.start && within.count() == FEW_USES
+        });
+        let is_likely = in_transaction || took;
+        Some((
+            is_stopped,
+            is_likely && !(took && comes_back),
+            is_likely,
+            used,
+            thread,
+        ))
     });
     let chosen = candidates.max();
     // One that is not known to be in a transaction has at most locks that outlast one. Who executes something
     // meanwhile has locks.
-    if chosen.is_some_and(|(is_stopped, is_likely, ..)| !is_stopped && !is_likely)
+    if chosen.is_some_and(|(is_stopped, _, is_likely, ..)| !is_stopped && !is_likely)
         && is_postgres(own)
         && let Some(edge) = executes(evidence, siblings().map(|other| other.upid), wait)
     {
         return Some(edge);
     }
-    let Some((is_stopped, is_likely, _, thread)) = chosen else {
+    let Some((is_stopped, _, is_likely, _, thread)) = chosen else {
         let servers = siblings().filter(|other| served(other.upid).next().is_some());
         let at_work = at_work(evidence, servers.map(|other| other.upid), wait);
         let middle = wait.start + wait.duration() / 2;

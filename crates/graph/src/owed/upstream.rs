@@ -22,7 +22,9 @@ use crate::wait::Wait;
 pub struct Asked {
     /// The server's end.
     pub connection: Object,
-    /// From when it was sent until it was answered, or until the moment that was asked about.
+    /// When it was sent, ns since the trace's start.
+    pub since: i64,
+    /// From then, or from when the client began to wait, until it was answered, or until the moment that was asked about.
     pub window: (u64, u64),
     /// Who sent the answer, as far as is known.
     pub by: Option<Utid>,
@@ -125,6 +127,7 @@ pub fn asked_on_behalf(
     let from = u64::try_from(asked).unwrap_or(0).max(during.start);
     Some(Asked {
         connection,
+        since: asked,
         window: (from, wait.end),
         by: None,
     })
@@ -142,27 +145,25 @@ pub fn asked_for_answer(
     let asks = evidence.sockets.asks(server).filter(is_others);
     let answered = asks
         .take(MOST_CONNECTIONS)
-        .flat_map(|connection| exchanges(evidence, connection, came, during));
+        .flat_map(|connection| exchanges(evidence, connection, during));
+    let early = |asked: &Asked| signed(during.end).saturating_sub(signed(asked.window.1));
+    let is_for_it = |asked: &Asked| asked.since >= came.saturating_sub(TICK_NS);
     let fitting = answered.filter(|asked| {
         let (from, to) = asked.window;
         is_most(signed(to.saturating_sub(from)), during)
+            && (is_for_it(asked) || early(asked) < TICK_NS)
     });
-    // The one that began with the client's request, and ended with its answer.
+    // The one that began with the client's request, and ended with its answer; or else one that was for another, who
+    // had a lock until then.
     fitting.min_by_key(|asked| {
-        let (from, to) = asked.window;
-        let late = signed(from).saturating_sub(came).max(0);
-        let early = signed(during.end).saturating_sub(signed(to));
-        (late.saturating_add(early), asked.connection.0)
+        let late = asked.since.saturating_sub(came).max(0);
+        let apart = late.saturating_add(early(asked));
+        (!is_for_it(asked), apart, asked.connection.0)
     })
 }
 
-/// The requests by one connection that were asked not before `came` and answered by the end of `during`.
-fn exchanges(
-    evidence: &Evidence<'_>,
-    connection: Object,
-    came: i64,
-    during: &Range<u64>,
-) -> Vec<Asked> {
+/// The requests by one connection that were answered by the end of `during`.
+fn exchanges(evidence: &Evidence<'_>, connection: Object, during: &Range<u64>) -> Vec<Asked> {
     let transfers = evidence.transfers;
     let far = evidence.sockets.peer(connection);
     let mut found = Vec::new();
@@ -170,7 +171,7 @@ fn exchanges(
     let mut answer: Option<usize> = None;
     let mut asked: Option<usize> = None;
     let mut end_of = |answer: Option<usize>, asked: i64| {
-        let Some(answer) = answer.filter(|_| asked >= came.saturating_sub(TICK_NS)) else {
+        let Some(answer) = answer else {
             return;
         };
         // Who was busy read it late.
@@ -182,6 +183,7 @@ fn exchanges(
         let to = sent.map_or(received, |row| transfers.ts[row].min(received));
         found.push(Asked {
             connection,
+            since: asked,
             window: (u64::try_from(asked).unwrap_or(0).max(during.start), to),
             by: sent.map(|row| transfers.thread[row]),
         });
