@@ -17,6 +17,7 @@ use std::ops::Range;
 
 use crate::owed::is_home;
 use crate::stretch::{Waiting, wake_of};
+use crate::tasks;
 
 /// So many intervals of the server are looked at, from the answer back: a turn has few.
 const MOST_STEPS: usize = 256;
@@ -174,13 +175,15 @@ pub(crate) fn turns_for_others(
         return None;
     }
     let client = process_of(evidence, asker);
-    let is_of_others = |wait: &Wait| {
-        let came = evidence.received(server, wait.end, wait.end.saturating_add(READ_NS));
+    let began_with_request = |wait: &Wait| {
+        let came = evidence.received(wait.thread, wait.end, wait.end.saturating_add(READ_NS));
         came.is_some_and(|object| {
             evidence.sockets.role(object) == Some(Role::Server)
                 && peer_of(evidence, object).is_some_and(|it| it != client && it != own)
         })
     };
+    // A scheduler's thread without a task is woken for any.
+    let is_of_others = |wait: &Wait| tasks::is_without(evidence, wait) || began_with_request(wait);
     let turns: Vec<Wait> = blocked(evidence, server, &during)
         .map(|interval| Wait::new(evidence, server, &interval))
         .filter(|wait| matches!(wait.kind, WaitKind::Poll | WaitKind::Idle))
@@ -192,13 +195,14 @@ pub(crate) fn turns_for_others(
     if parts.len() < 2 || total.saturating_mul(MUCH) < during.end - during.start {
         return None;
     }
-    let edge = match is_answered {
+    let (edge, is_request) = match is_answered {
         // What the answer was made of came with the turn in which it was given.
         true => {
-            let intervals = evidence.timeline.intervals(server);
-            let next = intervals.get(intervals.index_at(last.start)? + 1)?;
-            let wake = wake_of(evidence, server, &next)?;
-            ended_by(evidence, &last, Some(wake))
+            let (wait, wake) = what_began(evidence, last)?;
+            (
+                ended_by(evidence, &wait, Some(wake)),
+                began_with_request(&wait),
+            )
         }
         false => {
             let wait = Wait {
@@ -206,11 +210,11 @@ pub(crate) fn turns_for_others(
                 end: during.end,
                 ..last
             };
-            ended_by(evidence, &wait, None)
+            (ended_by(evidence, &wait, None), false)
         }
     };
     let is_for_client = match edge.source {
-        Source::Thread(by) => process_of(evidence, by) != client && !is_of_others(&last),
+        Source::Thread(by) => process_of(evidence, by) != client && !is_request,
         Source::Timer | Source::Network => true,
         _ => edge.kind == EdgeKind::Unknown,
     };
@@ -223,6 +227,45 @@ pub(crate) fn turns_for_others(
         parts,
         edge,
     })
+}
+
+/// The wait behind which a turn began, and the wake that ended it: of a scheduler's thread that another of them woke,
+/// that one's.
+fn what_began(evidence: &Evidence<'_>, turn: Wait) -> Option<(Wait, usize)> {
+    /// They wake each other so often at most.
+    const MOST: usize = 8;
+    let own = process_of(evidence, turn.thread);
+    let mut began = None;
+    let mut wait = turn;
+    for _ in 0..MOST {
+        let intervals = evidence.timeline.intervals(wait.thread);
+        let next = intervals.get(intervals.index_at(wait.start)? + 1)?;
+        let wake = wake_of(evidence, wait.thread, &next)?;
+        began = Some((wait, wake));
+        let by = match ended_by(evidence, &wait, Some(wake)).source {
+            Source::Thread(by) if process_of(evidence, by) == own => by,
+            _ => break,
+        };
+        let before = wait_that_ended(evidence, by, evidence.wakes.ts[wake]);
+        match before.filter(|before| tasks::is_without(evidence, before)) {
+            Some(before) if tasks::is_without(evidence, &wait) => wait = before,
+            _ => break,
+        }
+    }
+    began
+}
+
+/// The last wait of a thread that had ended by a moment.
+fn wait_that_ended(evidence: &Evidence<'_>, thread: Utid, moment: u64) -> Option<Wait> {
+    let intervals = evidence.timeline.intervals(thread);
+    let last = intervals.index_at(moment)?;
+    let mut before = (0..=last).rev().take(MOST_STEPS);
+    let at = before.find_map(|at| {
+        intervals
+            .get(at)
+            .filter(|it| it.state == State::Blocked && it.end <= moment)
+    })?;
+    Some(Wait::new(evidence, thread, &at))
 }
 
 fn relay(turn: &Wait, asked: &Asked, edge: Edge) -> Option<Relay> {
