@@ -212,3 +212,144 @@ fn each_thread_of_a_pool_does_part_of_the_work() {
         assert!(of_thread(&verdict, worker, "run") > 400_000, "{verdict:?}");
     }
 }
+
+/// A client asks a service by a bus, and the service another by the same bus, while somebody else asks the first service every
+/// 20 ms: the way leads through the bus twice, to the service that is at work.
+#[test]
+fn the_way_leads_through_a_bus_twice() {
+    const REST: &str = "sleeping epoll_wait object=epoll:1 stack=epoll_wait;loop";
+    let hop = |at: &str, from: (&str, u32, u32), to: (&str, u32, u32)| {
+        let ((from, cpu, own), (to, other, end)) = (from, to);
+        format!(
+            "{at}ms cpu{cpu} wake {from} -> {to} sendmsg object=unix:{own}
+            {at}01ms cpu{other} switch idle -> {to}
+            {at}02ms transfer {from} sent 40 object=unix:{own} peer=unix:{end}
+            {at}03ms transfer {to} received 40 object=unix:{end} peer=unix:{own}\n"
+        )
+    };
+    let rest = |at: &str, thread: &str, cpu: u32| {
+        format!("{at}ms cpu{cpu} switch {thread} -> idle {REST}\n")
+    };
+    let mut text = String::new();
+    let names = [
+        ("client", 1),
+        ("bus", 2),
+        ("orders", 3),
+        ("stock", 4),
+        ("other", 5),
+    ];
+    for (name, number) in names {
+        let process = if name == "bus" { "dbus-daemon" } else { name };
+        text += &format!(
+            "process {process} {number}00\nthread {name} {process} {number}00 name={process}\n"
+        );
+    }
+    for (name, end) in [("client", 11), ("orders", 13), ("stock", 14), ("other", 15)] {
+        text += &format!(
+            "0 socket {name} object=unix:{end} peer=unix:{} peer-process=dbus-daemon
+            0 socket dbus-daemon object=unix:{} peer=unix:{end} local=/run/bus\n",
+            end + 10,
+            end + 10
+        );
+    }
+    for (name, number) in names {
+        text += &format!("0.{number}ms cpu{number} switch idle -> {name}\n");
+    }
+    for (name, number) in &names[1..4] {
+        text += &rest(&format!("1.{number}"), name, *number);
+    }
+    text += &hop("2.1", ("client", 1, 11), ("bus", 2, 21));
+    text += &rest("2.19", "client", 1);
+    text += &hop("2.2", ("bus", 2, 23), ("orders", 3, 13));
+    text += &rest("2.29", "bus", 2);
+    text += &hop("2.3", ("orders", 3, 13), ("bus", 2, 23));
+    text += &rest("2.39", "orders", 3);
+    text += &hop("2.4", ("bus", 2, 24), ("stock", 4, 14));
+    text += &rest("2.49", "bus", 2);
+    text += "2.5ms cpu4 switch stock -> idle sleeping clock_nanosleep arg=900000000 stack=clock_nanosleep;count_shelves\n";
+    for turn in (20..900).step_by(20) {
+        let at = |part: u32| format!("{turn}.{part}");
+        text += &hop(&at(1), ("other", 5, 15), ("bus", 2, 25));
+        text += &rest(&at(19), "other", 5);
+        text += &hop(&at(2), ("bus", 2, 23), ("orders", 3, 13));
+        text += &rest(&at(29), "bus", 2);
+        text += &hop(&at(3), ("orders", 3, 13), ("bus", 2, 23));
+        text += &rest(&at(39), "orders", 3);
+        text += &hop(&at(4), ("bus", 2, 25), ("other", 5, 15));
+        text += &rest(&at(49), "bus", 2);
+    }
+    text += "902.5ms cpu4 wake idle -> stock in=timer\n902.51ms cpu4 switch idle -> stock\n";
+    text += &hop("903.1", ("stock", 4, 14), ("bus", 2, 24));
+    text += &rest("903.19", "stock", 4);
+    text += &hop("903.2", ("bus", 2, 23), ("orders", 3, 13));
+    text += &rest("903.29", "bus", 2);
+    text += &hop("903.3", ("orders", 3, 13), ("bus", 2, 23));
+    text += &rest("903.39", "orders", 3);
+    text += &hop("903.4", ("bus", 2, 21), ("client", 1, 11));
+    text += &rest("903.49", "bus", 2);
+    let verdict = explain(&record(&format!("{text}end 1s")), "client", 2_190..903_400);
+    let expected = (400, Class::LongWait, "count_shelves");
+    assert_eq!(root(&verdict), expected, "{}", verdict.sentence);
+}
+
+/// Two clients of a broker are at something else: one has come back for more all the time, the other has not since it took
+/// its job. That one has what a third waits for.
+#[test]
+fn who_comes_back_for_more_has_done_its_job() {
+    const REST: &str = "sleeping epoll_wait object=epoll:1 stack=epoll_wait;loop";
+    let mut text = String::from(
+        "process waiter 100\nthread waiter waiter 100
+        process redis-server 200\nthread redis redis-server 200 name=redis-server
+        process taker 300\nthread taker taker 300
+        process other 400\nthread other other 400
+        0 socket redis-server object=inet:9 local=127.0.0.1:6379
+        0 open redis-server object=inet:9 kind=listener\n",
+    );
+    for (number, name) in [(1, "waiter"), (2, "taker"), (3, "other")] {
+        let last = |way: &str| match name {
+            "other" => String::new(),
+            _ => format!("last={way} ago=2s"),
+        };
+        let (own, server) = match name {
+            "waiter" => ("sent", "received"),
+            _ => ("received", "sent"),
+        };
+        text += &format!(
+            "0 socket {name} object=inet:1{number} local=127.0.0.1:500{number} remote=127.0.0.1:6379
+            0 socket redis-server object=inet:2{number} local=127.0.0.1:6379 remote=127.0.0.1:500{number}
+            0 open {name} object=inet:1{number} {}
+            0 open redis-server object=inet:2{number} {}\n",
+            last(own),
+            last(server)
+        );
+    }
+    text += &format!(
+        "0 cpu65535 switch waiter -> idle sleeping recvfrom object=inet:11 stack=recv;main
+        0 cpu65535 switch redis -> idle {REST}
+        0 cpu3 switch idle -> taker
+        0.1ms cpu2 switch idle -> other\n"
+    );
+    for at in (20..980).step_by(20) {
+        text += &format!(
+            "{at}ms cpu2 wake other -> redis write in=softirq vector=3 object=inet:13
+            {at}ms cpu1 switch idle -> redis
+            {at}.01ms transfer other sent 20 object=inet:13
+            {at}.02ms transfer redis received 20 object=inet:23
+            {at}.1ms cpu2 switch other -> idle sleeping recvfrom object=inet:13 stack=recv;ask
+            {at}.2ms cpu1 wake redis -> other write in=softirq vector=3 object=inet:23
+            {at}.2ms cpu2 switch idle -> other
+            {at}.22ms transfer redis sent 9 object=inet:23
+            {at}.23ms transfer other received 9 object=inet:13
+            {at}.3ms cpu1 switch redis -> idle {REST}
+            {at}.4ms cpu2 switch other -> idle sleeping clock_nanosleep arg=19000000 stack=clock_nanosleep;pause
+            {}.5ms cpu2 wake idle -> other in=timer
+            {}.6ms cpu2 switch idle -> other\n",
+            at + 19,
+            at + 19,
+        );
+    }
+    text += &samples(3, "taker", 1..999, "render_batch;main");
+    let verdict = explain(&record(&format!("{text}end 1s")), "waiter", 0..1_000_000);
+    let expected = (300, Class::LongRunning, "render_batch");
+    assert_eq!(root(&verdict), expected, "{}", verdict.sentence);
+}
