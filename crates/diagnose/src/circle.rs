@@ -4,6 +4,7 @@
 //! It is none where one of them could have acted, or is a server that waits for its next request:
 //! that one keeps the others waiting, and they do not keep it.
 
+use hangdog_graph::ended::ended_by;
 use hangdog_graph::owed::has_lock_of;
 use hangdog_graph::wake::was_death;
 use hangdog_graph::{Edge, EdgeKind, Evidence, Source, Strength, Wait, WaitKind};
@@ -34,8 +35,15 @@ pub(crate) fn cannot_act(evidence: &Evidence<'_>, edge: &Edge, to: u64) -> bool 
 /// others do, of a wait that is not for a lock. Two who wait for locks may have each other's.
 pub(crate) fn is_guess(evidence: &Evidence<'_>, waiting: &Waiting, edge: &Edge) -> bool {
     let wait = &waiting.wait;
+    // The end of the thread, or of what it waits for, brought nothing.
+    let is_ended = waiting.wake.is_some_and(|wake| {
+        let by_exit = || ended_by(evidence, wait, Some(wake)).kind == EdgeKind::Exit;
+        !was_death(evidence, wait, wake) && !by_exit()
+    });
     match edge.kind {
-        EdgeKind::Habit | EdgeKind::Asked => waiting.wake.is_some_and(|row| evidence.is_own(row)),
+        EdgeKind::Habit | EdgeKind::Asked => {
+            is_ended && waiting.wake.is_some_and(|row| evidence.is_own(row))
+        }
         // Which process has the other end is not known, and the wait came to an end other than by its thread's
         // death: then there is no circle.
         EdgeKind::Peer if edge.strength == Strength::Weak => {
@@ -44,9 +52,6 @@ pub(crate) fn is_guess(evidence: &Evidence<'_>, waiting: &Waiting, edge: &Edge) 
                 Source::Thread(other) => process(other) != process(wait.thread),
                 _ => false,
             };
-            let is_ended = waiting
-                .wake
-                .is_some_and(|wake| !was_death(evidence, wait, wake));
             is_ended && is_other(&edge.source)
         }
         EdgeKind::Amid => {

@@ -199,10 +199,13 @@ pub(crate) fn turns_for_others(
         // What the answer was made of came with the turn in which it was given.
         true => {
             let (wait, wake) = what_began(evidence, last)?;
-            (
-                ended_by(evidence, &wait, Some(wake)),
-                began_with_request(&wait),
-            )
+            let edge = ended_by(evidence, &wait, Some(wake));
+            // A packet's bearer may be anybody; who sent it within the machine is known by the connection.
+            let by_packet = edge.source == Source::Network;
+            let sender = by_packet
+                .then(|| sender_to(evidence, &wait, READ_NS))
+                .flatten();
+            (sender.unwrap_or(edge), began_with_request(&wait))
         }
         false => {
             let wait = Wait {
@@ -226,6 +229,24 @@ pub(crate) fn turns_for_others(
         },
         parts,
         edge,
+    })
+}
+
+/// Who sent what a thread read right behind a wait, if that is of this machine.
+fn sender_to(evidence: &Evidence<'_>, wait: &Wait, within: u64) -> Option<Edge> {
+    let until = wait.end.saturating_add(within);
+    let object = evidence.received(wait.thread, wait.end, until)?;
+    let far = evidence.sockets.peer(object)?;
+    let mut uses = evidence.uses_before(far, until);
+    let sent = uses.find(|&row| evidence.transfers.sent[row])?;
+    let by = evidence.transfers.thread[sent];
+    Some(Edge {
+        kind: EdgeKind::Message,
+        strength: Strength::Strong,
+        reason: format!("{} sent what it read then by {object}", evidence.name(by)),
+        source: Source::Thread(by),
+        wake: None,
+        connection: object,
     })
 }
 

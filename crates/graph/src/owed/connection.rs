@@ -107,7 +107,12 @@ fn at_other_end(evidence: &Evidence<'_>, wait: &Wait, object: Object) -> Option<
     // Who used the other end last is more surely the one than whoever made it.
     let user = end.and_then(|end| last_user(evidence, end, wait.end));
     let is_own = user.is_some_and(|user| evidence.threads.thread(user).upid == own);
-    let elsewhere = || receiver_elsewhere(evidence, end?, wait.end, own);
+    let elsewhere = || {
+        let of_others = |thread: Utid| evidence.threads.thread(thread).upid != own;
+        // Within a process one that reads there answers rather than one that only writes.
+        receiver(evidence, end?, wait.end, of_others)
+            .or_else(|| receiver(evidence, end?, wait.end, |thread| thread != wait.thread))
+    };
     let user = is_own.then(elsewhere).flatten().or(user);
     let process = user
         .map(|thread| evidence.threads.thread(thread).upid)
@@ -703,16 +708,20 @@ pub(crate) fn serves_known(evidence: &Evidence<'_>, process: Upid) -> bool {
     served.any(|object| peer_of(evidence, object).is_some())
 }
 
-/// The thread of another process than `own` that read last at one end of a connection: of what that asks at the
-/// other end it knows, while a thread of its own that has this end too only writes there.
-fn receiver_elsewhere(evidence: &Evidence<'_>, end: Object, until: u64, own: Upid) -> Option<Utid> {
+/// The thread that read last at one end of a connection, of those that `is_one` allows: of what is asked at the other
+/// end it knows, while one that only writes there need not.
+fn receiver(
+    evidence: &Evidence<'_>,
+    end: Object,
+    until: u64,
+    is_one: impl Fn(Utid) -> bool,
+) -> Option<Utid> {
     /// So many uses are looked at.
     const MOST: usize = 4_096;
     let transfers = evidence.transfers;
     let uses = evidence.uses_before(end, until).take(MOST);
-    let threads = uses
+    let mut threads = uses
         .filter(|&row| !transfers.sent[row])
         .map(|row| transfers.thread[row]);
-    let mut others = threads.filter(|&thread| evidence.threads.thread(thread).upid != own);
-    others.next()
+    threads.find(|&thread| is_one(thread))
 }

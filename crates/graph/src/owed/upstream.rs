@@ -32,6 +32,8 @@ pub struct Asked {
 
 /// The kernel's clock tells the time of what was sent before the recording no better, ns.
 const TICK_NS: i64 = 10_000_000;
+/// What is done with an answer before it leads to another takes this part of the time for it, or less.
+const SOON_PART: i64 = 50;
 /// So many uses of a connection are looked at.
 const MOST: usize = 4_096;
 /// And so many connections of one server.
@@ -146,12 +148,13 @@ pub fn asked_for_answer(
     let answered = asks
         .take(MOST_CONNECTIONS)
         .flat_map(|connection| exchanges(evidence, connection, during));
+    let soon = TICK_NS.max(signed(during.end.saturating_sub(during.start)) / SOON_PART);
     let early = |asked: &Asked| signed(during.end).saturating_sub(signed(asked.window.1));
     let is_for_it = |asked: &Asked| asked.since >= came.saturating_sub(TICK_NS);
     let fitting = answered.filter(|asked| {
         let (from, to) = asked.window;
         is_most(signed(to.saturating_sub(from)), during)
-            && (is_for_it(asked) || early(asked) < TICK_NS)
+            && (is_for_it(asked) || early(asked) < soon)
     });
     // The one that began with the client's request, and ended with its answer; or else one that was for another, who
     // had a lock until then.
