@@ -92,6 +92,8 @@ struct Seen<'a> {
     count: u64,
     /// Its functions, innermost first, each once.
     functions: Vec<Identity<'a>>,
+    /// Its outer functions are not known, as the program's code was not loaded yet.
+    is_short: bool,
     /// The outermost function of a stack that was deeper than is recorded, until it is completed.
     cut_at: Option<Identity<'a>>,
 }
@@ -280,6 +282,7 @@ impl<'a> Profile<'a> {
             kernel,
             count,
             functions,
+            is_short: evidence.stacks.end(user) == StackEnd::NotLoaded,
             cut_at: outermost.filter(|_| evidence.stacks.end(user) == StackEnd::Depth),
         });
     }
@@ -336,13 +339,26 @@ impl<'a> Profile<'a> {
 
     /// The deepest function that is on such a share of the samples.
     fn deepest_on(&self, share: f64) -> Option<Identity<'a>> {
-        let needed = self.count as f64 * share;
+        let needed = self.known() as f64 * share;
         let stacks: Vec<(&[Identity<'a>], u64)> = (self.seen.iter())
             .map(|seen| (&seen.functions[..], seen.count))
             .collect();
         self.innermost(&stacks, |identity| {
             self.tallies[&identity].total as f64 >= needed
         })
+    }
+
+    /// The samples that tell who called: without those that were walked before the recorder knew the program's code, if the
+    /// others are enough.
+    fn known(&self) -> u64 {
+        /// Of so many samples one may tell for the others.
+        const FEW: u64 = 4;
+        let short = self.seen.iter().filter(|seen| seen.is_short);
+        let known = self.count - short.map(|seen| seen.count).sum::<u64>();
+        match known >= TELLING.max(self.count / FEW) {
+            true => known,
+            false => self.count,
+        }
     }
 
     /// The common function, with the stack that it was seen in most often.
