@@ -83,6 +83,43 @@ fn a_circle_lasts_until_a_kill() {
     assert_ne!(class(read), Class::Circular);
 }
 
+/// A program reads the output of what it started, and that writes errors that nobody reads. A time limit ends the program,
+/// by which the pipe has no reader: that the other went on by this is no way out. Who has which end is only guessed.
+#[test]
+fn a_circle_lasts_until_one_of_it_ends() {
+    let class = |end: &str| {
+        let recording = record(&format!(
+            "process build 100
+            thread build build 100
+            process linter 200
+            process shell 300
+            thread shell shell 300
+            0 cpu0 switch idle -> build
+            0 cpu2 switch idle -> shell
+            1us fork build -> linter linter 200
+            2us cpu0 wake build -> linter fork new
+            5us cpu1 switch idle -> linter
+            10us cpu0 switch build -> idle sleeping read object=pipe:1 stack=read;run_linter
+            20us cpu1 switch linter -> idle sleeping write object=pipe:2 stack=write;report
+            {end}
+            3000.3ms cpu1 switch linter -> idle dead
+            end 4s"
+        ));
+        explain(&recording, "build", 10..3_000_000).root.class
+    };
+    let killed = "3000ms cpu2 wake shell -> build kill arg=15
+        3000.05ms cpu0 switch idle -> build
+        3000.1ms cpu0 wake build -> linter exit
+        3000.15ms cpu0 switch build -> idle dead
+        3000.2ms cpu1 switch idle -> linter";
+    assert_eq!(class(killed), Class::Circular);
+    let read = "2999ms cpu2 wake shell -> linter read object=pipe:2 stack=read;sh
+        2999.1ms cpu1 switch idle -> linter
+        3000ms cpu1 wake linter -> build write object=pipe:1
+        3000.1ms cpu0 switch idle -> build";
+    assert_ne!(class(read), Class::Circular);
+}
+
 /// The recorder and its helpers have open what the shell had that started them. They are to send nothing.
 #[test]
 fn the_recorder_only_inherited_the_pipe() {

@@ -228,6 +228,24 @@ fn others() {
     assert!((ran.others - 0.25).abs() < 1e-9, "{}", ran.others);
 }
 
+/// Stacks that were walked before the recorder had loaded the program's code lack their outer functions, and say nothing of
+/// what all of the time was for; too few others do not either.
+#[test]
+fn stacks_before_the_code_was_loaded_do_not_count() {
+    let common = |loaded_at: u64| {
+        let mut text = String::new();
+        for at in 10..loaded_at {
+            let inner = if at % 2 == 0 { "add" } else { "multiply" };
+            text += &samples(0, "main", at..at + 1, &format!("{inner};!not-loaded"));
+        }
+        text += &samples(0, "main", loaded_at..50, "divide;report;main;!root");
+        let ran = ran_all_along(&text);
+        ran.common.map(|common| common.function.function)
+    };
+    assert_eq!(common(28).as_deref(), Some("divide"));
+    assert_eq!(common(40), None);
+}
+
 /// Stacks that do not reach their outermost function are counted by why they end.
 #[test]
 fn early_ends() {
