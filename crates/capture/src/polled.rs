@@ -260,7 +260,7 @@ mod tests {
     }
 
     fn open(pid: u32, object: u64, access: u8) -> Definition {
-        let (unread, kind, last) = (0, 0, 0);
+        let (unread, kind, last, ago) = (0, 0, 0, 0);
         let open = Open {
             pid,
             object,
@@ -268,6 +268,7 @@ mod tests {
             access,
             kind,
             last,
+            ago,
         };
         Definition {
             ts: 0,

@@ -38,6 +38,7 @@ mod stretch;
 mod suspect;
 mod tasks;
 mod thinned;
+mod turns;
 pub mod verdict;
 mod walk;
 pub mod whole;

@@ -3,7 +3,9 @@
 //! A server that takes turns for many clients waits only moments between them, whoever works on what one
 //! client waits for. So its own timeline says nothing of that: what it asked for an answer is found backwards
 //! from the answer. The turn in which it gave that began when somebody brought something; whom it had asked
-//! before, worked on it since.
+//! before, worked on it since. Or it is told by when the server sent its own requests and got their answers
+//! ([`asked_for_answer`]), as where one thread asks and another goes on; and of a request that was not answered by what
+//! the server asked for since ([`asked_on_behalf`]).
 
 use hangdog_graph::ended::ended_by;
 use hangdog_graph::owed::{Asked, asked_for_answer, asked_on_behalf, peer, peer_of};
@@ -12,12 +14,10 @@ use hangdog_timeline::{Interval, State};
 use hangdog_trace::calls::Call;
 use hangdog_trace::ids::{Upid, Utid};
 use hangdog_trace::object::Object;
-use hangdog_trace::sockets::Role;
 use std::ops::Range;
 
 use crate::owed::is_home;
 use crate::stretch::{Waiting, wake_of};
-use crate::tasks;
 
 /// So many intervals of the server are looked at, from the answer back: a turn has few.
 const MOST_STEPS: usize = 256;
@@ -86,7 +86,7 @@ fn last_turn(evidence: &Evidence<'_>, server: Utid, during: &Range<u64>) -> Opti
 }
 
 /// The intervals in which a thread was blocked within a time; of very many the first.
-fn blocked(
+pub(crate) fn blocked(
     evidence: &Evidence<'_>,
     thread: Utid,
     during: &Range<u64>,
@@ -147,148 +147,6 @@ fn unanswered(
     relay(&wait, &asked, edge)
 }
 
-/// The turns of a server that began with what other clients sent: they brought the answer no nearer.
-pub(crate) struct Turns {
-    /// Its waits for them, in order.
-    pub parts: Vec<Range<u64>>,
-    /// The last of them, from the first on.
-    pub waiting: Waiting,
-    /// What it waited for meanwhile, for the client that is looked at.
-    pub edge: Edge,
-}
-
-/// The turns that a server's thread took for others while a client's thread waited for it, if they are much of that time. In
-/// its last turn it went on with what the client waits for, or it did not until the end.
-pub(crate) fn turns_for_others(
-    evidence: &Evidence<'_>,
-    server: Utid,
-    asker: Utid,
-    during: Range<u64>,
-    is_answered: bool,
-) -> Option<Turns> {
-    /// What came is read so soon.
-    const READ_NS: u64 = 1_000_000;
-    /// The part of the time that is much.
-    const MUCH: u64 = 5;
-    let own = process_of(evidence, server);
-    if evidence.passes_on(own) {
-        return None;
-    }
-    let client = process_of(evidence, asker);
-    let began_with_request = |wait: &Wait| {
-        let came = evidence.received(wait.thread, wait.end, wait.end.saturating_add(READ_NS));
-        came.is_some_and(|object| {
-            evidence.sockets.role(object) == Some(Role::Server)
-                && peer_of(evidence, object).is_some_and(|it| it != client && it != own)
-        })
-    };
-    // A scheduler's thread without a task is woken for any.
-    let is_of_others = |wait: &Wait| tasks::is_without(evidence, wait) || began_with_request(wait);
-    let turns: Vec<Wait> = blocked(evidence, server, &during)
-        .map(|interval| Wait::new(evidence, server, &interval))
-        .filter(|wait| matches!(wait.kind, WaitKind::Poll | WaitKind::Idle))
-        .collect();
-    let last = *turns.last()?;
-    let others: Vec<&Wait> = turns.iter().filter(|wait| is_of_others(wait)).collect();
-    let parts: Vec<Range<u64>> = others.iter().map(|wait| wait.start..wait.end).collect();
-    let total: u64 = parts.iter().map(|part| part.end - part.start).sum();
-    if parts.len() < 2 || total.saturating_mul(MUCH) < during.end - during.start {
-        return None;
-    }
-    let (edge, is_request) = match is_answered {
-        // What the answer was made of came with the turn in which it was given.
-        true => {
-            let (wait, wake) = what_began(evidence, last)?;
-            let edge = ended_by(evidence, &wait, Some(wake));
-            // A packet's bearer may be anybody; who sent it within the machine is known by the connection.
-            let by_packet = edge.source == Source::Network;
-            let sender = by_packet
-                .then(|| sender_to(evidence, &wait, READ_NS))
-                .flatten();
-            (sender.unwrap_or(edge), began_with_request(&wait))
-        }
-        false => {
-            let wait = Wait {
-                start: during.start,
-                end: during.end,
-                ..last
-            };
-            (ended_by(evidence, &wait, None), false)
-        }
-    };
-    let is_for_client = match edge.source {
-        Source::Thread(by) => process_of(evidence, by) != client && !is_request,
-        Source::Timer | Source::Network => true,
-        _ => edge.kind == EdgeKind::Unknown,
-    };
-    let (first, end) = (parts.first()?.start, parts.last()?.end);
-    is_for_client.then(|| Turns {
-        waiting: Waiting {
-            parts: parts.len(),
-            ..waiting_for(&last, &(first..end), None)
-        },
-        parts,
-        edge,
-    })
-}
-
-/// Who sent what a thread read right behind a wait, if that is of this machine.
-fn sender_to(evidence: &Evidence<'_>, wait: &Wait, within: u64) -> Option<Edge> {
-    let until = wait.end.saturating_add(within);
-    let object = evidence.received(wait.thread, wait.end, until)?;
-    let far = evidence.sockets.peer(object)?;
-    let mut uses = evidence.uses_before(far, until);
-    let sent = uses.find(|&row| evidence.transfers.sent[row])?;
-    let by = evidence.transfers.thread[sent];
-    Some(Edge {
-        kind: EdgeKind::Message,
-        strength: Strength::Strong,
-        reason: format!("{} sent what it read then by {object}", evidence.name(by)),
-        source: Source::Thread(by),
-        wake: None,
-        connection: object,
-    })
-}
-
-/// The wait behind which a turn began, and the wake that ended it: of a scheduler's thread that another of them woke,
-/// that one's.
-fn what_began(evidence: &Evidence<'_>, turn: Wait) -> Option<(Wait, usize)> {
-    /// They wake each other so often at most.
-    const MOST: usize = 8;
-    let own = process_of(evidence, turn.thread);
-    let mut began = None;
-    let mut wait = turn;
-    for _ in 0..MOST {
-        let intervals = evidence.timeline.intervals(wait.thread);
-        let next = intervals.get(intervals.index_at(wait.start)? + 1)?;
-        let wake = wake_of(evidence, wait.thread, &next)?;
-        began = Some((wait, wake));
-        let by = match ended_by(evidence, &wait, Some(wake)).source {
-            Source::Thread(by) if process_of(evidence, by) == own => by,
-            _ => break,
-        };
-        let before = wait_that_ended(evidence, by, evidence.wakes.ts[wake]);
-        match before.filter(|before| tasks::is_without(evidence, before)) {
-            Some(before) if tasks::is_without(evidence, &wait) => wait = before,
-            _ => break,
-        }
-    }
-    began
-}
-
-/// The last wait of a thread that had ended by a moment.
-fn wait_that_ended(evidence: &Evidence<'_>, thread: Utid, moment: u64) -> Option<Wait> {
-    let intervals = evidence.timeline.intervals(thread);
-    let last = intervals.index_at(moment)?;
-    let mut before = (0..=last).rev().take(MOST_STEPS);
-    let at = before.find_map(|at| {
-        intervals
-            .get(at)
-            .filter(|it| it.state == State::Blocked && it.end <= moment)
-    })?;
-    Some(Wait::new(evidence, thread, &at))
-}
-
 fn relay(turn: &Wait, asked: &Asked, edge: Edge) -> Option<Relay> {
     let window = asked.window.0..asked.window.1;
     if edge.source == Source::Thread(turn.thread) || window.is_empty() {
@@ -301,7 +159,7 @@ fn relay(turn: &Wait, asked: &Asked, edge: Edge) -> Option<Relay> {
     })
 }
 
-fn waiting_for(turn: &Wait, window: &Range<u64>, wake: Option<usize>) -> Waiting {
+pub(crate) fn waiting_for(turn: &Wait, window: &Range<u64>, wake: Option<usize>) -> Waiting {
     let wait = Wait {
         start: window.start,
         end: window.end,
@@ -319,7 +177,7 @@ fn waiting_for(turn: &Wait, window: &Range<u64>, wake: Option<usize>) -> Waiting
     }
 }
 
-fn process_of(evidence: &Evidence<'_>, thread: Utid) -> Upid {
+pub(crate) fn process_of(evidence: &Evidence<'_>, thread: Utid) -> Upid {
     evidence.threads.thread(thread).upid
 }
 

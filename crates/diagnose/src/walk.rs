@@ -35,13 +35,14 @@ use crate::circle;
 use crate::kind::BlameKind;
 use crate::owed::is_home;
 use crate::problem::Problem;
-use crate::relay::{self, Relay, Turns};
+use crate::relay::{self, Relay};
 use crate::setting::Setting;
 use crate::spin;
 use crate::starters;
 use crate::stretch::{Stretch, Waiting, each_stretch};
 use crate::tasks;
 use crate::thinned;
+use crate::turns::{self, Turns};
 use sample::Thin;
 
 /// Waits shorter than the problem by this factor are not told apart: those that lead to the same
@@ -618,7 +619,7 @@ impl<'a, 'e> Walk<'a, 'e> {
             return;
         };
         let during = first.start..last.end;
-        let turns = relay::turns_for_others(self.evidence, server, asker, during, is_answered);
+        let turns = turns::for_others(self.evidence, server, asker, during, is_answered);
         let may_follow = |turns: &Turns| match turns.edge.source {
             Source::Thread(by) => {
                 by != server && self.way.len() < DEEPEST && !self.way.contains(&by)

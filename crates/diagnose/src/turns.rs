@@ -1,0 +1,160 @@
+//! The turns that a server takes for others while one of its clients waits.
+//!
+//! Each of the server's waits in between ends by a request of somebody else, or, of a scheduler's thread, by whatever gives
+//! any of its tasks something to do. None of these is what the client waits for: that is what began the server's last turn
+//! before it went on with the client's request, or, where it did not, what it waits for in the end.
+
+use hangdog_graph::ended::ended_by;
+use hangdog_graph::owed::peer_of;
+use hangdog_graph::{Edge, EdgeKind, Evidence, Source, Strength, Wait, WaitKind};
+use hangdog_timeline::State;
+use hangdog_trace::ids::Utid;
+use hangdog_trace::sockets::Role;
+use std::ops::Range;
+
+use crate::relay::{blocked, process_of, waiting_for};
+use crate::stretch::{Waiting, wake_of};
+use crate::tasks;
+
+/// What came is read so soon after the wait for it, ns.
+const READ_NS: u64 = 1_000_000;
+
+/// The turns of a server that began with what other clients sent: they brought the answer no nearer.
+pub(crate) struct Turns {
+    /// Its waits for them, in order.
+    pub parts: Vec<Range<u64>>,
+    /// The last of them, from the first on.
+    pub waiting: Waiting,
+    /// What it waited for meanwhile, for the client that is looked at.
+    pub edge: Edge,
+}
+
+/// The turns that a server's thread took for others while a client's thread waited for it, if they are much of that time. In
+/// its last turn it went on with what the client waits for, or it did not until the end.
+pub(crate) fn for_others(
+    evidence: &Evidence<'_>,
+    server: Utid,
+    asker: Utid,
+    during: Range<u64>,
+    is_answered: bool,
+) -> Option<Turns> {
+    /// The part of the time that is much.
+    const MUCH: u64 = 5;
+    let own = process_of(evidence, server);
+    if evidence.passes_on(own) {
+        return None;
+    }
+    let client = process_of(evidence, asker);
+    let began_with_request = |wait: &Wait| {
+        let came = evidence.received(wait.thread, wait.end, wait.end.saturating_add(READ_NS));
+        came.is_some_and(|object| {
+            evidence.sockets.role(object) == Some(Role::Server)
+                && peer_of(evidence, object).is_some_and(|it| it != client && it != own)
+        })
+    };
+    // A scheduler's thread without a task is woken for any.
+    let is_of_others = |wait: &Wait| tasks::is_without(evidence, wait) || began_with_request(wait);
+    let turns: Vec<Wait> = blocked(evidence, server, &during)
+        .map(|interval| Wait::new(evidence, server, &interval))
+        .filter(|wait| matches!(wait.kind, WaitKind::Poll | WaitKind::Idle))
+        .collect();
+    let last = *turns.last()?;
+    let others: Vec<&Wait> = turns.iter().filter(|wait| is_of_others(wait)).collect();
+    let parts: Vec<Range<u64>> = others.iter().map(|wait| wait.start..wait.end).collect();
+    let total: u64 = parts.iter().map(|part| part.end - part.start).sum();
+    if parts.len() < 2 || total.saturating_mul(MUCH) < during.end - during.start {
+        return None;
+    }
+    let (edge, is_request) = match is_answered {
+        // What the answer was made of came with the turn in which it was given.
+        true => {
+            let (wait, wake) = what_began(evidence, last)?;
+            let edge = ended_by(evidence, &wait, Some(wake));
+            // A packet's bearer may be anybody; who sent it within the machine is known by the connection.
+            let by_packet = edge.source == Source::Network;
+            let sender = by_packet.then(|| sender_to(evidence, &wait)).flatten();
+            (sender.unwrap_or(edge), began_with_request(&wait))
+        }
+        false => {
+            let wait = Wait {
+                start: during.start,
+                end: during.end,
+                ..last
+            };
+            (ended_by(evidence, &wait, None), false)
+        }
+    };
+    let is_for_client = match edge.source {
+        Source::Thread(by) => process_of(evidence, by) != client && !is_request,
+        Source::Timer | Source::Network => true,
+        _ => edge.kind == EdgeKind::Unknown,
+    };
+    let (first, end) = (parts.first()?.start, parts.last()?.end);
+    is_for_client.then(|| Turns {
+        waiting: Waiting {
+            parts: parts.len(),
+            ..waiting_for(&last, &(first..end), None)
+        },
+        parts,
+        edge,
+    })
+}
+
+/// Who sent what a thread read right behind a wait, if that is of this machine.
+fn sender_to(evidence: &Evidence<'_>, wait: &Wait) -> Option<Edge> {
+    let until = wait.end.saturating_add(READ_NS);
+    let object = evidence.received(wait.thread, wait.end, until)?;
+    let far = evidence.sockets.peer(object)?;
+    let mut uses = evidence.uses_before(far, until);
+    let sent = uses.find(|&row| evidence.transfers.sent[row])?;
+    let by = evidence.transfers.thread[sent];
+    Some(Edge {
+        kind: EdgeKind::Message,
+        strength: Strength::Strong,
+        reason: format!("{} sent what it read then by {object}", evidence.name(by)),
+        source: Source::Thread(by),
+        wake: None,
+        connection: object,
+    })
+}
+
+/// The wait behind which a turn began, and the wake that ended it: of a scheduler's thread that another of them woke,
+/// that one's.
+fn what_began(evidence: &Evidence<'_>, turn: Wait) -> Option<(Wait, usize)> {
+    /// They wake each other so often at most.
+    const MOST: usize = 8;
+    let own = process_of(evidence, turn.thread);
+    let mut began = None;
+    let mut wait = turn;
+    for _ in 0..MOST {
+        let intervals = evidence.timeline.intervals(wait.thread);
+        let next = intervals.get(intervals.index_at(wait.start)? + 1)?;
+        let wake = wake_of(evidence, wait.thread, &next)?;
+        began = Some((wait, wake));
+        let by = match ended_by(evidence, &wait, Some(wake)).source {
+            Source::Thread(by) if process_of(evidence, by) == own => by,
+            _ => break,
+        };
+        let before = wait_that_ended(evidence, by, evidence.wakes.ts[wake]);
+        match before.filter(|before| tasks::is_without(evidence, before)) {
+            Some(before) if tasks::is_without(evidence, &wait) => wait = before,
+            _ => break,
+        }
+    }
+    began
+}
+
+/// The last wait of a thread that had ended by a moment.
+fn wait_that_ended(evidence: &Evidence<'_>, thread: Utid, moment: u64) -> Option<Wait> {
+    let intervals = evidence.timeline.intervals(thread);
+    let last = intervals.index_at(moment)?;
+    /// So many intervals are looked at.
+    const MOST: usize = 256;
+    let mut before = (0..=last).rev().take(MOST);
+    let at = before.find_map(|at| {
+        intervals
+            .get(at)
+            .filter(|it| it.state == State::Blocked && it.end <= moment)
+    })?;
+    Some(Wait::new(evidence, thread, &at))
+}
