@@ -218,8 +218,10 @@ fn by_turn(
     let processes = [server, worker].map(|thread| process_of(evidence, thread));
     let passes_on = processes.iter().any(|&it| evidence.passes_on(it));
     let asked = match passes_on {
-        true if from == 0 => Some(0),
-        true => evidence.first_sent_to(server, process_of(evidence, worker), since),
+        true => {
+            let sent = evidence.first_sent_to(server, process_of(evidence, worker), since);
+            sent.filter(|_| from > 0).or(Some(from))
+        }
         // What was asked before the recording is not seen.
         false => asked_at(evidence, server, worker, since).or((from == 0).then_some(0)),
     };

@@ -8,16 +8,17 @@ use hangdog_graph::ended::ended_by;
 use hangdog_graph::owed::peer_of;
 use hangdog_graph::{Edge, EdgeKind, Evidence, Source, Strength, Wait, WaitKind};
 use hangdog_timeline::State;
-use hangdog_trace::ids::Utid;
+use hangdog_trace::ids::{Upid, Utid};
 use hangdog_trace::sockets::Role;
+use hangdog_trace::words::Context;
 use std::ops::Range;
 
 use crate::relay::{blocked, process_of, waiting_for};
 use crate::stretch::{Waiting, wake_of};
 use crate::tasks;
 
-/// What came is read so soon after the wait for it, ns.
-const READ_NS: u64 = 1_000_000;
+/// So many connections of a server are looked at.
+const MOST_CONNECTIONS: usize = 1_024;
 
 /// The turns of a server that began with what other clients sent: they brought the answer no nearer.
 pub(crate) struct Turns {
@@ -45,27 +46,17 @@ pub(crate) fn for_others(
         return None;
     }
     let client = process_of(evidence, asker);
-    let began_with_request = |wait: &Wait| {
-        let came = evidence.received(wait.thread, wait.end, wait.end.saturating_add(READ_NS));
-        came.is_some_and(|object| {
-            evidence.sockets.role(object) == Some(Role::Server)
-                && peer_of(evidence, object).is_some_and(|it| it != client && it != own)
-        })
-    };
+    // What the client itself sends again brings what was not answered no nearer either.
+    let but = is_answered.then_some(client);
+    let is_request = |wait: &Wait| began_with_request(evidence, wait, but);
     // A scheduler's thread without a task is woken for any.
-    let is_of_others = |wait: &Wait| tasks::is_without(evidence, wait) || began_with_request(wait);
+    let is_of_others = |wait: &Wait| tasks::is_without(evidence, wait) || is_request(wait);
     let turns: Vec<Wait> = blocked(evidence, server, &during)
         .map(|interval| Wait::new(evidence, server, &interval))
         .filter(|wait| matches!(wait.kind, WaitKind::Poll | WaitKind::Idle))
         .collect();
     let last = *turns.last()?;
-    let others: Vec<&Wait> = turns.iter().filter(|wait| is_of_others(wait)).collect();
-    let parts: Vec<Range<u64>> = others.iter().map(|wait| wait.start..wait.end).collect();
-    let total: u64 = parts.iter().map(|part| part.end - part.start).sum();
-    if parts.len() < 2 || total.saturating_mul(MUCH) < during.end - during.start {
-        return None;
-    }
-    let (edge, is_request) = match is_answered {
+    let (edge, by_request) = match is_answered {
         // What the answer was made of came with the turn in which it was given.
         true => {
             let (wait, wake) = what_began(evidence, last)?;
@@ -73,7 +64,7 @@ pub(crate) fn for_others(
             // A packet's bearer may be anybody; who sent it within the machine is known by the connection.
             let by_packet = edge.source == Source::Network;
             let sender = by_packet.then(|| sender_to(evidence, &wait)).flatten();
-            (sender.unwrap_or(edge), began_with_request(&wait))
+            (sender.unwrap_or(edge), is_request(&wait))
         }
         false => {
             let wait = Wait {
@@ -85,10 +76,20 @@ pub(crate) fn for_others(
         }
     };
     let is_for_client = match edge.source {
-        Source::Thread(by) => process_of(evidence, by) != client && !is_request,
+        Source::Thread(by) => process_of(evidence, by) != client && !by_request,
         Source::Timer | Source::Network => true,
         _ => edge.kind == EdgeKind::Unknown,
     };
+    // Where it went on by no timer, timers were for others too.
+    let is_timed = |wait: &Wait| edge.source != Source::Timer && ended_by_timer(evidence, wait);
+    let others = turns
+        .iter()
+        .filter(|wait| is_of_others(wait) || is_timed(wait));
+    let parts: Vec<Range<u64>> = others.map(|wait| wait.start..wait.end).collect();
+    let total: u64 = parts.iter().map(|part| part.end - part.start).sum();
+    if parts.len() < 2 || total.saturating_mul(MUCH) < during.end - during.start {
+        return None;
+    }
     let (first, end) = (parts.first()?.start, parts.last()?.end);
     is_for_client.then(|| Turns {
         waiting: Waiting {
@@ -100,9 +101,63 @@ pub(crate) fn for_others(
     })
 }
 
+/// Whether a wait of a server ended by what one of its clients sent, other than `but`.
+pub(crate) fn began_with_request(evidence: &Evidence<'_>, wait: &Wait, but: Option<Upid>) -> bool {
+    let own = process_of(evidence, wait.thread);
+    let sockets = evidence.sockets;
+    // As whose doing the wake shows.
+    let waker = || {
+        let intervals = evidence.timeline.intervals(wait.thread);
+        let next = intervals.get(intervals.index_at(wait.end)?)?;
+        let edge = ended_by(evidence, wait, wake_of(evidence, wait.thread, &next));
+        match edge.source {
+            Source::Thread(by) if edge.kind == EdgeKind::Message => Some(process_of(evidence, by)),
+            _ => None,
+        }
+    };
+    let is_client = |other: Upid| {
+        let is_asked = || {
+            let mut asks = sockets.asks(own).take(MOST_CONNECTIONS);
+            asks.any(|object| peer_of(evidence, object) == Some(other))
+        };
+        Some(other) != but && other != own && !is_asked()
+    };
+    match evidence.received(wait.thread, wait.end, read_by(evidence, wait)) {
+        Some(object) if sockets.role(object) == Some(Role::Server) => {
+            let client = peer_of(evidence, object).or_else(waker);
+            client.is_some_and(|it| Some(it) != but && it != own)
+        }
+        // A socket for the datagrams of anybody.
+        Some(object) if sockets.listens(object) => waker().is_none_or(|it| Some(it) != but),
+        Some(_) => false,
+        // It only accepted a connection, or what it read is not in the recording.
+        None => waker().is_some_and(is_client),
+    }
+}
+
+fn ended_by_timer(evidence: &Evidence<'_>, wait: &Wait) -> bool {
+    let intervals = evidence.timeline.intervals(wait.thread);
+    let next = intervals
+        .index_at(wait.end)
+        .and_then(|at| intervals.get(at));
+    next.and_then(|next| wake_of(evidence, wait.thread, &next))
+        .is_some_and(|row| Context::from(evidence.wakes.context[row]).is_timer())
+}
+
+/// Until when a thread reads what ended a wait: its next wait, but not long.
+fn read_by(evidence: &Evidence<'_>, wait: &Wait) -> u64 {
+    const LONG_NS: u64 = 100_000_000;
+    const MOST: usize = 64;
+    let intervals = evidence.timeline.intervals(wait.thread);
+    let until = wait.end.saturating_add(LONG_NS);
+    let mut after = intervals.between(wait.end, until).take(MOST);
+    let next = after.find(|it| it.state == State::Blocked && it.start >= wait.end);
+    next.map_or(until, |next| next.start)
+}
+
 /// Who sent what a thread read right behind a wait, if that is of this machine.
 fn sender_to(evidence: &Evidence<'_>, wait: &Wait) -> Option<Edge> {
-    let until = wait.end.saturating_add(READ_NS);
+    let until = read_by(evidence, wait);
     let object = evidence.received(wait.thread, wait.end, until)?;
     let far = evidence.sockets.peer(object)?;
     let mut uses = evidence.uses_before(far, until);

@@ -2,7 +2,7 @@
 
 use hangdog_graph::belief::{Belief, beliefs};
 use hangdog_graph::ended::ended_by;
-use hangdog_graph::owed::{asked_again, may_have_asked};
+use hangdog_graph::owed::{asked_again, may_have_asked, open_request};
 use hangdog_graph::{Edge, EdgeKind, Gate, Source, Strength, Wait, WaitKind};
 use hangdog_timeline::State;
 use hangdog_trace::object::Object;
@@ -14,6 +14,7 @@ use crate::blame::Doubt;
 use crate::owed::{is_home, is_left_open_by};
 use crate::shape::{NOBODY, Shape, source_of};
 use crate::stretch::Waiting;
+use crate::turns;
 
 /// Whoever woke a thread spuriously so often, and more often than all others, is hard to believe.
 const OFTEN: usize = 3;
@@ -38,7 +39,10 @@ impl Walk<'_, '_> {
                 probability: 1.0,
             };
         }
-        if let Some(edge) = self.owed_beside(waiting) {
+        if let Some(edge) = self
+            .owed_meanwhile(waiting)
+            .or_else(|| self.owed_beside(waiting))
+        {
             return Belief {
                 edge,
                 probability: 1.0,
@@ -138,6 +142,26 @@ impl Walk<'_, '_> {
             beliefs,
         });
         believed
+    }
+
+    /// Who owes something to a server that is looked at by itself and asked for it, where the request of another ended its
+    /// wait.
+    fn owed_meanwhile(&self, waiting: &Waiting) -> Option<Edge> {
+        let wait = &waiting.wait;
+        let is_turn = matches!(wait.kind, WaitKind::Poll | WaitKind::Idle);
+        let is_long = waiting.to - waiting.from >= self.weighty;
+        if self.way.len() > 1 || !is_turn || !is_long || open_request(self.evidence, wait).is_none()
+        {
+            return None;
+        }
+        let own = self.evidence.threads.thread(wait.thread).upid;
+        let is_other = |edge: &Edge| match edge.source {
+            Source::Thread(by) => self.evidence.threads.thread(by).upid != own,
+            ref source => *source == Source::Network,
+        };
+        turns::began_with_request(self.evidence, wait, None)
+            .then(|| ended_by(self.evidence, wait, None))
+            .filter(is_other)
     }
 
     /// Who owes something to a server in its event loop that was asked for an answer, where the one who asked ended

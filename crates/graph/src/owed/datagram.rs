@@ -34,8 +34,10 @@ pub fn unanswered(evidence: &Evidence<'_>, wait: &Wait) -> Option<Edge> {
             && asks_by(evidence, object)
             && !is_received(evidence, row)
     };
+    // Of a server that serves others meanwhile, the wait has turns in between.
     let row = evidence
-        .used_within(wait.thread, since, wait.start)
+        .used_within(wait.thread, since, wait.end)
+        .take(MOST_ROWS)
         .find(is_open)?;
     let reason = format!(
         "it sent {} bytes over {}, nobody on this machine received them, and nothing came back",

@@ -178,6 +178,10 @@ fn named_debtor(evidence: &Evidence<'_>, wait: &Wait) -> Option<Edge> {
             let other = || peer(evidence, wait, object).filter(|_| !rests);
             asked_process(evidence, wait).or_else(other)
         }
+        // A name server polls the socket that it is asked by, and another for what it asked itself.
+        (WaitKind::Poll, ObjectKind::Inet) if sockets.listens(object) => {
+            peer(evidence, wait, object).or_else(|| unanswered(evidence, wait))
+        }
         (
             WaitKind::Message | WaitKind::Poll | WaitKind::Kernel,
             ObjectKind::Unix | ObjectKind::Inet,
