@@ -213,6 +213,9 @@ fn by_turn(
     if worker == server || edge.strength != Strength::Strong || !is_answer {
         return None;
     }
+    if is_one_wait(evidence, server, worker, during) {
+        return None;
+    }
     let since = from.saturating_sub(SOON_NS)..wait.end;
     // One that passes on what others send has no work of its own: what it is handed is on its way at once.
     let processes = [server, worker].map(|thread| process_of(evidence, thread));
@@ -235,6 +238,20 @@ fn by_turn(
         window,
         edge,
     })
+}
+
+/// Whether a thread waited for a worker in one go for most of a time: then it took no turns.
+fn is_one_wait(evidence: &Evidence<'_>, thread: Utid, worker: Utid, during: &Range<u64>) -> bool {
+    let longest = blocked(evidence, thread, during).max_by_key(Interval::duration);
+    let is_by_worker = |longest: Interval| {
+        let intervals = evidence.timeline.intervals(thread);
+        let next = intervals.get(intervals.index_at(longest.end)?)?;
+        let waker = evidence.wakes.waker[wake_of(evidence, thread, &next)?];
+        let waker = evidence.threads.known(waker)?.upid;
+        Some(waker == process_of(evidence, worker))
+    };
+    let longest = longest.filter(|it| it.duration().saturating_mul(2) > during.end - during.start);
+    longest.and_then(is_by_worker) == Some(true)
 }
 
 /// When a server asked a worker last within a time: it sent something to its process, woke it, or had it born.

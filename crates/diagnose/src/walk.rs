@@ -542,9 +542,10 @@ impl<'a, 'e> Walk<'a, 'e> {
             let step = self.step_to(next, Some(reached));
             let asker = waiting.wait.thread;
             let is_answered = edge.kind == EdgeKind::Message;
+            let is_asked = edge.kind == EdgeKind::Peer && !edge.connection.is_none();
             match relay {
                 Some(relay) => self.pass_on(step, next, &during, (asker, relay)),
-                None if is_long && (is_answered || edge.kind == EdgeKind::Peer) => {
+                None if is_long && (is_answered || is_asked) => {
                     self.look_between_turns(step, next, &during, (asker, is_answered));
                 }
                 None => self.look(step, next, &during),
