@@ -16,6 +16,7 @@
 
 mod believe;
 mod sample;
+mod turn;
 
 use hangdog_graph::belief::Belief;
 use hangdog_graph::owed::{
@@ -35,14 +36,13 @@ use crate::circle;
 use crate::kind::BlameKind;
 use crate::owed::is_home;
 use crate::problem::Problem;
-use crate::relay::{self, Relay};
+use crate::relay;
 use crate::setting::Setting;
 use crate::spin;
 use crate::starters;
 use crate::stretch::{Stretch, Waiting, each_stretch};
 use crate::tasks;
 use crate::thinned;
-use crate::turns::{self, Turns};
 use sample::Thin;
 
 /// Waits shorter than the problem by this factor are not told apart: those that lead to the same
@@ -531,7 +531,7 @@ impl<'a, 'e> Walk<'a, 'e> {
         }
         if !during.is_empty() {
             let is_long = waiting.to - waiting.from >= self.weighty;
-            let may_pass_on = |relay: &Relay| match relay.edge.source {
+            let may_pass_on = |relay: &relay::Relay| match relay.edge.source {
                 Source::Thread(by) => self.way.len() < DEEPEST && !self.way.contains(&by),
                 _ => true,
             };
@@ -583,132 +583,6 @@ impl<'a, 'e> Walk<'a, 'e> {
         } else if !behind.is_empty() {
             let reason = format!("{name} had ended, and nothing shows who took over");
             self.unexplained((step, waiting), behind, reason);
-        }
-    }
-
-    /// Lays out the parts of a server's time in which another worked for the answer that it gave: that one's
-    /// time instead of its own.
-    fn pass_on(
-        &mut self,
-        step: usize,
-        server: Utid,
-        parts: &[Range<u64>],
-        (asker, relay): (Utid, Relay),
-    ) {
-        let of = |window: Range<u64>| within(parts, window).collect::<Vec<_>>();
-        let window = relay.window;
-        self.look_between_turns(step, server, &of(0..window.start), (asker, true));
-        self.hand_on(
-            step,
-            server,
-            &of(window.clone()),
-            (relay.waiting, relay.edge),
-        );
-        self.look(step, server, &of(window.end..u64::MAX));
-    }
-
-    /// Lays out the parts of a server's time, but those in which it waited for what other clients sent: that time is of
-    /// what it waits for on behalf of `asker`, whom it has answered by then or not.
-    fn look_between_turns(
-        &mut self,
-        step: usize,
-        server: Utid,
-        parts: &[Range<u64>],
-        (asker, is_answered): (Utid, bool),
-    ) {
-        let (Some(first), Some(last)) = (parts.first(), parts.last()) else {
-            return;
-        };
-        let during = first.start..last.end;
-        let turns = turns::for_others(self.evidence, server, asker, during, is_answered);
-        let may_follow = |turns: &Turns| match turns.edge.source {
-            Source::Thread(by) => {
-                by != server && self.way.len() < DEEPEST && !self.way.contains(&by)
-            }
-            _ => true,
-        };
-        let Some(turns) = turns.filter(may_follow) else {
-            return self.look(step, server, parts);
-        };
-        let (mut rest, mut taken) = (Vec::new(), Vec::new());
-        let mut from = 0;
-        for turn in turns.parts {
-            rest.extend(within(parts, from..turn.start));
-            taken.extend(within(parts, turn.clone()));
-            from = turn.end;
-        }
-        rest.extend(within(parts, from..u64::MAX));
-        // Of the threads of a pool each does some of the work.
-        let process = |thread: Utid| self.evidence.threads.thread(thread).upid;
-        if matches!(turns.edge.source, Source::Thread(by) if process(by) == process(server)) {
-            taken = self.others_busy(step, server, taken, 1.0);
-        }
-        self.hand_on(step, server, &taken, (turns.waiting, turns.edge));
-        self.look(step, server, &rest);
-    }
-
-    /// Lays parts of the time in which a thread waited to those of its process that were busy meanwhile. Returns the
-    /// others.
-    fn others_busy(
-        &mut self,
-        step: usize,
-        thread: Utid,
-        parts: Vec<Range<u64>>,
-        probability: f64,
-    ) -> Vec<Range<u64>> {
-        let (busy, rest) = tasks::elsewhere(self.evidence, thread, parts);
-        for tasks::Busy { thread, kind, part } in busy {
-            self.piece(Piece {
-                step,
-                thread,
-                parts: vec![part].into(),
-                count: 0,
-                kind,
-                wait: None,
-                probability,
-                left: None,
-            });
-        }
-        rest
-    }
-
-    /// Lays parts of a server's time to what it waited for.
-    fn hand_on(
-        &mut self,
-        step: usize,
-        server: Utid,
-        parts: &[Range<u64>],
-        (waiting, edge): (Waiting, Edge),
-    ) {
-        // What passes messages on may do so twice on one way.
-        let passes_on = self
-            .evidence
-            .passes_on(self.evidence.threads.thread(server).upid);
-        if !passes_on {
-            self.way.push(server);
-        }
-        self.step = step;
-        match edge.source {
-            Source::Thread(by) => {
-                let belief = Belief {
-                    edge,
-                    probability: 1.0,
-                };
-                self.follow(by, parts, (step, waiting, belief));
-            }
-            _ => self.piece(Piece {
-                step,
-                thread: server,
-                kind: own_kind(self.evidence, &edge, &waiting.wait),
-                parts: parts.to_vec().into(),
-                count: waiting.parts,
-                wait: Some((waiting, edge)),
-                probability: 1.0,
-                left: None,
-            }),
-        }
-        if !passes_on {
-            self.way.pop();
         }
     }
 

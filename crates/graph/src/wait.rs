@@ -308,6 +308,7 @@ impl Wait {
             (WaitKind::Lock, ObjectKind::KernelLock) => Some("a lock of the kernel"),
             (WaitKind::Lock, ObjectKind::File) => Some("a lock on a file"),
             (WaitKind::Lock, _) => Some("a lock"),
+            _ if shows(Mark::AwaitsStandby) => None,
             _ if shows(Mark::DatabaseLock) => Some("a lock of the database"),
             (WaitKind::Condition, _) if self.is_for_global_lock(evidence) => {
                 Some("Python's global lock (GIL)")
