@@ -8,7 +8,9 @@ use hangdog_graph::Evidence;
 use hangdog_trace::ids::Upid;
 use hangdog_trace::words::{LimitKind, USED_UP};
 
+use crate::function::Function;
 use crate::kind::BlameKind;
+use crate::profile::Profile;
 
 /// No chain of parents is followed further.
 const LONGEST: usize = 16;
@@ -144,6 +146,28 @@ pub(crate) fn quota<'a>(
         cpus: limits.limit[row] as f64 / 1000.0,
         most,
     })
+}
+
+/// The function in which a process used most of the CPU time that it had around a window: what used up its quota ran
+/// before it had none.
+pub(crate) fn used_by(
+    evidence: &Evidence<'_>,
+    process: Upid,
+    window: &Range<u64>,
+) -> Option<Function> {
+    /// More than some periods of any quota.
+    const BEFORE_NS: u64 = 1_000_000_000;
+    const MOST: f64 = 0.5;
+    let ts = &evidence.samples.ts;
+    let row_at = |moment| ts.partition_point(|&ts| ts < moment);
+    let rows = row_at(window.start.saturating_sub(BEFORE_NS))..row_at(window.end);
+    let is_its = |&row: &usize| {
+        let thread = evidence.threads.known(evidence.samples.thread[row]);
+        thread.is_some_and(|thread| thread.upid == process)
+    };
+    let samples: Vec<usize> = rows.filter(is_its).collect();
+    let function = Profile::new(evidence, &samples).function();
+    function.filter(|function| function.share >= MOST)
 }
 
 /// The limits of a process's group: its own, or, of one that was not there when somebody looked, those of the

@@ -62,7 +62,8 @@ fn end_at(
     (waiting, edge): (&Waiting, &Edge),
 ) -> Option<Object> {
     let wait = &waiting.wait;
-    let received = || evidence.received(wait.thread, waiting.to, waiting.to + SOON_NS);
+    let received =
+        || evidence.received(wait.thread, waiting.to, waiting.to.saturating_add(SOON_NS));
     let server = process_of(evidence, server);
     let is_its = |object: &Object| !object.is_none() && peer_of(evidence, *object) == Some(server);
     let known = [edge.connection, wait.object(evidence)];
@@ -230,7 +231,7 @@ fn by_turn(
     };
     let asked = asked?.max(from);
     let window = asked..wait.end;
-    if (window.end - window.start) * 2 < total {
+    if (window.end - window.start).saturating_mul(2) < total {
         return None;
     }
     Some(Relay {

@@ -606,13 +606,19 @@ fn quota(facts: &Facts<'_, '_>) -> (String, String) {
     let Some(quota) = limit::quota(evidence, process, &facts.problem.window) else {
         return Default::default();
     };
-    let by = quota.most.map(|(other, share)| {
-        let name = evidence.program(other);
-        format!(
-            "; {name} in the same group had {:.0} % of what it got",
-            share * 100.0
-        )
-    });
+    let by = match quota.most {
+        Some((other, share)) => {
+            let name = evidence.program(other);
+            let share = share * 100.0;
+            Some(format!(
+                "; {name} in the same group had {share:.0} % of what it got"
+            ))
+        }
+        None => limit::used_by(evidence, process, &facts.problem.window).map(|used| {
+            let share = used.share * 100.0;
+            format!("; {share:.0} % of what it ran was in {}", used.name)
+        }),
+    };
     let unit = if quota.cpus == 1.0 { "CPU" } else { "CPUs" };
     let of = format!(" {} ({} {unit})", quota.group, quota.cpus);
     (of, by.unwrap_or_default())

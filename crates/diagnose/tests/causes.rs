@@ -698,6 +698,29 @@ fn a_quota_has_its_amount_and_its_user() {
     assert!(sentence.ends_with(says), "{sentence}");
 }
 
+/// Of a program that used its quota up by itself the sentence tells in which function, be it in another thread.
+#[test]
+fn a_quota_was_used_up_by_a_function() {
+    let text = format!(
+        "process app 100
+        thread app app 100
+        thread worker app 101
+        0 limit app cpu 100 group=/batch
+        0 cpu0 switch idle -> app
+        0 cpu1 switch idle -> worker
+        {}{}
+        10ms cpu0 switch app -> idle throttled
+        100ms cpu1 switch worker -> idle throttled
+        1000ms cpu0 switch idle -> app
+        end 1s",
+        samples(1, "worker", 10..70, "reindex"),
+        samples(1, "worker", 70..95, "compact"),
+    );
+    let sentence = explain(&record(&text), "app", 10_000..1_000_000).sentence;
+    let says = "(0.1 CPUs) was used up; 71 % of what it ran was in reindex.";
+    assert!(sentence.ends_with(says), "{sentence}");
+}
+
 /// A helper has ended most of such waits, as it had something to tell each time. In the one that is asked
 /// about it is idle from before the wait until after it. A worker wakes the waiter three times
 /// spuriously, and then because it is done: the wait is for the worker.

@@ -147,11 +147,47 @@ pub fn ranked(
         looked_at[0].0 = looked_at[first].0;
     }
     looked_at.sort_by(|a, b| b.0.partial_cmp(&a.0).unwrap_or(Ordering::Equal));
+    outermost_first(&mut looked_at);
     let (mut problems, verdicts): (Vec<_>, Vec<_>) = (looked_at.into_iter())
         .map(|(_, verdict, problem)| (problem, verdict))
         .unzip();
     problems.extend(later);
     (problems, verdicts)
+}
+
+/// Puts before the worst problem that of another program that waited for the same root by way of its thread, for about as
+/// long or longer: a person sees the program that asked, not the server between. One that waits for a program that it
+/// started, as a shell does, says less than that.
+fn outermost_first(looked_at: &mut [(Weight, Verdict, Problem)]) {
+    /// About as long is this part of it.
+    const ABOUT: u64 = 5;
+    let by_child = [EdgeKind::Exit.text(), EdgeKind::Awaited.text()];
+    for _ in 0..looked_at.len() {
+        let Some((worst, others)) = looked_at.split_first() else {
+            return;
+        };
+        let (between, root) = (&worst.1.problem.who, &worst.1.root.who);
+        let asks = |(_, verdict, problem): &(Weight, Verdict, Problem)| {
+            let mut steps = verdict.path.iter();
+            let first = steps.next().and_then(|first| first.edge.as_ref());
+            let awaits_child = first.is_some_and(|edge| by_child.contains(&edge.kind));
+            let is_as_long = problem.duration() >= worst.2.duration() / ABOUT * (ABOUT - 1);
+            !awaits_child
+                && !problem.may_be_idle()
+                && is_as_long
+                && problem.overlaps(&worst.2)
+                && verdict.problem.who.pid != between.pid
+                && verdict.root.who.tid == root.tid
+                && steps.any(|step| step.who.tid == between.tid)
+        };
+        if between.tid == root.tid {
+            return;
+        }
+        let Some(at) = others.iter().position(asks) else {
+            return;
+        };
+        looked_at[..=at + 1].rotate_right(1);
+    }
 }
 
 /// A cause that came several times is felt each time: beside the worst of all, if that is about as long or

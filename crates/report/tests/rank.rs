@@ -301,3 +301,44 @@ fn a_circle_is_read_first() {
     let first = ranked(vec![of("tool", 1.0, 100.0), circle], END, explain).0;
     assert_eq!(evidence.name(first[0].thread), "one");
 }
+
+/// A client waits for a lock that a server has, and that for another program's. The server's problem scores more; the client's comes first, as
+/// both come down to the same root. The shell that waits for the client to end comes behind it.
+#[test]
+fn who_asked_comes_before_the_server_between() {
+    let recording = record(
+        "process shell 50
+        thread shell shell 50
+        process client 100
+        process server 200
+        thread server server 200
+        process worker 300
+        thread worker worker 300
+        0 cpu0 switch idle -> shell
+        0 cpu1 switch idle -> server
+        0 cpu2 switch idle -> worker
+        1us fork shell -> client client 100
+        2us cpu0 wake shell -> client fork new
+        3us cpu3 switch idle -> client
+        4us cpu0 switch shell -> idle sleeping wait4 arg=100 stack=wait4;main
+        10us cpu3 switch client -> idle sleeping futex op=lock-pi object=futex:0x1 holder=server stack=ask;main
+        12us cpu1 switch server -> idle sleeping futex op=lock-pi object=futex:0x2 holder=worker stack=serve;main
+        end 2s",
+    );
+    let evidence = recording.evidence();
+    let explain = |problem: &Problem| explained(&evidence, problem);
+    let problem = |thread: &str, score: f64| Problem {
+        score,
+        ..Problem::picked(recording.t(thread), 20_000..END)
+    };
+    let problems = vec![
+        problem("server", 100.0),
+        problem("shell", 90.0),
+        problem("client", 80.0),
+    ];
+    let order: Vec<_> = (ranked(problems, END, explain).0.iter())
+        .map(|problem| problem.thread)
+        .collect();
+    assert_eq!(order[0], recording.t("client"));
+    assert_eq!(order[1], recording.t("server"));
+}
