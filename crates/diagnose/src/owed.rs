@@ -250,7 +250,7 @@ pub(crate) fn owed(evidence: &Evidence<'_>, wait: &Wait, often: bool) -> f64 {
 }
 
 /// The row of `wakes` that ended a wait, if there is one.
-fn ending_wake(evidence: &Evidence<'_>, wait: &Wait) -> Option<usize> {
+pub(crate) fn ending_wake(evidence: &Evidence<'_>, wait: &Wait) -> Option<usize> {
     let intervals = evidence.timeline.intervals(wait.thread);
     let next = intervals.get(intervals.index_at(wait.end)?)?;
     wake_of(evidence, wait.thread, &next)

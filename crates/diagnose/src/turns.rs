@@ -13,6 +13,7 @@ use hangdog_trace::sockets::Role;
 use hangdog_trace::words::Context;
 use std::ops::Range;
 
+use crate::owed::ending_wake;
 use crate::relay::{blocked, process_of, waiting_for};
 use crate::stretch::{Waiting, wake_of};
 use crate::tasks;
@@ -107,9 +108,7 @@ pub(crate) fn began_with_request(evidence: &Evidence<'_>, wait: &Wait, but: Opti
     let sockets = evidence.sockets;
     // As whose doing the wake shows.
     let waker = || {
-        let intervals = evidence.timeline.intervals(wait.thread);
-        let next = intervals.get(intervals.index_at(wait.end)?)?;
-        let edge = ended_by(evidence, wait, wake_of(evidence, wait.thread, &next));
+        let edge = ended_by(evidence, wait, ending_wake(evidence, wait));
         match edge.source {
             Source::Thread(by) if edge.kind == EdgeKind::Message => Some(process_of(evidence, by)),
             _ => None,
@@ -136,12 +135,8 @@ pub(crate) fn began_with_request(evidence: &Evidence<'_>, wait: &Wait, but: Opti
 }
 
 fn ended_by_timer(evidence: &Evidence<'_>, wait: &Wait) -> bool {
-    let intervals = evidence.timeline.intervals(wait.thread);
-    let next = intervals
-        .index_at(wait.end)
-        .and_then(|at| intervals.get(at));
-    next.and_then(|next| wake_of(evidence, wait.thread, &next))
-        .is_some_and(|row| Context::from(evidence.wakes.context[row]).is_timer())
+    let wake = ending_wake(evidence, wait);
+    wake.is_some_and(|row| Context::from(evidence.wakes.context[row]).is_timer())
 }
 
 /// Until when a thread reads what ended a wait: its next wait, but not long.
