@@ -109,8 +109,8 @@ fn answered(
     asker: (&Waiting, &Edge),
     during: &Range<u64>,
 ) -> Option<Relay> {
-    let turn = last_turn(evidence, server, during)?;
     let end = end_at(evidence, server, asker)?;
+    let turn = last_turn(evidence, server, during)?;
     let asked = asked_for_answer(evidence, process_of(evidence, server), end, during)?;
     let edge = match asked.by {
         Some(by) => Edge {
@@ -137,8 +137,8 @@ fn unanswered(
     asker: (&Waiting, &Edge),
     during: &Range<u64>,
 ) -> Option<Relay> {
-    let turn = last_turn(evidence, server, during)?;
     let end = end_at(evidence, server, asker)?;
+    let turn = last_turn(evidence, server, during)?;
     let wait = Wait {
         end: during.end,
         ..turn

@@ -43,7 +43,12 @@ pub(crate) fn for_others(
     /// The part of the time that is much.
     const MUCH: u64 = 5;
     let own = process_of(evidence, server);
-    if evidence.passes_on(own) {
+    let sockets = evidence.sockets;
+    let has_clients = || {
+        sockets.served_by(own).next().is_some()
+            || sockets.had(own).any(|object| sockets.listens(object))
+    };
+    if evidence.passes_on(own) || !has_clients() {
         return None;
     }
     let client = process_of(evidence, asker);
