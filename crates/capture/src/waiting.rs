@@ -77,6 +77,18 @@ pub(crate) struct RawDescriptor {
     jiffies: u32,
 }
 
+impl RawDescriptor {
+    /// Since its last bytes went: those may have gone while the pass looked, after it read the clock.
+    fn jiffies(&self) -> u32 {
+        const JUST_NOW: u32 = u32::MAX - 1000;
+        if self.jiffies > JUST_NOW {
+            0
+        } else {
+            self.jiffies
+        }
+    }
+}
+
 impl RawWaiting {
     /// Whether the thread left its CPU right when whoever looks came to one.
     fn had_to_leave_for_reader(&self) -> bool {
@@ -113,7 +125,7 @@ pub(crate) fn parse_descriptors(bytes: &[u8]) -> Vec<Definition> {
                     access: raw.access,
                     kind: raw.kind,
                     last: raw.last,
-                    ago: u64::from(raw.jiffies).saturating_mul(tick),
+                    ago: u64::from(raw.jiffies()).saturating_mul(tick),
                 },
             )),
         }
@@ -591,8 +603,13 @@ mod tests {
             padding: 0,
             jiffies: 2,
         };
+        // One that the kernel noted after the pass had read its clock.
+        let raced = RawDescriptor {
+            jiffies: u32::MAX,
+            ..raw(2, 2)
+        };
         let mut bytes = Vec::new();
-        for one in [raw(1, 1), raw(2, 2), raw(1, 2)] {
+        for one in [raw(1, 1), raced, raw(1, 2)] {
             bytes.extend_from_slice(&one.ts.to_ne_bytes());
             bytes.extend_from_slice(&one.object.to_ne_bytes());
             bytes.extend_from_slice(&one.pid.to_ne_bytes());
@@ -609,7 +626,7 @@ mod tests {
                 other => panic!("{other:?}"),
             })
             .collect();
-        assert_eq!(found, [(1, 3, 3, 2), (2, 2, 3, 2)]);
+        assert_eq!(found, [(1, 3, 3, 2), (2, 2, 3, 0)]);
     }
 
     /// For each process that waits for a lock the one that holds it is found.

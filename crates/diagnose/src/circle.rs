@@ -36,13 +36,15 @@ pub(crate) fn cannot_act(evidence: &Evidence<'_>, edge: &Edge, to: u64) -> bool 
 pub(crate) fn is_guess(evidence: &Evidence<'_>, waiting: &Waiting, edge: &Edge) -> bool {
     let wait = &waiting.wait;
     // The end of the thread, or of what it waits for, brought nothing.
-    let is_ended = waiting.wake.is_some_and(|wake| {
-        let by_exit = || ended_by(evidence, wait, Some(wake)).kind == EdgeKind::Exit;
-        !was_death(evidence, wait, wake) && !by_exit()
-    });
+    let is_ended = || {
+        waiting.wake.is_some_and(|wake| {
+            !was_death(evidence, wait, wake)
+                && ended_by(evidence, wait, Some(wake)).kind != EdgeKind::Exit
+        })
+    };
     match edge.kind {
         EdgeKind::Habit | EdgeKind::Asked => {
-            is_ended && waiting.wake.is_some_and(|row| evidence.is_own(row))
+            waiting.wake.is_some_and(|row| evidence.is_own(row)) && is_ended()
         }
         // Which process has the other end is not known, and the wait came to an end other than by its thread's
         // death: then there is no circle.
@@ -52,7 +54,7 @@ pub(crate) fn is_guess(evidence: &Evidence<'_>, waiting: &Waiting, edge: &Edge) 
                 Source::Thread(other) => process(other) != process(wait.thread),
                 _ => false,
             };
-            is_ended && is_other(&edge.source)
+            is_other(&edge.source) && is_ended()
         }
         EdgeKind::Amid => {
             // The other waits for a lock that this one has.

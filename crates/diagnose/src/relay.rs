@@ -3,9 +3,9 @@
 //! A server that takes turns for many clients waits only moments between them, whoever works on what one
 //! client waits for. So its own timeline says nothing of that: what it asked for an answer is found backwards
 //! from the answer. The turn in which it gave that began when somebody brought something; whom it had asked
-//! before, worked on it since. Or it is told by when the server sent its own requests and got their answers
-//! ([`asked_for_answer`]), as where one thread asks and another goes on; and of a request that was not answered by what
-//! the server asked for since ([`asked_on_behalf`]).
+//! before, worked on it since. Where one thread asks and another goes on, the times show it at which the server sent its own
+//! requests and got their answers ([`asked_for_answer`]); of a request that was not answered, what the server has asked
+//! for since and not got ([`asked_on_behalf`]).
 
 use hangdog_graph::ended::ended_by;
 use hangdog_graph::owed::{Asked, asked_for_answer, asked_on_behalf, peer, peer_of};
@@ -86,20 +86,41 @@ fn last_turn(evidence: &Evidence<'_>, server: Utid, during: &Range<u64>) -> Opti
     last.filter(|_| waited.saturating_mul(2) >= during.end - during.start)
 }
 
-/// The intervals in which a thread was blocked within a time; of very many the first.
+/// The intervals in which a thread was blocked within a time; of very many the last.
 pub(crate) fn blocked(
     evidence: &Evidence<'_>,
     thread: Utid,
     during: &Range<u64>,
 ) -> impl Iterator<Item = Interval> {
     const MOST: usize = 100_000;
-    let intervals = evidence.timeline.between(thread, during.start, during.end);
-    let intervals = intervals.take(MOST);
-    intervals.filter(|interval| interval.state == State::Blocked)
+    let (start, end) = (during.start, during.end);
+    let intervals = evidence.timeline.intervals(thread);
+    let indexes = intervals.indexes(start, end);
+    let last = indexes.start.max(indexes.end.saturating_sub(MOST))..indexes.end;
+    let clipped = last.filter_map(move |at| {
+        let interval = intervals.get(at)?;
+        Some(Interval {
+            start: interval.start.max(start),
+            end: interval.end.min(end),
+            ..interval
+        })
+    });
+    clipped.filter(|interval| interval.state == State::Blocked)
 }
 
 fn is_turn(evidence: &Evidence<'_>, wait: &Wait) -> bool {
     matches!(wait.kind, WaitKind::Poll | WaitKind::Idle) || is_home(evidence, wait)
+}
+
+/// A server's last turn, if it takes any, and its end of the connection by which a client waits for it.
+fn turn_for(
+    evidence: &Evidence<'_>,
+    server: Utid,
+    asker: (&Waiting, &Edge),
+    during: &Range<u64>,
+) -> Option<(Wait, Object)> {
+    let end = end_at(evidence, server, asker)?;
+    Some((last_turn(evidence, server, during)?, end))
 }
 
 /// What a server asked another for and made its answer of.
@@ -109,8 +130,7 @@ fn answered(
     asker: (&Waiting, &Edge),
     during: &Range<u64>,
 ) -> Option<Relay> {
-    let end = end_at(evidence, server, asker)?;
-    let turn = last_turn(evidence, server, during)?;
+    let (turn, end) = turn_for(evidence, server, asker, during)?;
     let asked = asked_for_answer(evidence, process_of(evidence, server), end, during)?;
     let edge = match asked.by {
         Some(by) => Edge {
@@ -137,8 +157,7 @@ fn unanswered(
     asker: (&Waiting, &Edge),
     during: &Range<u64>,
 ) -> Option<Relay> {
-    let end = end_at(evidence, server, asker)?;
-    let turn = last_turn(evidence, server, during)?;
+    let (turn, end) = turn_for(evidence, server, asker, during)?;
     let wait = Wait {
         end: during.end,
         ..turn

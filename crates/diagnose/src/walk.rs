@@ -116,6 +116,8 @@ struct Walk<'a, 'e> {
     is_run: bool,
     /// The threads whose waits are being explained, outermost first.
     way: Vec<Utid>,
+    /// How many that pass messages on lie on the way besides: a bus may be passed more than once.
+    passed: usize,
     /// The step of the last of them.
     step: usize,
     /// Pieces that are sums, by what their parts have in common.
@@ -137,6 +139,7 @@ impl<'a, 'e> Walk<'a, 'e> {
             weighty: duration / WEIGHTY,
             is_run: false,
             way: Vec::new(),
+            passed: 0,
             step: 0,
             sums: HashMap::new(),
             short: HashMap::new(),
@@ -531,14 +534,10 @@ impl<'a, 'e> Walk<'a, 'e> {
         }
         if !during.is_empty() {
             let is_long = waiting.to - waiting.from >= self.weighty;
-            let may_pass_on = |relay: &relay::Relay| match relay.edge.source {
-                Source::Thread(by) => self.way.len() < DEEPEST && !self.way.contains(&by),
-                _ => true,
-            };
             let relay = is_long
                 .then(|| relay::of(self.evidence, next, (&waiting, &edge), &during))
                 .flatten()
-                .filter(may_pass_on);
+                .filter(|relay| self.may_hand_on(&relay.edge));
             let step = self.step_to(next, Some(reached));
             let asker = waiting.wait.thread;
             let is_answered = edge.kind == EdgeKind::Message;

@@ -353,3 +353,39 @@ fn who_comes_back_for_more_has_done_its_job() {
     let expected = (300, Class::LongRunning, "render_batch");
     assert_eq!(root(&verdict), expected, "{}", verdict.sentence);
 }
+
+/// A damaged trace has two buses wake each other at the same moments: the way from one to the other ends all the same.
+#[test]
+fn two_buses_that_wake_each_other_at_once() {
+    const REST: &str = "sleeping epoll_wait object=epoll:1 stack=epoll_wait;loop";
+    let mut text = format!(
+        "process client 100\nthread client client 100 name=client
+        process dbus-daemon 200\nthread one dbus-daemon 200 name=dbus-daemon
+        process dbus-broker 300\nthread two dbus-broker 300 name=dbus-broker
+        0 cpu0 switch idle -> client
+        0 cpu1 switch idle -> one
+        0 cpu2 switch idle -> two
+        1ms cpu0 switch client -> idle sleeping recvfrom object=unix:1 stack=recv;main
+        1ms cpu1 switch one -> idle {REST}
+        1ms cpu2 switch two -> idle {REST}\n"
+    );
+    for at in [30, 60, 90] {
+        text += &format!(
+            "{at}ms cpu2 wake two -> one sendmsg object=unix:3
+            {at}ms cpu1 wake one -> two sendmsg object=unix:4
+            {at}ms cpu1 switch idle -> one
+            {at}ms cpu2 switch idle -> two\n"
+        );
+        if at < 90 {
+            text += &format!(
+                "{at}.1ms cpu1 switch one -> idle {REST}
+                {at}.1ms cpu2 switch two -> idle {REST}\n"
+            );
+        }
+    }
+    text += "91ms cpu1 wake one -> client sendmsg object=unix:2
+        91.1ms cpu0 switch idle -> client
+        end 100ms";
+    let verdict = explain(&record(&text), "client", 1_000..91_000);
+    assert_ne!(verdict.root.who.tid, 100, "{}", verdict.sentence);
+}

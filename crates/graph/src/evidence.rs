@@ -367,13 +367,17 @@ impl<'a> Evidence<'a> {
 
     /// When a thread sent something first to a process within a time, as far as was recorded.
     pub fn first_sent_to(&self, thread: Utid, process: Upid, within: Range<u64>) -> Option<u64> {
+        const MOST: usize = 100_000;
         let transfers = self.transfers;
-        let used = self.used_within(thread, within.start, within.end);
-        let sent = used.filter(|&row| {
+        let rows = self.used.get(thread as usize)?;
+        let first = rows.partition_point(|&row| transfers.ts[row as usize] < within.start);
+        let mut rows = rows[first..].iter().take(MOST).map(|&row| row as usize);
+        let is_to = |&row: &usize| {
             let object = Object(transfers.object[row]);
             transfers.sent[row] && self.sockets.peer_process(object) == Some(process)
-        });
-        sent.last().map(|row| transfers.ts[row])
+        };
+        let sent = rows.find(is_to).map(|row| transfers.ts[row]);
+        sent.filter(|&ts| ts < within.end)
     }
 
     fn before<'s>(

@@ -48,13 +48,10 @@ impl Walk<'_, '_> {
         };
         let during = first.start..last.end;
         let turns = turns::for_others(self.evidence, server, asker, during, is_answered);
-        let may_follow = |turns: &Turns| match turns.edge.source {
-            Source::Thread(by) => {
-                by != server && self.way.len() < DEEPEST && !self.way.contains(&by)
-            }
-            _ => true,
+        let may_hand_on = |turns: &Turns| {
+            turns.edge.source != Source::Thread(server) && self.may_hand_on(&turns.edge)
         };
-        let Some(turns) = turns.filter(may_follow) else {
+        let Some(turns) = turns.filter(may_hand_on) else {
             return self.look(step, server, parts);
         };
         let (mut rest, mut taken) = (Vec::new(), Vec::new());
@@ -99,6 +96,15 @@ impl Walk<'_, '_> {
         rest
     }
 
+    /// Whether the time of a server may be laid to where an edge leads: not back to who waits for it, and not without end,
+    /// which two could do that pass messages on to each other.
+    pub(super) fn may_hand_on(&self, edge: &Edge) -> bool {
+        match edge.source {
+            Source::Thread(by) => self.way.len() + self.passed < DEEPEST && !self.way.contains(&by),
+            _ => true,
+        }
+    }
+
     /// Lays parts of a server's time to what it waited for.
     fn hand_on(
         &mut self,
@@ -107,12 +113,11 @@ impl Walk<'_, '_> {
         parts: &[Range<u64>],
         (waiting, edge): (Waiting, Edge),
     ) {
-        // What passes messages on may do so twice on one way.
-        let passes_on = self
-            .evidence
-            .passes_on(self.evidence.threads.thread(server).upid);
-        if !passes_on {
-            self.way.push(server);
+        let process = self.evidence.threads.thread(server).upid;
+        let passes_on = self.evidence.passes_on(process);
+        match passes_on {
+            true => self.passed += 1,
+            false => self.way.push(server),
         }
         self.step = step;
         match edge.source {
@@ -134,8 +139,9 @@ impl Walk<'_, '_> {
                 left: None,
             }),
         }
-        if !passes_on {
-            self.way.pop();
+        match passes_on {
+            true => self.passed -= 1,
+            false => drop(self.way.pop()),
         }
     }
 }

@@ -1,8 +1,8 @@
 //! What a server asked others for an answer, where it serves many at once.
 //!
 //! A server that takes turns, or whose language has a scheduler of its own, waits only moments on each of its threads,
-//! whoever works on what one client waits for. What it asked for that is told by time: a request went out by a connection
-//! of the server's own once that client's request had come, and was not answered until shortly before the client was, or
+//! whoever works on what one client waits for. Times show what it asked for that: it sent a request by a connection that
+//! it had made once that client's request had come, and got the answer shortly before it answered the client, or
 //! not at all. So of several that are asked meanwhile, each belongs to the client whose request came right before it.
 
 use hangdog_trace::ids::{Upid, Utid};
