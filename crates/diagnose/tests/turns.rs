@@ -30,26 +30,68 @@ fn scene(server_threads: &str) -> String {
     )
 }
 
+/// One end of what is sent: a thread, the CPU that it runs on, and the socket by which it sends or receives.
+type End<'a> = (&'a str, u32, &'a str);
+
+/// A thread sends to one that waits, which runs then, `at` so many us.
+fn message(at: u64, (from, own_cpu, own): End<'_>, (to, other_cpu, other): End<'_>) -> String {
+    let call = match own.starts_with("inet") {
+        true => "write in=softirq vector=3",
+        false => "sendmsg",
+    };
+    format!(
+        "{at}us cpu{own_cpu} wake {from} -> {to} {call} object={own}
+        {at}us cpu{other_cpu} switch idle -> {to}
+        {}us transfer {from} sent 40 object={own}
+        {}us transfer {to} received 40 object={other}\n",
+        at + 10,
+        at + 20
+    )
+}
+
+const CLIENT: End<'_> = ("client", 0, "inet:1");
+
+/// A server's end of the connection with the client, from one of its threads.
+fn to_client(server: &str) -> End<'_> {
+    (server, if server == "server" { 1 } else { 5 }, "inet:2")
+}
+
+/// The client asks a server's thread, which waits, at 2 ms, and waits for the answer from 2.1 ms on.
+fn asks(server: &str) -> String {
+    let waits =
+        "2100us cpu0 switch client -> idle sleeping recvfrom object=inet:1 stack=recv;main\n";
+    message(2_000, CLIENT, to_client(server)) + waits
+}
+
+/// The server answers at a time in us, and waits for the next request.
+fn answers(at: u64) -> String {
+    let rests = format!("{}us cpu1 switch server -> idle {HOME}\nend 1s", at + 100);
+    message(at, to_client("server"), CLIENT) + &rests
+}
+
 /// What the other client has the server do from 20 ms to 980 ms.
 fn turns(server: &str) -> String {
-    let turn = |at: u64| {
-        format!(
-            "{at}ms cpu2 wake other -> {server} write in=softirq vector=3 object=inet:7
-            {at}ms cpu1 switch idle -> {server}
-            {at}.01ms transfer other sent 20 object=inet:7
-            {at}.02ms transfer {server} received 20 object=inet:8
-            {at}.1ms cpu2 switch other -> idle sleeping recvfrom object=inet:7 stack=recv;ask
-            {at}.2ms cpu1 wake {server} -> other write in=softirq vector=3 object=inet:8
-            {at}.2ms cpu2 switch idle -> other
-            {at}.22ms transfer {server} sent 9 object=inet:8
-            {at}.23ms transfer other received 9 object=inet:7
-            {at}.3ms cpu1 switch {server} -> idle {HOME}
-            {at}.4ms cpu2 switch other -> idle sleeping clock_nanosleep arg=19000000 stack=clock_nanosleep;pause
-            {}.5ms cpu2 wake idle -> other in=timer
-            {}.6ms cpu2 switch idle -> other\n",
-            at + 19,
-            at + 19,
-        )
+    let (other, server) = (("other", 2, "inet:7"), (server, 1, "inet:8"));
+    let turn = |ms: u64| {
+        let at = ms * 1_000;
+        let mut text = message(at, other, server);
+        text += &format!(
+            "{}us cpu2 switch other -> idle sleeping recvfrom object=inet:7 stack=recv;ask\n",
+            at + 100
+        );
+        text += &message(at + 200, server, other);
+        text += &format!(
+            "{}us cpu1 switch {} -> idle {HOME}
+            {}us cpu2 switch other -> idle sleeping clock_nanosleep arg=19000000 stack=clock_nanosleep;pause
+            {}us cpu2 wake idle -> other in=timer
+            {}us cpu2 switch idle -> other\n",
+            at + 300,
+            server.0,
+            at + 400,
+            at + 19_500,
+            at + 19_600
+        );
+        text
     };
     (20..980).step_by(20).map(turn).collect()
 }
@@ -93,40 +135,29 @@ fn what_was_asked_before_the_recording_belongs_to_the_request_before_it() {
 /// The thread that gives the answer is not the one that asked for it, as where a scheduler has several.
 #[test]
 fn what_a_server_asked_for_an_answer_by_another_thread() {
-    let text = scene("thread second server 201")
-        + "0 cpu0 switch idle -> client
-        0 cpu1 switch idle -> server
-        0 cpu2 switch idle -> other
-        0 cpu3 switch idle -> right
-        0 cpu5 switch idle -> second
-        0.1ms cpu3 switch right -> idle sleeping recvfrom object=inet:12 stack=recv;serve
-        0.2ms cpu5 switch second -> idle sleeping epoll_wait object=epoll:1 stack=epoll_wait;loop
-        1ms cpu1 switch server -> idle sleeping epoll_wait object=epoll:1 stack=epoll_wait;loop
-        2ms cpu0 wake client -> second write in=softirq vector=3 object=inet:1
-        2ms cpu5 switch idle -> second
-        2.01ms transfer client sent 50 object=inet:1
-        2.02ms transfer second received 50 object=inet:2
-        2.1ms cpu0 switch client -> idle sleeping recvfrom object=inet:1 stack=recv;main
-        2.3ms cpu5 wake second -> right write in=softirq vector=3 object=inet:11
-        2.3ms cpu3 switch idle -> right
-        2.31ms transfer second sent 40 object=inet:11
-        2.32ms transfer right received 40 object=inet:12
-        2.4ms cpu5 switch second -> idle sleeping epoll_wait object=epoll:1 stack=epoll_wait;loop
+    let (second, right) = (("second", 5, "inet:11"), ("right", 3, "inet:12"));
+    let mut text = scene("thread second server 201")
+        + &format!(
+            "0 cpu0 switch idle -> client
+            0 cpu1 switch idle -> server
+            0 cpu2 switch idle -> other
+            0 cpu3 switch idle -> right
+            0 cpu5 switch idle -> second
+            0.1ms cpu3 switch right -> idle sleeping recvfrom object=inet:12 stack=recv;serve
+            0.2ms cpu5 switch second -> idle {HOME}
+            1ms cpu1 switch server -> idle {HOME}\n"
+        );
+    text += &asks("second");
+    text += &message(2_300, second, right);
+    text += &format!(
+        "2.4ms cpu5 switch second -> idle {HOME}
         3ms cpu3 switch right -> idle sleeping clock_nanosleep arg=980000000 stack=clock_nanosleep;fetch_prices\n"
-        + &turns("server")
-        + "983ms cpu3 wake idle -> right in=timer
-        983.1ms cpu3 switch idle -> right
-        984ms cpu3 wake right -> server write in=softirq vector=3 object=inet:12
-        984ms cpu1 switch idle -> server
-        984.01ms transfer right sent 70 object=inet:12
-        984.02ms transfer server received 70 object=inet:11
-        984.1ms cpu3 switch right -> idle sleeping recvfrom object=inet:12 stack=recv;serve
-        985ms cpu1 wake server -> client write in=softirq vector=3 object=inet:2
-        985ms cpu0 switch idle -> client
-        985.01ms transfer server sent 70 object=inet:2
-        985.02ms transfer client received 70 object=inet:1
-        985.1ms cpu1 switch server -> idle sleeping epoll_wait object=epoll:1 stack=epoll_wait;loop
-        end 1s";
+    );
+    text += &turns("server");
+    text += "983ms cpu3 wake idle -> right in=timer\n983.1ms cpu3 switch idle -> right\n";
+    text += &message(984_000, right, ("server", 1, "inet:11"));
+    text += "984.1ms cpu3 switch right -> idle sleeping recvfrom object=inet:12 stack=recv;serve\n";
+    text += &answers(985_000);
     let verdict = explain(&record(&text), "client", 2_100..985_000);
     let expected = (300, Class::LongWait, "fetch_prices");
     assert_eq!(root(&verdict), expected, "{}", verdict.sentence);
@@ -136,26 +167,18 @@ fn what_a_server_asked_for_an_answer_by_another_thread() {
 /// The server answers when a time of its own is over; what others ask meanwhile is not what the client waits for.
 #[test]
 fn requests_of_others_are_no_part_of_a_server_s_own_pause() {
-    let text = scene("")
-        + "0 cpu0 switch idle -> client
-        0 cpu1 switch idle -> server
-        0 cpu2 switch idle -> other
-        1ms cpu1 switch server -> idle sleeping epoll_wait object=epoll:1 stack=epoll_wait;loop
-        2ms cpu0 wake client -> server write in=softirq vector=3 object=inet:1
-        2ms cpu1 switch idle -> server
-        2.01ms transfer client sent 50 object=inet:1
-        2.02ms transfer server received 50 object=inet:2
-        2.1ms cpu0 switch client -> idle sleeping recvfrom object=inet:1 stack=recv;main
-        2.4ms cpu1 switch server -> idle sleeping epoll_wait arg=980 object=epoll:1 stack=epoll_wait;loop\n"
-        + &turns("server").replace("epoll_wait object", "epoll_wait arg=500 object")
-        + "982ms cpu1 wake idle -> server in=timer
-        982.1ms cpu1 switch idle -> server
-        983ms cpu1 wake server -> client write in=softirq vector=3 object=inet:2
-        983ms cpu0 switch idle -> client
-        983.01ms transfer server sent 70 object=inet:2
-        983.02ms transfer client received 70 object=inet:1
-        983.1ms cpu1 switch server -> idle sleeping epoll_wait object=epoll:1 stack=epoll_wait;loop
-        end 1s";
+    let mut text = scene("")
+        + &format!(
+            "0 cpu0 switch idle -> client
+            0 cpu1 switch idle -> server
+            0 cpu2 switch idle -> other
+            1ms cpu1 switch server -> idle {HOME}\n"
+        );
+    text += &asks("server");
+    text += "2.4ms cpu1 switch server -> idle sleeping epoll_wait arg=980 object=epoll:1 stack=epoll_wait;loop\n";
+    text += &turns("server").replace("epoll_wait object", "epoll_wait arg=500 object");
+    text += "982ms cpu1 wake idle -> server in=timer\n982.1ms cpu1 switch idle -> server\n";
+    text += &answers(983_000);
     let verdict = explain(&record(&text), "client", 2_100..983_000);
     assert_eq!(verdict.root.who.tid, 200, "{}", verdict.sentence);
     assert!(of_thread(&verdict, 200, "timer") > 900_000, "{verdict:?}");
@@ -164,38 +187,32 @@ fn requests_of_others_are_no_part_of_a_server_s_own_pause() {
 /// Two threads of a server's pool take turns with the work for a client; each does part of it.
 #[test]
 fn each_thread_of_a_pool_does_part_of_the_work() {
+    const RESTS: &str = "sleeping futex arg=128 object=futex:0x10 stack=futex_wait;worker";
     let mut text = scene("thread one server 201\nthread two server 202")
-        + "0 cpu0 switch idle -> client
-        0 cpu1 switch idle -> server
-        0 cpu2 switch idle -> other
-        0 cpu3 switch idle -> one
-        0 cpu4 switch idle -> two
-        1ms cpu1 switch server -> idle sleeping epoll_wait object=epoll:1 stack=epoll_wait;loop
-        1ms cpu4 switch two -> idle sleeping futex arg=128 object=futex:0x10 stack=futex_wait;worker
-        2ms cpu0 wake client -> server write in=softirq vector=3 object=inet:1
-        2ms cpu1 switch idle -> server
-        2.01ms transfer client sent 50 object=inet:1
-        2.02ms transfer server received 50 object=inet:2
-        2.1ms cpu0 switch client -> idle sleeping recvfrom object=inet:1 stack=recv;main
-        2.4ms cpu1 switch server -> idle sleeping epoll_wait object=epoll:1 stack=epoll_wait;loop\n";
-    let (before, after) = {
-        let all = turns("server");
-        let at = all.find("500ms cpu2 wake other").expect("a turn at 500 ms");
-        (all[..at].to_owned(), all[at..].to_owned())
-    };
-    text += &before;
-    text += "499.9ms cpu3 wake one -> two futex
+        + &format!(
+            "0 cpu0 switch idle -> client
+            0 cpu1 switch idle -> server
+            0 cpu2 switch idle -> other
+            0 cpu3 switch idle -> one
+            0 cpu4 switch idle -> two
+            1ms cpu1 switch server -> idle {HOME}
+            1ms cpu4 switch two -> idle {RESTS}\n"
+        );
+    text += &asks("server");
+    text += &format!("2.4ms cpu1 switch server -> idle {HOME}\n");
+    let all = turns("server");
+    let half = all
+        .find("500000us cpu2 wake other")
+        .expect("a turn at 500 ms");
+    text += &all[..half];
+    text += &format!(
+        "499.9ms cpu3 wake one -> two futex
         499.91ms cpu4 switch idle -> two
-        499.92ms cpu3 switch one -> idle sleeping futex arg=128 object=futex:0x10 stack=futex_wait;worker\n";
-    text += &after;
-    text += "982ms cpu4 wake two -> server write object=eventfd:9
-        982.1ms cpu1 switch idle -> server
-        983ms cpu1 wake server -> client write in=softirq vector=3 object=inet:2
-        983ms cpu0 switch idle -> client
-        983.01ms transfer server sent 70 object=inet:2
-        983.02ms transfer client received 70 object=inet:1
-        983.1ms cpu1 switch server -> idle sleeping epoll_wait object=epoll:1 stack=epoll_wait;loop
-        end 1s";
+        499.92ms cpu3 switch one -> idle {RESTS}\n"
+    );
+    text += &all[half..];
+    text += "982ms cpu4 wake two -> server write object=eventfd:9\n982.1ms cpu1 switch idle -> server\n";
+    text += &answers(983_000);
     let verdict = explain(&record(&text), "client", 2_100..983_000);
     assert!(
         (201..=202).contains(&verdict.root.who.tid),
@@ -217,18 +234,8 @@ fn each_thread_of_a_pool_does_part_of_the_work() {
 /// 20 ms: the way leads through the bus twice, to the service that is at work.
 #[test]
 fn the_way_leads_through_a_bus_twice() {
-    const REST: &str = "sleeping epoll_wait object=epoll:1 stack=epoll_wait;loop";
-    let hop = |at: &str, from: (&str, u32, u32), to: (&str, u32, u32)| {
-        let ((from, cpu, own), (to, other, end)) = (from, to);
-        format!(
-            "{at}ms cpu{cpu} wake {from} -> {to} sendmsg object=unix:{own}
-            {at}01ms cpu{other} switch idle -> {to}
-            {at}02ms transfer {from} sent 40 object=unix:{own} peer=unix:{end}
-            {at}03ms transfer {to} received 40 object=unix:{end} peer=unix:{own}\n"
-        )
-    };
-    let rest = |at: &str, thread: &str, cpu: u32| {
-        format!("{at}ms cpu{cpu} switch {thread} -> idle {REST}\n")
+    let rest = |at: u64, thread: &str, cpu: u32| {
+        format!("{at}us cpu{cpu} switch {thread} -> idle {HOME}\n")
     };
     let mut text = String::new();
     let names = [
@@ -256,38 +263,34 @@ fn the_way_leads_through_a_bus_twice() {
         text += &format!("0.{number}ms cpu{number} switch idle -> {name}\n");
     }
     for (name, number) in &names[1..4] {
-        text += &rest(&format!("1.{number}"), name, *number);
+        text += &rest(1_000 + u64::from(*number), name, *number);
     }
-    text += &hop("2.1", ("client", 1, 11), ("bus", 2, 21));
-    text += &rest("2.19", "client", 1);
-    text += &hop("2.2", ("bus", 2, 23), ("orders", 3, 13));
-    text += &rest("2.29", "bus", 2);
-    text += &hop("2.3", ("orders", 3, 13), ("bus", 2, 23));
-    text += &rest("2.39", "orders", 3);
-    text += &hop("2.4", ("bus", 2, 24), ("stock", 4, 14));
-    text += &rest("2.49", "bus", 2);
-    text += "2.5ms cpu4 switch stock -> idle sleeping clock_nanosleep arg=900000000 stack=clock_nanosleep;count_shelves\n";
+    // From the asker by the bus to who is asked, and back: each waits once it has sent.
+    let (client, orders, stock, other) = (
+        ("client", 1, "unix:11"),
+        ("orders", 3, "unix:13"),
+        ("stock", 4, "unix:14"),
+        ("other", 5, "unix:15"),
+    );
+    let passed = |at: u64, from: End<'_>, by: [&str; 2], to: End<'_>| {
+        let bus = |end| ("bus", 2, end);
+        message(at, from, bus(by[0]))
+            + &rest(at + 50, from.0, from.1)
+            + &message(at + 100, bus(by[1]), to)
+            + &rest(at + 150, "bus", 2)
+    };
+    text += &passed(2_000, client, ["unix:21", "unix:23"], orders);
+    text += &passed(2_300, orders, ["unix:23", "unix:24"], stock);
+    text += "2.6ms cpu4 switch stock -> idle sleeping clock_nanosleep arg=900000000 stack=clock_nanosleep;count_shelves\n";
     for turn in (20..900).step_by(20) {
-        let at = |part: u32| format!("{turn}.{part}");
-        text += &hop(&at(1), ("other", 5, 15), ("bus", 2, 25));
-        text += &rest(&at(19), "other", 5);
-        text += &hop(&at(2), ("bus", 2, 23), ("orders", 3, 13));
-        text += &rest(&at(29), "bus", 2);
-        text += &hop(&at(3), ("orders", 3, 13), ("bus", 2, 23));
-        text += &rest(&at(39), "orders", 3);
-        text += &hop(&at(4), ("bus", 2, 25), ("other", 5, 15));
-        text += &rest(&at(49), "bus", 2);
+        let at = turn * 1_000;
+        text += &passed(at, other, ["unix:25", "unix:23"], orders);
+        text += &passed(at + 300, orders, ["unix:23", "unix:25"], other);
     }
     text += "902.5ms cpu4 wake idle -> stock in=timer\n902.51ms cpu4 switch idle -> stock\n";
-    text += &hop("903.1", ("stock", 4, 14), ("bus", 2, 24));
-    text += &rest("903.19", "stock", 4);
-    text += &hop("903.2", ("bus", 2, 23), ("orders", 3, 13));
-    text += &rest("903.29", "bus", 2);
-    text += &hop("903.3", ("orders", 3, 13), ("bus", 2, 23));
-    text += &rest("903.39", "orders", 3);
-    text += &hop("903.4", ("bus", 2, 21), ("client", 1, 11));
-    text += &rest("903.49", "bus", 2);
-    let verdict = explain(&record(&format!("{text}end 1s")), "client", 2_190..903_400);
+    text += &passed(903_000, stock, ["unix:24", "unix:23"], orders);
+    text += &passed(903_300, orders, ["unix:23", "unix:21"], client);
+    let verdict = explain(&record(&format!("{text}end 1s")), "client", 2_050..903_400);
     let expected = (400, Class::LongWait, "count_shelves");
     assert_eq!(root(&verdict), expected, "{}", verdict.sentence);
 }
@@ -296,7 +299,6 @@ fn the_way_leads_through_a_bus_twice() {
 /// its job. That one has what a third waits for.
 #[test]
 fn who_comes_back_for_more_has_done_its_job() {
-    const REST: &str = "sleeping epoll_wait object=epoll:1 stack=epoll_wait;loop";
     let mut text = String::from(
         "process waiter 100\nthread waiter waiter 100
         process redis-server 200\nthread redis redis-server 200 name=redis-server
@@ -325,29 +327,13 @@ fn who_comes_back_for_more_has_done_its_job() {
     }
     text += &format!(
         "0 cpu65535 switch waiter -> idle sleeping recvfrom object=inet:11 stack=recv;main
-        0 cpu65535 switch redis -> idle {REST}
+        0 cpu65535 switch redis -> idle {HOME}
         0 cpu3 switch idle -> taker
         0.1ms cpu2 switch idle -> other\n"
     );
-    for at in (20..980).step_by(20) {
-        text += &format!(
-            "{at}ms cpu2 wake other -> redis write in=softirq vector=3 object=inet:13
-            {at}ms cpu1 switch idle -> redis
-            {at}.01ms transfer other sent 20 object=inet:13
-            {at}.02ms transfer redis received 20 object=inet:23
-            {at}.1ms cpu2 switch other -> idle sleeping recvfrom object=inet:13 stack=recv;ask
-            {at}.2ms cpu1 wake redis -> other write in=softirq vector=3 object=inet:23
-            {at}.2ms cpu2 switch idle -> other
-            {at}.22ms transfer redis sent 9 object=inet:23
-            {at}.23ms transfer other received 9 object=inet:13
-            {at}.3ms cpu1 switch redis -> idle {REST}
-            {at}.4ms cpu2 switch other -> idle sleeping clock_nanosleep arg=19000000 stack=clock_nanosleep;pause
-            {}.5ms cpu2 wake idle -> other in=timer
-            {}.6ms cpu2 switch idle -> other\n",
-            at + 19,
-            at + 19,
-        );
-    }
+    text += &turns("redis")
+        .replace("inet:8", "inet:23")
+        .replace("inet:7", "inet:13");
     text += &samples(3, "taker", 1..999, "render_batch;main");
     let verdict = explain(&record(&format!("{text}end 1s")), "waiter", 0..1_000_000);
     let expected = (300, Class::LongRunning, "render_batch");
@@ -357,7 +343,6 @@ fn who_comes_back_for_more_has_done_its_job() {
 /// A damaged trace has two buses wake each other at the same moments: the way from one to the other ends all the same.
 #[test]
 fn two_buses_that_wake_each_other_at_once() {
-    const REST: &str = "sleeping epoll_wait object=epoll:1 stack=epoll_wait;loop";
     let mut text = format!(
         "process client 100\nthread client client 100 name=client
         process dbus-daemon 200\nthread one dbus-daemon 200 name=dbus-daemon
@@ -366,8 +351,8 @@ fn two_buses_that_wake_each_other_at_once() {
         0 cpu1 switch idle -> one
         0 cpu2 switch idle -> two
         1ms cpu0 switch client -> idle sleeping recvfrom object=unix:1 stack=recv;main
-        1ms cpu1 switch one -> idle {REST}
-        1ms cpu2 switch two -> idle {REST}\n"
+        1ms cpu1 switch one -> idle {HOME}
+        1ms cpu2 switch two -> idle {HOME}\n"
     );
     for at in [30, 60, 90] {
         text += &format!(
@@ -378,8 +363,8 @@ fn two_buses_that_wake_each_other_at_once() {
         );
         if at < 90 {
             text += &format!(
-                "{at}.1ms cpu1 switch one -> idle {REST}
-                {at}.1ms cpu2 switch two -> idle {REST}\n"
+                "{at}.1ms cpu1 switch one -> idle {HOME}
+                {at}.1ms cpu2 switch two -> idle {HOME}\n"
             );
         }
     }
