@@ -4,7 +4,6 @@
 //! It is none where one of them could have acted, or is a server that waits for its next request:
 //! that one keeps the others waiting, and they do not keep it.
 
-use hangdog_graph::ended::ended_by;
 use hangdog_graph::owed::has_lock_of;
 use hangdog_graph::wake::was_death;
 use hangdog_graph::{Edge, EdgeKind, Evidence, Source, Strength, Wait, WaitKind};
@@ -35,12 +34,11 @@ pub(crate) fn cannot_act(evidence: &Evidence<'_>, edge: &Edge, to: u64) -> bool 
 /// others do, of a wait that is not for a lock. Two who wait for locks may have each other's.
 pub(crate) fn is_guess(evidence: &Evidence<'_>, waiting: &Waiting, edge: &Edge) -> bool {
     let wait = &waiting.wait;
-    // The end of the thread, or of what it waits for, brought nothing.
+    // The end of the thread brought nothing.
     let is_ended = || {
-        waiting.wake.is_some_and(|wake| {
-            !was_death(evidence, wait, wake)
-                && ended_by(evidence, wait, Some(wake)).kind != EdgeKind::Exit
-        })
+        waiting
+            .wake
+            .is_some_and(|wake| !was_death(evidence, wait, wake))
     };
     match edge.kind {
         EdgeKind::Habit | EdgeKind::Asked => {

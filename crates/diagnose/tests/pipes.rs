@@ -102,7 +102,7 @@ fn a_circle_lasts_until_one_of_it_ends() {
             10us cpu0 switch build -> idle sleeping read object=pipe:1 stack=read;run_linter
             20us cpu1 switch linter -> idle sleeping write object=pipe:2 stack=write;report
             {end}
-            3000.3ms cpu1 switch linter -> idle dead
+            3200ms cpu1 switch linter -> idle dead
             end 4s"
         ));
         explain(&recording, "build", 10..3_000_000).root.class
