@@ -96,7 +96,7 @@ impl Walk<'_, '_> {
         rest
     }
 
-    /// Whether the time of a server may be laid to where an edge leads: not back to who waits for it, and not without end,
+    /// Whether the time of a server may be attributed to whom an edge leads to: not back to who waits for it, and not without end,
     /// which two could do that pass messages on to each other.
     pub(super) fn may_hand_on(&self, edge: &Edge) -> bool {
         match edge.source {
