@@ -18,6 +18,7 @@ pub mod explain;
 mod function;
 pub mod judge;
 mod kind;
+mod last_link;
 mod limit;
 mod origin;
 mod owed;

@@ -156,7 +156,7 @@ fn read_by(evidence: &Evidence<'_>, wait: &Wait) -> u64 {
 }
 
 /// Who sent what a thread read right behind a wait, if that is of this machine.
-fn sender_to(evidence: &Evidence<'_>, wait: &Wait) -> Option<Edge> {
+pub(crate) fn sender_to(evidence: &Evidence<'_>, wait: &Wait) -> Option<Edge> {
     let until = read_by(evidence, wait);
     let object = evidence.received(wait.thread, wait.end, until)?;
     let far = evidence.sockets.peer(object)?;

@@ -34,6 +34,7 @@ use std::ops::Range;
 use crate::blame::{Blame, Piece, Step};
 use crate::circle;
 use crate::kind::BlameKind;
+use crate::last_link;
 use crate::owed::is_home;
 use crate::problem::Problem;
 use crate::relay;
@@ -535,7 +536,11 @@ impl<'a, 'e> Walk<'a, 'e> {
         if !during.is_empty() {
             let is_long = waiting.to - waiting.from >= self.weighty;
             let relay = is_long
-                .then(|| relay::of(self.evidence, next, (&waiting, &edge), &during))
+                .then(|| {
+                    let asker = (&waiting, &edge);
+                    let relay = relay::of(self.evidence, next, asker, &during);
+                    relay.or_else(|| last_link::of(self.evidence, next, asker, &during))
+                })
                 .flatten()
                 .filter(|relay| self.may_hand_on(&relay.edge));
             let step = self.step_to(next, Some(reached));

@@ -11,6 +11,7 @@ mod frames;
 mod helpers;
 mod idle;
 mod knots;
+mod last_link;
 mod loops;
 mod loss;
 mod many;

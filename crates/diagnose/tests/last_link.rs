@@ -1,0 +1,105 @@
+//! Threads that only pass on what many bring: whose work came last before a wait ended.
+
+use crate::support::*;
+use hangdog_diagnose::{Class, Verdict};
+
+/// A client whose main thread waits for the answer to a request from 2 ms to 900.3 ms. Its engine reads the only connection to
+/// the server, by which its thread beat asks something every 50 ms too: the server's thread fast answers that, `worker` the request.
+fn scene(worker: &str) -> String {
+    let engine = "sleeping epoll_wait object=epoll:1 stack=epoll_wait;engine_loop";
+    let fast = "sleeping futex object=futex:0x40 op=wait stack=pthread_cond_wait;take_task";
+    let mut text = format!(
+        "process client 100
+        thread main client 100\nthread engine client 101\nthread beat client 102
+        process server 200
+        thread listen server 200\nthread worker server 201\nthread fast server 202
+        0 socket server object=inet:3 local=127.0.0.1:80
+        0 open server object=inet:3 kind=listener
+        0 socket client object=inet:1 local=127.0.0.1:5001 remote=127.0.0.1:80
+        0 socket server object=inet:2 local=127.0.0.1:80 remote=127.0.0.1:5001
+        0 cpu0 switch idle -> main
+        0 cpu1 switch idle -> worker
+        0 cpu65535 switch listen -> idle sleeping epoll_wait object=epoll:2 stack=epoll_wait;listen_loop
+        0 cpu65535 switch fast -> idle {fast}
+        0 cpu65535 switch engine -> idle {engine}
+        0 cpu65535 switch beat -> idle sleeping clock_nanosleep arg=50ms stack=clock_nanosleep;beat
+        1ms cpu1 switch worker -> idle sleeping futex object=futex:0x50 op=wait stack=pthread_cond_wait;take_task
+        1.5ms cpu0 wake main -> worker write in=softirq vector=3 object=inet:1
+        1.5ms transfer main sent 40 object=inet:1
+        1.6ms cpu1 switch idle -> worker
+        1.6ms transfer worker received 40 object=inet:2
+        2ms cpu0 switch main -> idle sleeping futex object=futex:0x10 op=wait stack=pthread_cond_wait;await_reply;checkout\n"
+    );
+    let beats = |at: u64| {
+        format!(
+            "{at}.000ms cpu2 wake idle -> beat in=timer
+            {at}.010ms cpu2 switch idle -> beat
+            {at}.020ms cpu2 wake beat -> fast write in=softirq vector=3 object=inet:1
+            {at}.020ms transfer beat sent 10 object=inet:1
+            {at}.030ms cpu3 switch idle -> fast
+            {at}.030ms transfer fast received 10 object=inet:2
+            {at}.040ms cpu2 switch beat -> idle sleeping futex object=futex:0x20 op=wait stack=pthread_cond_wait;await_reply;beat
+            {at}.100ms cpu3 wake fast -> engine write in=softirq vector=3 object=inet:2
+            {at}.100ms transfer fast sent 10 object=inet:2
+            {at}.110ms cpu4 switch idle -> engine
+            {at}.110ms transfer engine received 10 object=inet:1
+            {at}.120ms cpu3 switch fast -> idle {fast}
+            {at}.150ms cpu4 wake engine -> beat futex object=futex:0x20
+            {at}.160ms cpu2 switch idle -> beat
+            {at}.170ms cpu4 switch engine -> idle {engine}
+            {at}.200ms cpu2 switch beat -> idle sleeping clock_nanosleep arg=50ms stack=clock_nanosleep;beat\n"
+        )
+    };
+    let mut lines: Vec<String> = vec![worker.into()];
+    lines.extend((50..900).step_by(50).map(beats));
+    text += &lines.concat();
+    text += "900.1ms cpu1 wake worker -> engine write in=softirq vector=3 object=inet:2
+        900.1ms transfer worker sent 10 object=inet:2
+        900.15ms cpu4 switch idle -> engine
+        900.15ms transfer engine received 10 object=inet:1
+        900.2ms cpu4 wake engine -> main futex object=futex:0x10
+        900.3ms cpu0 switch idle -> main
+        end 1s";
+    text
+}
+
+fn root(verdict: &Verdict) -> (u32, Class, &str) {
+    let function = verdict.root.function.as_deref().unwrap_or_default();
+    (verdict.root.who.tid, verdict.root.class, function)
+}
+
+/// The engine and the server's other thread had many turns meanwhile; who worked on the request is found from its answer
+/// backwards.
+#[test]
+fn who_sent_the_answer_had_the_time() {
+    let text = scene(
+        "2.1ms cpu1 switch worker -> idle sleeping clock_nanosleep arg=898ms stack=clock_nanosleep;price_basket;take_task\n",
+    );
+    let text = text.replace(
+        "900.1ms cpu1 wake worker",
+        "900ms cpu1 wake idle -> worker in=timer
+        900.05ms cpu1 switch idle -> worker
+        900.1ms cpu1 wake worker",
+    );
+    let verdict = explain(&record(&text), "main", 2_000..900_300);
+    let expected = (201, Class::LongWait, "price_basket");
+    assert_eq!(root(&verdict), expected, "{}", verdict.sentence);
+    assert!(verdict.root.share > 0.95, "{}", verdict.root.share);
+    assert!(!verdict.sentence.contains("beat"), "{}", verdict.sentence);
+}
+
+/// The same of one that ran all the time.
+#[test]
+fn who_computed_the_answer_had_the_time() {
+    let text = scene("") + "\n";
+    let text = text.replace(
+        "end 1s",
+        &format!(
+            "{}end 1s",
+            samples(1, "worker", 3..899, "price_basket;take_task")
+        ),
+    );
+    let verdict = explain(&record(&text), "main", 2_000..900_300);
+    let expected = (201, Class::LongRunning, "price_basket");
+    assert_eq!(root(&verdict), expected, "{}", verdict.sentence);
+}
