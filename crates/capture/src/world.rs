@@ -46,6 +46,8 @@ struct ProcessState {
     born: Option<u64>,
     /// It was forked and has executed no program since.
     is_forked: bool,
+    /// It had written a title over its command line.
+    has_title: bool,
     space: AddressSpace,
 }
 
@@ -137,7 +139,9 @@ impl World {
         }
         for (&pid, company) in &population.processes {
             if let Some(&process) = world.by_pid.get(&pid) {
-                world.processes[process as usize].is_forked = company.is_forked;
+                let state = &mut world.processes[process as usize];
+                state.is_forked = company.is_forked;
+                state.has_title = is_title(&company.command);
             }
             for mapping in &company.mappings {
                 world.map(start, pid, mapping);
@@ -354,6 +358,7 @@ impl World {
             pid,
             born: None,
             is_forked: false,
+            has_title: false,
             space: AddressSpace::default(),
         });
         self.by_pid.insert(pid, process);
@@ -475,7 +480,9 @@ impl World {
                 let state = &mut self.threads[thread as usize];
                 state.tid = pid;
                 state.name = name;
-                self.processes[state.process as usize].is_forked = false;
+                let process = &mut self.processes[state.process as usize];
+                process.is_forked = false;
+                process.has_title = false;
                 self.note(ts, LifecycleKind::Executed, thread, NONE, command);
             }
             What::Rename { tid, name } => {
@@ -589,13 +596,14 @@ impl World {
         self.note(ts, LifecycleKind::Forked, thread, parent, String::new());
     }
 
-    /// Notes the command lines of the processes that were forked and are alive: the workers of many servers overwrite
-    /// theirs with what they are. `ts` is now.
+    /// Notes the command lines of the processes that are alive and were forked, or had overwritten theirs by the time they
+    /// were found: servers write there what their workers are, and what they do. `ts` is now.
     pub(crate) fn note_titles(&mut self, ts: u64) {
         let leaders: Vec<(Utid, u32)> = (self.threads.iter().enumerate())
             .filter(|(_, state)| {
                 let process = &self.processes[state.process as usize];
-                !state.exited && process.is_forked && state.tid == process.pid
+                let may_differ = process.is_forked || process.has_title;
+                !state.exited && may_differ && state.tid == process.pid
             })
             .map(|(thread, state)| (thread as Utid, state.tid))
             .collect();
@@ -831,6 +839,12 @@ impl World {
 }
 
 /// The kernel's `enum req_op` in our words.
+/// Whether a command line is a title that a program has written there, as "postgres: shop app 10.0.0.7 idle".
+fn is_title(command: &str) -> bool {
+    let first = command.split(' ').next();
+    first.is_some_and(|word| word.ends_with(':'))
+}
+
 fn io_operation(op: u8) -> IoOperation {
     match op {
         0 => IoOperation::Read,
@@ -865,6 +879,49 @@ mod tests {
         let row = |pid: u32| rows.pid.iter().position(|&it| it == pid).unwrap();
         assert_eq!(rows.parent[row(500)], rows.thread[row(30_000)]);
         assert_eq!(rows.parent[row(30_000)], NONE);
+    }
+
+    /// A program writes a title over its command line.
+    #[test]
+    fn a_title_is_told_from_a_command_line() {
+        for title in [
+            "postgres: shop app [local] idle",
+            "sshd: user@pts/0",
+            "nginx: worker process",
+        ] {
+            assert!(is_title(title), "{title}");
+        }
+        for command in [
+            "/usr/sbin/sshd -D",
+            "python3 -m http.server 80",
+            "",
+            "ssh host:22 ls",
+        ] {
+            assert!(!is_title(command), "{command}");
+        }
+    }
+
+    /// A process that had a title when it was found is asked for it again at the end: it changes.
+    #[test]
+    fn titles_are_noted_again() {
+        let own = std::process::id();
+        let noted = |command: &str| {
+            let mut population = Population::default();
+            let member = Member {
+                pid: own,
+                parent: 1,
+                name: "server".into(),
+                is_kernel: false,
+            };
+            population.add(own, member);
+            population.process(own).command = command.into();
+            let mut world = World::new(0, &population);
+            world.note_titles(3);
+            let kinds = &world.tables.lifecycle.kind;
+            kinds.contains(&u8::from(LifecycleKind::Renamed))
+        };
+        assert!(noted("server: idle"));
+        assert!(!noted("server -x"));
     }
 
     /// A process that was forked and lives is asked for its command line at the end; one that has executed a program, or

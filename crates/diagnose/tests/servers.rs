@@ -787,3 +787,73 @@ fn who_executes_something_has_the_lock_rather_than_who_is_idle() {
     let (rests, sentence) = root("pg_advisory_lock_int8");
     assert_eq!(rests, 53, "{sentence}");
 }
+
+/// Of two clients of a database neither is known to be in a transaction. One comes back for more all the time; the other cannot
+/// go on, since nobody reads what it writes: that one has what a third waits for.
+#[test]
+fn a_client_that_cannot_go_on_has_the_lock() {
+    let mut text = String::from(
+        "process alter 51\nthread alter alter 51
+        process pgbench 52\nthread pgbench pgbench 52
+        process psql 53\nthread psql psql 53
+        process less 54\nthread less less 54
+        process postmaster 100\nthread postmaster postmaster 100 name=postgres
+        process waits 101\nprocess serves 102\nprocess rests 103
+        0 cpu0 switch idle -> postmaster
+        0 cpu5 switch idle -> alter\n0 cpu6 switch idle -> pgbench\n0 cpu7 switch idle -> psql
+        0 cpu4 switch idle -> less
+        0.1ms fork postmaster -> waits waits 101
+        0.1ms fork postmaster -> serves serves 102
+        0.1ms fork postmaster -> rests rests 103
+        0.1ms rename waits postgres\n0.1ms rename serves postgres\n0.1ms rename rests postgres
+        0.2ms cpu1 switch idle -> waits
+        0.2ms cpu2 switch idle -> serves
+        0.2ms cpu3 switch idle -> rests
+        0.2ms socket postmaster object=inet:5 local=127.0.0.1:5432
+        0.2ms open postmaster object=inet:5 kind=listener
+        0.2ms open psql object=pipe:7 access=write
+        0.2ms open less object=pipe:7 access=read\n",
+    );
+    for (number, client, server) in [
+        (1, "alter", "waits"),
+        (2, "pgbench", "serves"),
+        (3, "psql", "rests"),
+    ] {
+        text += &format!(
+            "0.2ms socket {client} object=inet:1{number} peer=inet:2{number} local=127.0.0.1:500{number} remote=127.0.0.1:5432
+            0.2ms socket {server} object=inet:2{number} peer=inet:1{number} local=127.0.0.1:5432 remote=127.0.0.1:500{number}\n"
+        );
+    }
+    text += "0.3ms cpu0 switch postmaster -> idle sleeping select stack=select;PostmasterMain
+        0.4ms transfer psql sent 9 object=inet:13
+        0.5ms transfer rests received 9 object=inet:23
+        0.6ms transfer rests sent 900 object=inet:23
+        0.6ms transfer psql received 900 object=inet:13
+        0.7ms cpu3 switch rests -> idle sleeping epoll_wait object=epoll:9 stack=epoll_wait;PostgresMain
+        0.8ms cpu7 switch psql -> idle sleeping write object=pipe:7 stack=write;print_rows
+        0.9ms cpu4 switch less -> idle sleeping read object=char:3 stack=read;getch
+        1ms transfer alter sent 9 object=inet:11
+        1ms cpu5 switch alter -> idle sleeping poll object=inet:11 stack=poll;PQgetResult
+        1.1ms transfer waits received 9 object=inet:21
+        2ms cpu1 switch waits -> idle sleeping epoll_wait object=epoll:8 stack=epoll_wait;WaitLatch;ProcSleep
+        2ms cpu2 switch serves -> idle sleeping epoll_wait object=epoll:7 stack=epoll_wait;PostgresMain\n";
+    for at in (20..2_000).step_by(20) {
+        text += &format!(
+            "{at}.0ms transfer pgbench sent 9 object=inet:12
+            {at}.0ms cpu6 wake pgbench -> serves sendto in=softirq vector=3 object=inet:12
+            {at}.1ms cpu2 switch idle -> serves
+            {at}.1ms transfer serves received 9 object=inet:22
+            {at}.2ms cpu6 switch pgbench -> idle sleeping poll object=inet:12 stack=poll;PQgetResult
+            {at}.3ms transfer serves sent 9 object=inet:22
+            {at}.3ms cpu2 wake serves -> pgbench sendto in=softirq vector=3 object=inet:22
+            {at}.4ms cpu6 switch idle -> pgbench
+            {at}.4ms transfer pgbench received 9 object=inet:12
+            {at}.5ms cpu2 switch serves -> idle sleeping epoll_wait object=epoll:7 stack=epoll_wait;PostgresMain
+            {at}.6ms cpu6 switch pgbench -> idle sleeping clock_nanosleep arg=19ms stack=clock_nanosleep;script_sleep
+            {at}.9ms cpu6 wake idle -> pgbench in=timer
+            {at}.9ms cpu6 switch idle -> pgbench\n"
+        );
+    }
+    let verdict = explain(&record(&(text + "end 2s")), "alter", 1_000..2_000_000);
+    assert_eq!(verdict.root.who.tid, 54, "{}", verdict.sentence);
+}

@@ -133,6 +133,8 @@ pub struct Process {
     /// Latest command line or file that it executed, what it has written over that, or what its parent had when it
     /// forked; empty if not known.
     pub command: String,
+    /// The command lines that it had, each with the moment at which it was seen, ns since the trace's start.
+    pub commands: Vec<(u64, String)>,
     /// Its threads, ascending.
     pub threads: Vec<Utid>,
     /// The process that created it; [`NONE`] unknown.
@@ -146,9 +148,16 @@ impl Process {
             pid: 0,
             name: name.into(),
             command: String::new(),
+            commands: Vec::new(),
             threads: Vec::new(),
             parent: NONE,
         }
+    }
+
+    /// The last command line that was seen by a moment, ns since the trace's start; empty if none was.
+    pub fn command_at(&self, moment: u64) -> &str {
+        let seen = self.commands.iter().rev().find(|(ts, _)| *ts <= moment);
+        seen.map_or("", |(_, command)| command)
     }
 
     /// What an interpreter runs in it, where its own name does not tell: `server.py` of
@@ -410,6 +419,7 @@ fn live(
     );
     if has_command && !event.detail.is_empty() {
         process.command = event.detail.clone();
+        process.commands.push((event.ts, event.detail.clone()));
     } else if let Some(command) = inherited.filter(|_| process.command.is_empty()) {
         process.command = command;
     }

@@ -25,10 +25,13 @@ use crate::wake::is_busy;
 pub(super) fn other_client(evidence: &Evidence<'_>, wait: &Wait) -> Option<Edge> {
     /// Of one task a client uses its connection to a broker less often.
     const FEW_USES: usize = 4;
+    /// Uses are looked at so far back at least, ns: the wait may be one of many that the server makes meanwhile.
+    const OFTEN_NS: u64 = 500_000_000;
     let threads = evidence.threads;
     let own = threads.process(threads.thread(wait.thread).upid);
+    let title = |process: &Process| title_at(evidence, process, wait.end).to_owned();
     let waits_by_title =
-        |process: &Process| is_postgres(process) && process.command.ends_with(" waiting");
+        |process: &Process| is_postgres(process) && title(process).ends_with(" waiting");
     let is_kept = || evidence.shows(wait.user_stack(evidence), Mark::DatabaseLock);
     let is_broker = is_broker(own);
     let waits = matches!(wait.kind, WaitKind::Condition | WaitKind::Poll) && is_kept()
@@ -85,24 +88,28 @@ pub(super) fn other_client(evidence: &Evidence<'_>, wait: &Wait) -> Option<Edge>
             Some(there) => amid_child(evidence, &there)?,
             None => thread,
         };
-        let in_transaction = threads
-            .process(server)
-            .command
-            .contains("idle in transaction");
+        let process = threads.process(server);
+        // It may still be, or have been then.
+        let titles = [&title(process), &process.command];
+        let in_transaction = (titles.iter()).any(|title| title.contains("idle in transaction"));
         let is_stopped = stopped_thread(evidence, client, wait.end).is_some();
         let used = last_transfer(evidence, end, wait.end);
         let took = is_broker && has_sent(evidence, end, wait.end);
-        // One that comes back for more again and again meanwhile has done what it took.
+        // One that comes back for more again and again has done what it took.
+        let since = wait.start.min(wait.end.saturating_sub(OFTEN_NS));
         let comes_back = used.is_some_and(|row| {
             let times = evidence.uses_before(end, wait.end).take(FEW_USES);
-            let within = times.filter(|&row| evidence.transfers.ts[row] >= wait.start);
-            evidence.transfers.ts[row] >= wait.start && within.count() == FEW_USES
+            let within = times.filter(|&row| evidence.transfers.ts[row] >= since);
+            evidence.transfers.ts[row] >= since && within.count() == FEW_USES
         });
         let is_likely = in_transaction || took;
+        // What keeps one from going on may be why it has not given back what it has.
+        let is_kept = !is_broker && is_amid(evidence, thread, wait);
         Some((
             is_stopped,
             is_likely && !(took && comes_back),
             is_likely,
+            is_kept && !comes_back,
             used,
             thread,
         ))
@@ -116,7 +123,7 @@ pub(super) fn other_client(evidence: &Evidence<'_>, wait: &Wait) -> Option<Edge>
     {
         return Some(edge);
     }
-    let Some((is_stopped, _, is_likely, _, thread)) = chosen else {
+    let Some((is_stopped, _, is_likely, .., thread)) = chosen else {
         let servers = siblings().filter(|other| served(other.upid).next().is_some());
         let at_work = at_work(evidence, servers.map(|other| other.upid), wait);
         let middle = wait.start + wait.duration() / 2;
@@ -144,6 +151,31 @@ pub(super) fn other_client(evidence: &Evidence<'_>, wait: &Wait) -> Option<Edge>
         Source::Thread(thread),
         reason,
     ))
+}
+
+/// Whether a thread waits for somebody else, in one go, for most of a wait.
+fn is_amid(evidence: &Evidence<'_>, thread: Utid, wait: &Wait) -> bool {
+    let there = wait_at(evidence, thread, wait.start + wait.duration() / 2);
+    there.is_some_and(|there| {
+        let awaits = [
+            WaitKind::Message,
+            WaitKind::Lock,
+            WaitKind::Child,
+            WaitKind::Disk,
+        ];
+        let both = there.end.min(wait.end) - there.start.max(wait.start);
+        awaits.contains(&there.kind)
+            && !is_home(evidence, &there)
+            && both.saturating_mul(2) > wait.duration()
+    })
+}
+
+/// What a server has as its title at a moment; at the recording's end that was read right behind it.
+fn title_at<'p>(evidence: &Evidence<'_>, process: &'p Process, moment: u64) -> &'p str {
+    match moment >= evidence.timeline.end() {
+        true => &process.command,
+        false => process.command_at(moment),
+    }
 }
 
 /// The client of a server that runs the job for which others wait, as a queue of jobs has it: the only one that
