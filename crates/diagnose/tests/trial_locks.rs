@@ -596,3 +596,41 @@ fn who_waits_for_a_worker_to_end_brings_it_nothing() {
         assert_eq!(verdict.root.function.as_deref(), Some("JobQueue::pop"));
     }
 }
+
+/// A test waits for a lock in a worker whose only other thread reads what its parent sends: that has no lock, so the test has it
+/// itself, and the parent's threads are not in the circle. It is known who writes the pipe, or it has been seen.
+#[test]
+fn who_reads_orders_has_no_lock() {
+    let found = |pipes: &str| {
+        let recording = record(&format!(
+            "process pytest 100\nthread main pytest 100\nthread reader pytest 101
+            process worker 200
+            0 cpu0 switch idle -> main
+            0 cpu1 switch idle -> reader
+            0.1ms fork main -> test worker 200
+            0.2ms cpu2 switch idle -> test
+            0.3ms fork test -> receiver worker 201
+            0.4ms cpu3 switch idle -> receiver
+            {pipes}
+            1ms cpu3 switch receiver -> idle sleeping read object=pipe:7 stack=read;from_io;thread_receiver
+            1.1ms cpu0 wake main -> receiver write object=pipe:7
+            1.2ms cpu3 switch idle -> receiver
+            1.3ms cpu3 switch receiver -> idle sleeping read object=pipe:7 stack=read;from_io;thread_receiver
+            1.4ms cpu1 switch reader -> idle sleeping read object=pipe:8 stack=read;from_io;thread_receiver
+            1.5ms cpu0 switch main -> idle sleeping futex object=futex:0x10 op=wait stack=pthread_cond_wait;loop_once
+            2ms cpu2 switch test -> idle sleeping futex arg=128 object=futex:0x20 stack=pthread_mutex_lock;charge;reserve;test_ledger
+            end 3s"
+        ));
+        explain(&recording, "test", 2_000..3_000_000)
+    };
+    let known = "0.5ms open pytest object=pipe:7 access=write
+        0.5ms open worker object=pipe:7 access=read
+        0.5ms open pytest object=pipe:8 access=read
+        0.5ms open worker object=pipe:8 access=write";
+    for pipes in [known, ""] {
+        let verdict = found(pipes);
+        assert_eq!(verdict.root.who.tid, 200, "{}", verdict.sentence);
+        let says = "waited for a lock in charge that it has itself";
+        assert!(verdict.sentence.contains(says), "{}", verdict.sentence);
+    }
+}

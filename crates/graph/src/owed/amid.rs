@@ -7,7 +7,7 @@ use hangdog_trace::sockets::Role;
 
 use super::last::peer_of;
 use super::open::{is_open, may_be_open};
-use super::orders::is_own_pipe;
+use super::orders::{is_own_pipe, reads_orders};
 use super::place::{is_beyond, shares_place};
 use super::who::{
     deepest_of_deadlocked, is_amid, is_home, is_machine, is_there, most_at_work, thread_of, wait_at,
@@ -36,6 +36,13 @@ pub(crate) fn likely_holder(evidence: &Evidence<'_>, wait: &Wait) -> Option<Edge
         return Some(amid_edge(holder, reason));
     }
     let holder = sole_other(evidence, wait).filter(|&other| !goes_on(evidence, other, wait))?;
+    let reads_orders = |there: Wait| reads_orders(evidence, &there);
+    if wait_at(evidence, holder, wait.end).is_some_and(reads_orders) {
+        let reason = "the lock names no holder, and the only other thread of its process just reads what that is sent, so it \
+                      may have it itself";
+        let source = Source::Thread(wait.thread);
+        return Some(Edge::new(EdgeKind::Amid, Strength::Weak, source, reason));
+    }
     let reason = format!(
         "the lock names no holder, and {} is the only other thread of its process",
         evidence.name(holder)
