@@ -625,7 +625,7 @@ pub(crate) const MAYBE: f64 = 0.15;
 pub(crate) const ASKED: f64 = 0.9;
 const BY_BUS: f64 = 0.3;
 /// One that does nothing else mostly has others work for it.
-const ALL_IT_DOES: f64 = 0.05;
+pub(crate) const ALL_IT_DOES: f64 = 0.05;
 /// A child may be at work for its parent, or for itself.
 const PARTNER: f64 = 0.03;
 /// What comes through a pipe comes when it is ready.

@@ -179,6 +179,12 @@ impl Problem {
         self.kind == ProblemKind::Wait && self.owed < LEAST_FELT
     }
 
+    /// Whether it is a wait that need not be for anything that is owed: an idle thread, or one that does nothing else than wait
+    /// there.
+    pub fn may_be_at_rest(&self) -> bool {
+        self.kind == ProblemKind::Wait && self.owed <= owed::ALL_IT_DOES
+    }
+
     /// Whether it is a short computation that nobody is known to have waited for.
     fn is_nobodys(&self) -> bool {
         let is_short = self.duration() < LONG_FOR_NOBODY_NS;

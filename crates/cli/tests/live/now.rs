@@ -204,6 +204,26 @@ fn a_reader_that_holds_a_lock_of_the_kernel_is_named() {
     assert_eq!(verdict["root"]["tid"], fact["reader"], "{verdict}");
 }
 
+/// A program that stalls again and again is met in a stall, though it may rest at the first look. A look takes
+/// less time than it rests; where the machine is so busy that no stall is met, it is tried again.
+#[test]
+fn a_stall_that_comes_again_is_met() {
+    /// So often it is tried.
+    const TRIES: usize = 5;
+    let Some(_machine) = machine() else { return };
+    let script = "import time\ndef reindex():\n  end = time.monotonic() + 1\n  while time.monotonic() < end: pass\n\
+                  while True:\n  time.sleep(1.2)\n  reindex()\n";
+    let stalls = Command::new("python3").args(["-c", script]).spawn();
+    let stalls = Background(stalls.expect("python3"));
+    let pid = stalls.0.id();
+    let nap = libc::SYS_clock_nanosleep;
+    let mut found = (0..TRIES).map(|_| {
+        wait_until("it naps", || all_wait_in(pid, 1, nap));
+        text(&why(pid)["root"]["function"]).to_owned()
+    });
+    assert!(found.any(|function| function == "reindex"));
+}
+
 /// A process that is not there is nothing found.
 #[test]
 fn nobody_of_that_name() {

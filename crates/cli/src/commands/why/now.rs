@@ -19,11 +19,16 @@ use hangdog_report::select::NothingFound;
 use hangdog_trace::ids::Utid;
 use std::io;
 use std::path::Path;
+use std::time::{Duration, Instant};
 
 /// Samples a second of what runs meanwhile.
 const SAMPLE_HZ: u32 = 250;
 /// Memory for unwind tables, bytes.
 const UNWIND_MEMORY: u64 = 64 << 20;
+/// A program at rest is looked at again for so long.
+const PATIENCE: Duration = Duration::from_secs(3);
+/// One of which no thread has done anything for longer than this does not stall now and then: it is idle, or it hangs, ns.
+const LATELY_NS: u64 = 2_000_000_000;
 
 /// Looks, and explains.
 pub fn run(args: &WhyArgs) -> Result<()> {
@@ -34,62 +39,106 @@ pub fn run(args: &WhyArgs) -> Result<()> {
         (named, process) => named.or(process).unwrap_or_default(),
     };
     if let Some(trace) = &args.output {
-        return tell(trace, Some(trace), process, args.json);
+        return Moment::seen(trace, process)?.tell(Some(trace), args.json);
     }
     let folder = tempfile::tempdir().context("cannot make a directory for what is seen")?;
-    tell(&folder.path().join("now.hang"), None, process, args.json)
+    let first = Moment::seen(&folder.path().join("1.hang"), process)?;
+    let moment = match first.is_at_rest {
+        true => look_again(first, folder.path(), process),
+        false => first,
+    };
+    moment.tell(None, args.json)
 }
 
-/// `kept` is the trace if it stays.
-fn tell(trace: &Path, kept: Option<&Path>, process: &str, json: bool) -> Result<()> {
-    let options = Options {
-        memory: 0,
-        stacks: true,
-        unwind_memory: UNWIND_MEMORY,
-        sample_hz: SAMPLE_HZ,
-        transfers: false,
-        calls: CallsOf::default(),
-        faults: false,
-        yardstick: None,
-        flags: Vec::new(),
-        probes: Vec::new(),
-    };
-    look(&options, process, trace)?;
-    let case = load::case(trace)?;
-    let evidence = case.evidence();
-    let scope = Scope::of(case.recording.trace.meta());
-    let waits = match process {
-        "" => Waits::of(&evidence, problem::find(&evidence, scope), None, &case),
-        process => {
-            let found = evidence.threads.find_processes(process);
-            let threads: Vec<Utid> = (found.iter())
-                .flat_map(|&upid| &evidence.threads.process(upid).threads)
-                .copied()
-                .collect();
-            let first = first(&evidence, &threads).with_context(|| {
-                NothingFound::new(format!("no process is named or numbered '{process}'"))
-            })?;
-            let scope = Scope {
-                command_tid: Some(evidence.threads.thread(first).tid),
-                ..scope
-            };
-            let own = problem::find_of(&evidence, scope, |thread| threads.contains(&thread));
-            Waits::of(&evidence, own, Some(first), &case)
+/// Looks again and again, for a few seconds, at a program that is at rest: one that stalls now and then is mostly met between
+/// two stalls. Returns the first moment at which something held it up, else the `first`.
+fn look_again(first: Moment, folder: &Path, process: &str) -> Moment {
+    let begun = Instant::now();
+    let looks = (2..).take_while(|_| begun.elapsed() < PATIENCE);
+    let mut moments = looks
+        // It may have ended meanwhile.
+        .map_while(|look| Moment::seen(&folder.join(format!("{look}.hang")), process).ok());
+    let stalled = moments.find(|moment| !moment.is_at_rest);
+    stalled.unwrap_or(first)
+}
+
+/// What was seen at a moment.
+struct Moment {
+    case: Case,
+    waits: Waits,
+    /// The program that was asked about has done something lately, and nothing holds it up.
+    is_at_rest: bool,
+}
+
+impl Moment {
+    /// Looks at all threads, and keeps that as a trace; explains those of `process`, or of all if it is empty.
+    fn seen(trace: &Path, process: &str) -> Result<Moment> {
+        let options = Options {
+            memory: 0,
+            stacks: true,
+            unwind_memory: UNWIND_MEMORY,
+            sample_hz: SAMPLE_HZ,
+            transfers: false,
+            calls: CallsOf::default(),
+            faults: false,
+            yardstick: None,
+            flags: Vec::new(),
+            probes: Vec::new(),
+        };
+        look(&options, process, trace)?;
+        let case = load::case(trace)?;
+        let evidence = case.evidence();
+        let scope = Scope::of(case.recording.trace.meta());
+        let found = evidence.threads.find_processes(process);
+        let threads: Vec<Utid> = (found.iter())
+            .filter(|_| !process.is_empty())
+            .flat_map(|&upid| &evidence.threads.process(upid).threads)
+            .copied()
+            .collect();
+        let waits = match process {
+            "" => Waits::of(&evidence, problem::find(&evidence, scope), None, &case),
+            process => {
+                let first = first(&evidence, &threads).with_context(|| {
+                    NothingFound::new(format!("no process is named or numbered '{process}'"))
+                })?;
+                let scope = Scope {
+                    command_tid: Some(evidence.threads.thread(first).tid),
+                    ..scope
+                };
+                let own = problem::find_of(&evidence, scope, |thread| threads.contains(&thread));
+                Waits::of(&evidence, own, Some(first), &case)
+            }
+        }?;
+        let has_moved = |&thread: &Utid| {
+            let since = evidence.away_since(thread);
+            since.is_none_or(|since| since.unsigned_abs() < LATELY_NS)
+        };
+        let is_at_rest = waits.may_be_at_rest && threads.iter().any(has_moved);
+        drop(evidence);
+        Ok(Moment {
+            case,
+            waits,
+            is_at_rest,
+        })
+    }
+
+    /// Prints it; `kept` is its trace if that stays.
+    fn tell(self, kept: Option<&Path>, json: bool) -> Result<()> {
+        let Moment { case, waits, .. } = self;
+        match json {
+            true => output::json(&VerdictAnswer {
+                trace: kept,
+                loss: &case.recording.loss,
+                signature: signature(&waits.verdict),
+                repeats: None,
+                paging: None,
+                verdict: &waits.verdict,
+                problems: waits.found,
+                number: waits.number,
+                region: None,
+            }),
+            false => Ok(waits.write(&case, &mut output::stdout(), &Paint::for_stdout())?),
         }
-    }?;
-    match json {
-        true => output::json(&VerdictAnswer {
-            trace: kept,
-            loss: &case.recording.loss,
-            signature: signature(&waits.verdict),
-            repeats: None,
-            paging: None,
-            verdict: &waits.verdict,
-            problems: waits.found,
-            number: waits.number,
-            region: None,
-        }),
-        false => Ok(waits.write(&case, &mut output::stdout(), &Paint::for_stdout())?),
     }
 }
 
@@ -150,6 +199,8 @@ struct Waits {
     verdict: Verdict,
     found: Vec<Found>,
     number: Option<usize>,
+    /// It may be that nothing was owed to anybody.
+    may_be_at_rest: bool,
 }
 
 impl Waits {
@@ -179,6 +230,7 @@ impl Waits {
         let chosen = worst.context(NothingFound::new("nobody waits for what somebody owes"))?;
         Ok(Waits {
             verdict: explain(&chosen),
+            may_be_at_rest: problems.is_empty() || chosen.may_be_at_rest(),
             found: (problems.iter())
                 .map(|problem| Found::new(evidence, problem))
                 .collect(),
