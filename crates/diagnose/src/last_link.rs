@@ -33,14 +33,13 @@ pub(crate) fn of(
     let from = parts.first()?.start;
     let total: u64 = parts.iter().map(|part| part.end - part.start).sum();
     let is_long = |ns: u64| ns.saturating_mul(2) > total;
-    let mut links = vec![waiting.wait.thread];
     let mut thread = passer;
     let mut led = edge.clone();
     let mut passed_ns = 0_u64;
     // The passer's own wait, and who was at one thing since when, with all who followed on it.
     let mut own: Option<Waiting> = None;
     let mut found: Option<(Range<u64>, Edge)> = None;
-    while links.len() < MOST_LINKS && !links.contains(&thread) {
+    for _ in 0..MOST_LINKS {
         let moment = evidence.wakes.ts[led.wake.filter(|_| is_sure(&led))?].min(waiting.to);
         let (last, longest) = last_wait(evidence, thread, from..moment, is_long)?;
         let ran = last.map_or(from, |last| last.to)..moment;
@@ -58,14 +57,19 @@ pub(crate) fn of(
             true => found.or(Some((waited, led))),
             false => None,
         };
+        let is_first = own.is_none();
         let own_wait = *own.get_or_insert(last);
-        if is_long(longest) && links.len() == 1 {
+        if is_first && is_long(longest) {
             return None;
         }
-        links.push(thread);
         led = ending(evidence, &last);
         match led.source {
+            Source::Thread(waiter) if waiter == waiting.wait.thread => return None,
             Source::Thread(by) if by != thread => thread = by,
+            // It let the time pass itself, until it went on with what it was asked for.
+            Source::Timer if thread == passer && !is_first && is_long(last.to - from) => {
+                return relay(last, Some((from..last.to, led)));
+            }
             // It went on by itself.
             _ => return relay(own_wait, found),
         }
@@ -80,6 +84,29 @@ fn relay(own: Waiting, found: Option<(Range<u64>, Edge)>) -> Option<Relay> {
         window,
         edge,
     })
+}
+
+/// Who let the turn begin in which a thread on the way had a wait end as `edge` says, where that is none of those on the `way`:
+/// one that passes on both a question and its answer is on the way twice.
+pub(crate) fn beyond(
+    evidence: &Evidence<'_>,
+    (waiting, edge): (&Waiting, &Edge),
+    way: &[Utid],
+) -> Option<Edge> {
+    let mut led = edge.clone();
+    for _ in 0..MOST_LINKS {
+        let Source::Thread(thread) = led.source else {
+            return None;
+        };
+        let moment = evidence.wakes.ts[led.wake.filter(|_| is_sure(&led))?].min(waiting.to);
+        if !way.contains(&thread) {
+            let reason = format!("{}, once {}", edge.reason, led.reason);
+            return Some(Edge { reason, ..led });
+        }
+        let (last, _) = last_wait(evidence, thread, waiting.from..moment, |_| false)?;
+        led = ending(evidence, &last?);
+    }
+    None
 }
 
 /// Whether an edge leads to who surely had a wait end, by what it did.

@@ -97,7 +97,7 @@ pub(crate) fn owed(evidence: &Evidence<'_>, wait: &Wait, often: bool) -> f64 {
                 ALL_IT_DOES
             }
             // Whoever has it do something waits for that, and is found waiting.
-            true if is_helper(evidence, process) => ALL_IT_DOES,
+            true if is_helper(evidence, process) || is_told_by_pipe(evidence, wait) => ALL_IT_DOES,
             true => HOPED,
             false if is_main && is_helper(evidence, process) => ALL_IT_DOES,
             false if is_main && asked_own(evidence, wait) => MAYBE,
@@ -589,6 +589,19 @@ fn takes_orders(evidence: &Evidence<'_>, wait: &Wait, object: Object) -> bool {
 pub(crate) fn is_helper(evidence: &Evidence<'_>, process: Upid) -> bool {
     let mut had = evidence.sockets.had(process);
     had.any(|object| is_from_ancestor(evidence, process, object))
+}
+
+/// Whether another thread of the process reads from a pipe meanwhile what an ancestor wants done.
+fn is_told_by_pipe(evidence: &Evidence<'_>, wait: &Wait) -> bool {
+    let middle = wait.start + wait.duration() / 2;
+    let reads_orders = |&thread: &Utid| {
+        wait_before(evidence, thread, middle).is_some_and(|there| {
+            let reads = there.object(evidence).is_pipe() && !there.writes(evidence);
+            reads && takes_orders_by_pipe(evidence, &there)
+        })
+    };
+    let threads = &evidence.threads.process_of(wait.thread).threads;
+    threads.iter().any(reads_orders)
 }
 
 /// Whether a socket of a process is its end of a socket pair of which an ancestor has the other.

@@ -275,7 +275,7 @@ fn is_one_wait(evidence: &Evidence<'_>, thread: Utid, worker: Utid, during: &Ran
 }
 
 /// When a server asked a worker last within a time: it sent something to its process, woke it, or had it born.
-fn asked_at(
+pub(crate) fn asked_at(
     evidence: &Evidence<'_>,
     server: Utid,
     worker: Utid,

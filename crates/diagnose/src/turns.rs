@@ -9,15 +9,18 @@ use hangdog_graph::owed::peer_of;
 use hangdog_graph::{Edge, EdgeKind, Evidence, Source, Strength, Wait, WaitKind};
 use hangdog_timeline::State;
 use hangdog_trace::ids::{Upid, Utid};
+use hangdog_trace::object::Object;
 use hangdog_trace::sockets::Role;
 use hangdog_trace::words::Context;
 use std::ops::Range;
 
 use crate::owed::ending_wake;
-use crate::relay::{blocked, process_of, waiting_for};
+use crate::relay::{asked_at, blocked, process_of, waiting_for};
 use crate::stretch::{Waiting, wake_of};
 use crate::tasks;
 
+/// The part of the time that is much.
+const MUCH: u64 = 5;
 /// So many connections of a server are looked at.
 const MOST_CONNECTIONS: usize = 1_024;
 
@@ -40,8 +43,6 @@ pub(crate) fn for_others(
     during: Range<u64>,
     is_answered: bool,
 ) -> Option<Turns> {
-    /// The part of the time that is much.
-    const MUCH: u64 = 5;
     let own = process_of(evidence, server);
     let sockets = evidence.sockets;
     let has_clients = || {
@@ -70,7 +71,11 @@ pub(crate) fn for_others(
             // A packet's bearer may be anybody; who sent it within the machine is known by the connection.
             let by_packet = edge.source == Source::Network;
             let sender = by_packet.then(|| sender_to(evidence, &wait)).flatten();
-            (sender.unwrap_or(edge), is_request(&wait))
+            let edge = sender.unwrap_or(edge);
+            match held_back(evidence, server, &edge, &(during.start..wait.end)) {
+                Some(edge) => (edge, false),
+                None => (edge, is_request(&wait)),
+            }
         }
         false => {
             let wait = Wait {
@@ -197,6 +202,48 @@ fn what_began(evidence: &Evidence<'_>, turn: Wait) -> Option<(Wait, usize)> {
         }
     }
     began
+}
+
+/// Where a server asked another, to which an edge leads from its last turn, only when most of a time was over, it kept the request
+/// itself until then: by its own timer, if that began one of the turns in which it asked.
+fn held_back(
+    evidence: &Evidence<'_>,
+    server: Utid,
+    edge: &Edge,
+    during: &Range<u64>,
+) -> Option<Edge> {
+    /// It asks in so many pieces.
+    const MOST: usize = 8;
+    let Source::Thread(by) = edge.source else {
+        return None;
+    };
+    let other = process_of(evidence, by);
+    let asked = (other != process_of(evidence, server))
+        .then(|| asked_at(evidence, server, by, during.clone()))??;
+    let half = during.start + (during.end - during.start) / 2;
+    if asked <= half {
+        return None;
+    }
+    let before = |&until: &u64| evidence.last_sent_to(server, other, half..until);
+    let mut turns = std::iter::successors(Some(asked), before)
+        .take(MOST)
+        .filter_map(|asked| wait_that_ended(evidence, server, asked));
+    let (kind, source, reason) = match turns.any(|turn| ended_by_timer(evidence, &turn)) {
+        true => (EdgeKind::Timer, Source::Timer, "its timeout ended the wait"),
+        false => (
+            EdgeKind::Unknown,
+            Source::Nobody,
+            "it asked nobody for most of that time, and served others",
+        ),
+    };
+    Some(Edge {
+        kind,
+        strength: Strength::Weak,
+        reason: reason.into(),
+        source,
+        wake: None,
+        connection: Object::NONE,
+    })
 }
 
 /// The last wait of a thread that had ended by a moment.

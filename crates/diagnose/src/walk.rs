@@ -459,6 +459,12 @@ impl<'a, 'e> Walk<'a, 'e> {
                 is_knot = true;
                 let threads = self.way[at..].to_vec();
                 self.blame.add_knot(threads, to - from);
+            } else if to - from >= self.weighty
+                && let Some(edge) = last_link::beyond(self.evidence, (&waiting, &edge), &self.way)
+                && let Source::Thread(next) = edge.source
+            {
+                let belief = Belief { edge, probability };
+                return self.follow(next, &blocked, (step, waiting, belief));
             }
         }
         let kind = match own_kind(self.evidence, &edge, &waiting.wait) {

@@ -656,3 +656,33 @@ fn timers_of_a_program_that_may_be_idle_are_told() {
         "{rests}"
     );
 }
+
+/// A worker's main thread waits until its other thread has read an order of the parent from a pipe: that is owed to nobody. Its
+/// neighbour, which waits for a lock, is the problem.
+#[test]
+fn a_worker_that_is_told_by_pipe() {
+    let mut text =
+        String::from("process pytest 100\nthread main pytest 100\n0 cpu0 switch idle -> main\n");
+    for (number, name) in [(1, "rests"), (2, "locked")] {
+        let pid = number * 100 + 100;
+        text += &format!(
+            "process {name} {pid}
+            0.1ms fork main -> {name} {name} {pid}
+            0.2ms cpu{number} switch idle -> {name}
+            0.3ms fork {name} -> reader{number} {name} {}
+            0.4ms cpu{} switch idle -> reader{number}
+            0.5ms open pytest object=pipe:{number} access=write
+            0.5ms open {name} object=pipe:{number} access=read
+            1ms cpu{} switch reader{number} -> idle sleeping read object=pipe:{number} stack=read;from_io;thread_receiver\n",
+            pid + 1,
+            number + 4,
+            number + 4
+        );
+    }
+    text += "1.5ms cpu0 switch main -> idle sleeping clock_nanosleep arg=9s stack=clock_nanosleep;pause
+        500ms cpu1 switch rests -> idle sleeping futex arg=128 object=futex:0x20 stack=pthread_cond_wait;wait_for_order
+        600ms cpu2 switch locked -> idle sleeping futex arg=128 object=futex:0x30 stack=pthread_mutex_lock;charge;reserve
+        end 3s";
+    let found = problems(&record(&text), None);
+    assert_eq!(found[0].0, "locked", "{found:?}");
+}

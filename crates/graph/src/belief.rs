@@ -159,7 +159,8 @@ pub fn beliefs(
     // a thread whose wakes had all been spurious.
     if (woken_by.is_none() || in_vain.by_last >= OFTEN)
         && all.is_empty()
-        && let Some(guess) = owed::amid_something(evidence, wait)
+        && let Some(guess) = owed::asked_as_it_began(evidence, wait)
+            .or_else(|| owed::amid_something(evidence, wait))
             .or_else(|| owed::likely_holder(evidence, wait))
             .filter(|guess| !owed::waits_for_it(evidence, wait, guess, dependent))
             .or_else(|| owed::relative(evidence, wait))

@@ -278,6 +278,11 @@ pub(crate) const ASKS_BUS: &[&str] = &[
 
 /// Functions of libraries that ask somebody and come back with the answer.
 pub const ASKS: &[&str] = &[
+    "_UnaryUnaryMultiCallable._blocking",
+    "_UnaryStreamMultiCallable._blocking",
+    "_StreamUnaryMultiCallable._blocking",
+    "io.grpc.stub.ClientCalls.blockingUnaryCall",
+    "grpc::CompletionQueue::Pluck(*",
     "g_dbus_connection_call_sync",
     "g_dbus_connection_send_message_with_reply_sync",
     "g_dbus_proxy_call_sync",

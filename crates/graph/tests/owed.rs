@@ -286,6 +286,40 @@ fn the_only_server_of_a_client() {
     assert!(!who("0.3ms cpu2 switch hook -> idle sleeping poll"));
 }
 
+/// A browser's own threads do nothing, and one reads its own pipe; what was asked of it is with the process that its helper has
+/// started, which computes. Where none does, its main thread should answer.
+#[test]
+fn a_program_of_several_processes() {
+    let who = |does: &str| {
+        let recording = Recording::of(&format!(
+            "process driver 100\nthread driver driver 100
+            process browser 200\nthread main browser 200\nthread detector browser 201
+            process zygote 300\nprocess renderer 400
+            0 socket driver object=inet:1 local=127.0.0.1:5001 remote=127.0.0.1:90
+            0 socket browser object=inet:2 local=127.0.0.1:90 remote=127.0.0.1:5001
+            0 socket browser object=inet:9 local=127.0.0.1:90
+            0 open driver object=inet:1
+            0 open browser object=inet:2
+            0 open browser object=pipe:7
+            0 cpu0 switch idle -> driver
+            0 cpu1 switch idle -> main
+            0.1ms fork main -> zygote zygote 300
+            0.2ms cpu2 switch idle -> zygote
+            0.3ms fork zygote -> renderer renderer 400
+            0.4ms cpu2 switch zygote -> idle sleeping recvfrom object=unix:5
+            0.5ms cpu3 switch idle -> renderer
+            0.5ms cpu65535 switch detector -> idle sleeping read object=pipe:7
+            {does}
+            1ms cpu1 switch main -> idle sleeping poll
+            2ms cpu0 switch driver -> idle sleeping recvfrom object=inet:1
+            end 5s"
+        ));
+        recording.last_edge("driver").source == Source::Thread(recording.t("renderer"))
+    };
+    assert!(who(""));
+    assert!(!who("0.6ms cpu3 switch renderer -> idle sleeping poll"));
+}
+
 /// A bus starts a service by a copy of itself, which only looks after it: a client of the bus that waits is
 /// kept by the service, as long as that is in the middle of work.
 #[test]

@@ -10,18 +10,21 @@ use hangdog_trace::words::LastTransfer;
 
 use super::amid::only_one_at_condition;
 use super::amid::{amid_child, child_at_work, other_thread};
-use super::kin::first_thread;
+use super::kin::{descendants, first_thread};
 use super::last::{last_transfer, last_user, other_end_of, peer_of};
 use super::open::{Handed, handed_to, is_open, lies_unread, may_be_open};
 use super::owes;
 use super::pipe::left_behind;
-use super::who::{is_home, is_there, most_at_work, stopped_thread, thread_of, wait_at};
+use super::who::{
+    PARKED_NS, is_amid, is_home, is_machine, is_there, most_at_work, stopped_thread, thread_of,
+    wait_at,
+};
 use crate::descriptors::descriptors_used_up;
 use crate::edge::{Edge, EdgeKind, Source, Strength};
 use crate::evidence::{Evidence, signed};
 use crate::marks::Mark;
 use crate::wait::{Wait, WaitKind};
-use crate::wake::by_timer;
+use crate::wake::{by_timer, is_busy};
 
 /// The only thread of a process that is in the middle of work and has waited since right after the asker began to wait: both
 /// had done so for longer than the recording, which shows for how long. None if one waits for more at the `end` of that process.
@@ -53,6 +56,45 @@ fn taken_up(
     }
     let mut found = threads().filter(has_taken_up);
     found.next().filter(|_| found.next().is_none())
+}
+
+/// The only thread of a process that was in the middle of work in one wait for nearly all of another's.
+fn at_one_thing(evidence: &Evidence<'_>, process: Upid, wait: &Wait) -> Option<Utid> {
+    const SOON_PART: u64 = 10;
+    let is_at_one_thing = |&thread: &Utid| {
+        // One that sleeps for very long, or waits for its user, does nothing for anybody.
+        let rests = |there: &Wait| {
+            let parked = there
+                .asked_ns(evidence)
+                .is_some_and(|asked| asked >= PARKED_NS);
+            parked || there.kind == WaitKind::Device || is_home(evidence, there)
+        };
+        let there = wait_at(evidence, thread, wait.end).filter(|there| !rests(there));
+        // It begins a little after the one who asked waits.
+        let soon = wait.start + wait.duration() / SOON_PART;
+        !is_machine(evidence, thread) && there.is_some_and(|there| there.start <= soon)
+    };
+    let threads = evidence.threads.process(process).threads.iter().copied();
+    let mut found = threads.filter(is_at_one_thing);
+    found.next().filter(|_| found.next().is_none())
+}
+
+/// Whose helpers are at work is looked at for waits that somebody may feel, ns.
+const FELT_NS: u64 = 50_000_000;
+
+/// The thread of a process that one which another started has started, as a browser's zygote does, and that was at work for most
+/// of a wait: if there is but one.
+fn helper_at_work(evidence: &Evidence<'_>, process: Upid, wait: &Wait) -> Option<Utid> {
+    let family = descendants(evidence, std::iter::once(process));
+    // Its own children are found from its wait.
+    let is_further = |&it: &Upid| it != process && evidence.threads.process(it).parent != process;
+    let mut helpers: Vec<Upid> = family.into_iter().filter(is_further).collect();
+    helpers.sort_unstable();
+    let during = wait.start..wait.end;
+    let mut working = (helpers.into_iter())
+        .filter_map(|helper| most_at_work(evidence, helper, during.clone()))
+        .filter(|&thread| is_busy(evidence, thread, wait));
+    working.next().filter(|_| working.next().is_none())
 }
 
 /// Who has the other end of a connection, or listens where it should lead.
@@ -133,6 +175,7 @@ fn at_other_end(evidence: &Evidence<'_>, wait: &Wait, object: Object) -> Option<
             reason,
         ));
     };
+    let awaits_work = |there: Wait| there.kind == WaitKind::Condition && is_home(evidence, &there);
     let has_nothing_to_do =
         |user: Utid| wait_at(evidence, user, wait.end).is_some_and(|there| there.is_idle(evidence));
     let thread = match user {
@@ -140,6 +183,14 @@ fn at_other_end(evidence: &Evidence<'_>, wait: &Wait, object: Object) -> Option<
             if process != own
                 && has_nothing_to_do(user)
                 && let Some(other) = most_at_work(evidence, process, wait.start..wait.end) =>
+        {
+            other
+        }
+        // It is one of several workers, and answers what others ask by the connection.
+        Some(user)
+            if process != own
+                && wait_at(evidence, user, wait.end).is_some_and(awaits_work)
+                && let Some(other) = at_one_thing(evidence, process, wait) =>
         {
             other
         }
@@ -169,6 +220,18 @@ fn at_other_end(evidence: &Evidence<'_>, wait: &Wait, object: Object) -> Option<
         let reason = format!("it asked itself over {object}, and has no other thread to answer");
         return waits_for_itself(evidence, wait, object)
             .then(|| owes(thread, Strength::Strong, reason));
+    }
+    // A program of several processes has others of them compute.
+    if user.is_none()
+        && wait.duration() >= FELT_NS
+        && !is_amid(evidence, thread, wait.end)
+        && let Some(helper) = helper_at_work(evidence, process, wait)
+    {
+        let [name, helper_name] = [thread, helper].map(|it| evidence.name(it));
+        let reason = format!(
+            "it asked {name} over {object}, and got no answer; {helper_name}, a process of its program, is at work"
+        );
+        return Some(owes(helper, Strength::Weak, reason));
     }
     let name = evidence.name(thread);
     let unread_at = |end: Object| sockets.holders(end).last().map(|holder| holder.unread);

@@ -85,6 +85,7 @@ pub(crate) use pipe::relative;
 pub use pipe::{is_from_outside, is_job_pool, left_behind};
 use pipe::{is_lifeline, other_end};
 pub use stopped::has_unread;
+pub(crate) use upstream::asked_as_it_began;
 pub use upstream::{Asked, asked_for_answer, asked_on_behalf};
 pub(crate) use who::stopped_thread;
 pub use who::{awaits_completions, has_mates, is_deadlocked, is_upkeep};

@@ -10,12 +10,14 @@ use hangdog_trace::object::Object;
 use hangdog_trace::words::LastTransfer;
 use std::ops::Range;
 
-use super::connection::open_requests;
-use super::last::{last_received, other_end_of, peer_of};
+use super::connection::{open_requests, peer};
+use super::last::{last_received, last_transfer, other_end_of, peer_of};
 use super::open::lies_unread;
-use super::who::stopped_thread;
+use super::who::{stopped_thread, wait_at};
+use crate::edge::Edge;
 use crate::evidence::{Evidence, signed};
-use crate::wait::Wait;
+use crate::marks::Mark;
+use crate::wait::{Wait, WaitKind};
 
 /// A request of a server's, by a connection that it made.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -34,6 +36,8 @@ pub struct Asked {
 const TICK_NS: i64 = 10_000_000;
 /// What is done with an answer before it leads to another takes this part of the time for it, or less.
 const SOON_PART: i64 = 50;
+/// What is sent this long before or after a wait begins may be what it is for, ns.
+const AT_ONCE_NS: u64 = 20_000_000;
 /// So many uses of a connection are looked at.
 const MOST: usize = 4_096;
 /// And so many connections of one server.
@@ -133,6 +137,48 @@ pub fn asked_on_behalf(
         window: (from, wait.end),
         by: None,
     })
+}
+
+/// What the process of one that waits for a condition asked another for as that wait began, and has not got: it handed the request
+/// to the thread that sends, and waits for that one to bring the answer. Only where that is the only one that was asked then.
+pub(crate) fn asked_as_it_began(evidence: &Evidence<'_>, wait: &Wait) -> Option<Edge> {
+    let stack = wait.user_stack(evidence);
+    let may_wait_for_it = wait.kind == WaitKind::Condition
+        && wait.holder.is_none()
+        && !wait.is_idle(evidence)
+        && !evidence.shows(stack, Mark::TakesWork);
+    if !may_wait_for_it {
+        return None;
+    }
+    let began = match wait.start {
+        0 => evidence.away_since(wait.thread)?,
+        start => signed(start),
+    };
+    let own = evidence.threads.thread(wait.thread).upid;
+    // One that waits by the connection itself asks for itself.
+    let is_awaited = |connection: Object| {
+        let threads = &evidence.threads.process(own).threads;
+        threads.iter().any(|&thread| {
+            wait_at(evidence, thread, wait.end)
+                .is_some_and(|there| there.object(evidence) == connection)
+        })
+    };
+    // Of a connection that was used before the recording only, it need not be known when.
+    let is_known = |connection: Object| {
+        let holder = evidence.sockets.holders(connection).first();
+        last_transfer(evidence, connection, wait.end).is_some()
+            || holder.is_some_and(|holder| holder.last_at < signed(holder.ts))
+    };
+    let is_then = |&connection: &Object| {
+        let asked = asked_at(evidence, connection, wait.end).filter(|_| is_known(connection));
+        asked.is_some_and(|asked| asked.saturating_sub(began).unsigned_abs() <= AT_ONCE_NS)
+            && peer_of(evidence, connection) != Some(own)
+            && !is_awaited(connection)
+    };
+    let open = open_requests(evidence, wait).take(MOST_CONNECTIONS);
+    let mut asked = open.filter(is_then);
+    let only = asked.next().filter(|_| asked.next().is_none())?;
+    peer(evidence, wait, only)
 }
 
 /// What a server asked for, and got, for most of `during`, before it answered by its `end` of a connection at the end of that.

@@ -75,7 +75,9 @@ pub(super) fn thread_of(
             let mut holders = evidence.sockets.holders(object).iter();
             object.is_pipe()
                 && !there.by_epoll(evidence)
-                && holders.any(|holder| is_descendant(evidence, holder.process, process))
+                && holders.any(|holder| {
+                    holder.process != process && is_descendant(evidence, holder.process, process)
+                })
         })
     };
     // Of those that wait for a condition, the one whose stack is deepest is amid some work.
@@ -186,7 +188,7 @@ pub(super) fn most_at_work(
 }
 
 /// A main thread that sleeps so long does nothing at all, ns.
-const PARKED_NS: u64 = 60_000_000_000;
+pub(super) const PARKED_NS: u64 = 60_000_000_000;
 
 /// The stack of a thread that only waits for work is less deep.
 const DEEP: usize = 12;
