@@ -438,6 +438,7 @@ fn should_come(evidence: &Evidence<'_>, wait: &Wait) -> Option<Edge> {
     expected(evidence, wait)
         .or_else(|| owed::likely_holder(evidence, wait))
         .or_else(|| owed::terminal_reader(evidence, wait))
+        .or_else(|| owed::connected_child(evidence, wait))
         .or_else(|| only_one(evidence, wait))
 }
 

@@ -286,6 +286,39 @@ fn the_only_server_of_a_client() {
     assert!(!who("0.3ms cpu2 switch hook -> idle sleeping poll"));
 }
 
+/// An editor polls, and a thread of it does so too; the server of a language that it has started, and is connected with, asked
+/// somebody else and has got no answer. One that waits for its next order has no work.
+#[test]
+fn a_child_that_a_program_is_connected_with() {
+    let who = |does: &str| {
+        let recording = Recording::of(&format!(
+            "process editor 100\nthread editor editor 100\nthread screen editor 101
+            process language 200
+            process schemas 300\nthread schemas schemas 300
+            0 socket schemas object=inet:9 local=127.0.0.1:90
+            0 open schemas object=inet:9 kind=listener
+            0 cpu0 switch idle -> editor
+            0.1ms fork editor -> language language 200
+            0.2ms socket editor object=unix:3 peer=unix:4 peer-process=language
+            0.2ms socket language object=unix:4 peer=unix:3 peer-process=editor
+            0.2ms open editor object=unix:3\n0.2ms open language object=unix:4
+            0.3ms cpu1 switch idle -> language
+            0.3ms socket language object=inet:1 local=127.0.0.1:5001 remote=127.0.0.1:90
+            0.3ms socket schemas object=inet:2 local=127.0.0.1:90 remote=127.0.0.1:5001
+            0.3ms open language object=inet:1\n0.3ms open schemas object=inet:2
+            0.4ms transfer language sent 141 object=inet:1
+            0.5ms cpu65535 switch screen -> idle sleeping epoll_wait object=epoll:2 stack=epoll_wait;uv_run
+            0.5ms cpu65535 switch schemas -> idle sleeping epoll_wait object=epoll:3 stack=epoll_wait;serve
+            1ms cpu1 switch language -> idle sleeping {does}
+            2ms cpu0 switch editor -> idle sleeping epoll_wait object=epoll:1 stack=epoll_wait;uv_run;loop_poll_events
+            end 5s"
+        ));
+        recording.last_edge("editor").source == Source::Thread(recording.t("language"))
+    };
+    assert!(who("ppoll object=inet:1 stack=ppoll;load_schema"));
+    assert!(!who("recvfrom object=unix:4 stack=recv;next_order"));
+}
+
 /// A browser's own threads do nothing, and one reads its own pipe; what was asked of it is with the process that its helper has
 /// started, which computes. Where none does, its main thread should answer.
 #[test]

@@ -3,14 +3,17 @@
 
 use hangdog_trace::ids::{Upid, Utid};
 use hangdog_trace::object::Object;
+use hangdog_trace::sockets::Role;
 use std::collections::HashSet;
 
 use super::again::only_child;
+use super::amid::amid_child;
 use super::kin::{ancestors, first_thread, is_descendant};
 use super::last::peer_of;
+use super::open::is_open;
 use super::orders::is_own_pipe;
 use super::owes;
-use super::who::{is_home, is_there, thread_of, wait_at};
+use super::who::{is_amid, is_home, is_machine, is_there, thread_of, wait_at};
 use crate::edge::{Edge, Strength};
 use crate::evidence::Evidence;
 use crate::wait::{Wait, WaitKind};
@@ -108,6 +111,53 @@ pub(crate) fn terminal_reader(evidence: &Evidence<'_>, wait: &Wait) -> Option<Ed
         evidence.name(thread)
     );
     Some(owes(thread, Strength::Weak, reason))
+}
+
+/// The child of a program that polls and has no other thread in the middle of work, where the child is, and the program is
+/// connected with it, as an editor is with a language's server.
+pub(crate) fn connected_child(evidence: &Evidence<'_>, wait: &Wait) -> Option<Edge> {
+    let process = evidence.threads.process_of(wait.thread);
+    let works = |&thread: &Utid| {
+        thread != wait.thread
+            && is_there(evidence, thread, wait.end)
+            && !is_machine(evidence, thread)
+            && is_amid(evidence, thread, wait.end)
+    };
+    if wait.kind != WaitKind::Poll
+        || !evidence.stands_for_program(wait.thread)
+        || process.threads.iter().any(works)
+    {
+        return None;
+    }
+    let own = process.upid;
+    // Or waits for somebody else whom it asked.
+    let asks = |&thread: &Utid| {
+        let object = wait_at(evidence, thread, wait.end).map(|there| there.object(evidence));
+        object.is_some_and(|object| {
+            evidence.sockets.role(object) == Some(Role::Client)
+                && peer_of(evidence, object) != Some(own)
+                && is_open(evidence, object, wait.end)
+        })
+    };
+    let asking = || {
+        let children = evidence.threads.processes();
+        let children = children.filter(|child| child.parent == own && child.upid != own);
+        let firsts = children.filter_map(|child| first_thread(evidence, child.upid));
+        firsts.filter(asks).last()
+    };
+    let child = amid_child(evidence, wait).or_else(asking)?;
+    let is_shared = |object: Object| {
+        let mut holders = evidence.sockets.holders(object).iter();
+        evidence.sockets.peer_process(object) == Some(own)
+            || object.is_pipe() && holders.any(|holder| holder.process == own)
+    };
+    let mut had = evidence.sockets.had(evidence.threads.thread(child).upid);
+    let reason = format!(
+        "{} was started by it, is connected with it, and has work",
+        evidence.name(child)
+    );
+    had.any(is_shared)
+        .then(|| owes(child, Strength::Weak, reason))
 }
 
 /// The only child of a program with one thread that waits in select or poll, where that is for a pipe which nobody
