@@ -6,6 +6,7 @@
 //! such ends, with one for the edge itself (Laplace's rule of succession), less for a waker that
 //! had just woken spuriously.
 
+use hangdog_timeline::State;
 use hangdog_trace::ids::Utid;
 use hangdog_trace::object::ObjectKind;
 
@@ -16,6 +17,7 @@ use crate::history::{Ended, History};
 use crate::marks::Mark;
 use crate::owed;
 use crate::wait::{Wait, WaitKind};
+use crate::wake::by_timer;
 
 /// One thing that may have ended a wait.
 #[derive(Clone, PartialEq, Debug)]
@@ -327,6 +329,35 @@ pub fn gave_up(evidence: &Evidence<'_>, wait: &Wait) -> bool {
     history.by_timer == 0
         && history.total() >= FEWEST
         && wait.duration() >= longest.saturating_mul(LONGER)
+        && !goes_on_timing_out(evidence, wait)
+}
+
+/// Whether a thread has further waits at the same place end by their timeouts: that is what it is there for, as a thread for timers
+/// that had some set when its program began.
+fn goes_on_timing_out(evidence: &Evidence<'_>, wait: &Wait) -> bool {
+    /// So many intervals are looked at, and so many such waits are enough.
+    const MOST: usize = 256;
+    const OFTEN: usize = 3;
+    let Some(row) = wait.row else {
+        return false;
+    };
+    let intervals = evidence.timeline.intervals(wait.thread);
+    let Some(at) = intervals.index_at(wait.end) else {
+        return false;
+    };
+    let is_timed_out = |at: usize| {
+        let (here, next) = (intervals.get(at)?, intervals.get(at + 1)?);
+        let there = Wait::new(evidence, wait.thread, &here);
+        let is_same = evidence.site(there.row?) == evidence.site(row);
+        Some(here.state == State::Blocked && is_same && by_timer(evidence, next.wake()?))
+    };
+    let later = (at..intervals.len()).take(MOST);
+    later
+        .filter_map(is_timed_out)
+        .filter(|&it| it)
+        .take(OFTEN)
+        .count()
+        == OFTEN
 }
 
 fn gone(evidence: &Evidence<'_>, other: Utid, times: usize) -> Edge {

@@ -4,6 +4,7 @@ mod common;
 
 use common::Recording;
 use hangdog_graph::WaitKind::{self, *};
+use hangdog_graph::belief::gave_up;
 
 /// The kind of the wait that a switch with these words begins, and its phrase.
 fn wait(left: &str) -> (WaitKind, String) {
@@ -170,4 +171,39 @@ fn phrases() {
     ] {
         assert_eq!(wait(left).1, phrase, "{left}");
     }
+}
+
+/// A thread for timers has some set while its program begins, then waits for them to expire. That the first one does is no wait that
+/// it gave up, where it goes on so; where it does not, it is.
+#[test]
+fn a_thread_for_timers_gives_nothing_up() {
+    let gives_up = |later: usize| {
+        let wait = "sleeping futex arg=137 object=futex:0x20 stack=cond_timedwait;timer_handler";
+        let mut text = String::from("0 cpu0 switch idle -> main\n0 cpu1 switch idle -> worker\n");
+        for at in [1, 11, 21, 31] {
+            text += &format!(
+                "{at}ms cpu1 switch worker -> idle {wait}
+                {}ms cpu0 wake main -> worker futex object=futex:0x20
+                {}ms cpu1 switch idle -> worker\n",
+                at + 5,
+                at + 5
+            );
+        }
+        for turn in 0..later {
+            let at = 50 + 500 * turn;
+            text += &format!(
+                "{at}ms cpu1 switch worker -> idle {wait}
+                {}ms cpu1 wake idle -> worker in=timer
+                {}.1ms cpu1 switch idle -> worker\n",
+                at + 490,
+                at + 490
+            );
+        }
+        let people = "process server 100\nthread main server 100\nthread worker server 101\n";
+        let recording = Recording::of(&format!("{people}{text}end 4s"));
+        let waits = recording.waits(recording.t("worker"));
+        gave_up(&recording.evidence(), &waits[4].0)
+    };
+    assert!(!gives_up(6));
+    assert!(gives_up(1));
 }
