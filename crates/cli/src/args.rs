@@ -954,7 +954,7 @@ pub struct WhyArgs {
     #[arg(required_unless_present = "live", value_hint = ValueHint::DirPath)]
     pub trace: Option<PathBuf>,
     /// Show what holds up a process (pid, name or script) now, without recording; if the process is
-    /// at rest, look again for up to 3 s [default: the process that is held up the longest]
+    /// at rest, look again for up to 5 s [default: the process that is held up the longest]
     #[arg(long, value_name = "PROCESS", num_args = 0..=1, default_missing_value = "",
           conflicts_with_all = ["trace", "problem", "thread", "from", "to", "region", "baseline", "whole", "forget"])]
     pub live: Option<String>,

@@ -9,7 +9,9 @@ use anyhow::{Context, Result, bail};
 use hangdog_capture::live::look;
 use hangdog_capture::{CallsOf, Options};
 use hangdog_diagnose::problem::Scope;
-use hangdog_diagnose::{Answers, Problem, Setting, Verdict, diagnose, problem, signature};
+use hangdog_diagnose::{
+    Answers, BlameKind, Problem, Setting, Verdict, diagnose, problem, signature,
+};
 use hangdog_graph::Evidence;
 use hangdog_graph::owed::descendants;
 use hangdog_report::Case;
@@ -26,7 +28,7 @@ const SAMPLE_HZ: u32 = 250;
 /// Memory for unwind tables, bytes.
 const UNWIND_MEMORY: u64 = 64 << 20;
 /// A program at rest is looked at again for so long.
-const PATIENCE: Duration = Duration::from_secs(3);
+const PATIENCE: Duration = Duration::from_secs(5);
 /// One of which no thread has done anything for longer than this does not stall now and then: it is idle, or it hangs, ns.
 const LATELY_NS: u64 = 2_000_000_000;
 
@@ -228,9 +230,15 @@ impl Waits {
         let last = first.map(|thread| Problem::picked(thread, evidence.timeline.life(thread)));
         let worst = problems.first().cloned().or(last);
         let chosen = worst.context(NothingFound::new("nobody waits for what somebody owes"))?;
+        let verdict = explain(&chosen);
+        // It lets time pass, for whatever reason.
+        let is_own_timer = verdict.blame_by_thread.first().is_some_and(|most| {
+            most.who.tid == evidence.threads.thread(chosen.thread).tid
+                && most.kind == BlameKind::Timer.text()
+        });
         Ok(Waits {
-            verdict: explain(&chosen),
-            may_be_at_rest: problems.is_empty() || chosen.may_be_at_rest(),
+            verdict,
+            may_be_at_rest: problems.is_empty() || chosen.may_be_at_rest() || is_own_timer,
             found: (problems.iter())
                 .map(|problem| Found::new(evidence, problem))
                 .collect(),
