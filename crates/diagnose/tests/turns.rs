@@ -184,6 +184,57 @@ fn requests_of_others_are_no_part_of_a_server_s_own_pause() {
     assert!(of_thread(&verdict, 200, "timer") > 900_000, "{verdict:?}");
 }
 
+/// The server keeps a request until its own timer lets it go on, and asks another only then, which answers at once, in one piece or after
+/// an acknowledgement that TCP had delayed: the time is the server's, and no one waits for the other.
+#[test]
+fn a_server_that_delays_a_request_by_its_own_timer() {
+    let right = ("right", 3, "inet:12");
+    for pause in [0, 40_000] {
+        let mut text = scene("")
+            + &format!(
+                "0 cpu0 switch idle -> client
+                0 cpu1 switch idle -> server
+                0 cpu2 switch idle -> other
+                0 cpu3 switch idle -> right
+                0.1ms cpu3 switch right -> idle sleeping recvfrom object=inet:12 stack=recv;serve
+                1ms cpu1 switch server -> idle {HOME}\n"
+            );
+        text += &asks("server");
+        text += &format!("2.4ms cpu1 switch server -> idle {HOME}\n");
+        text += &turns("server");
+        text += "982ms cpu1 wake idle -> server in=timer\n982.1ms cpu1 switch idle -> server\n";
+        text += &message(982_200, ("server", 1, "inet:11"), right);
+        text += &format!("982.3ms cpu1 switch server -> idle {HOME}\n");
+        let mut at = 983_000;
+        if pause > 0 {
+            // The rest of the request comes once the first part has been acknowledged.
+            text += "982.4ms cpu3 switch right -> idle sleeping recvfrom object=inet:12 stack=recv;serve\n";
+            at += pause;
+            text += &format!(
+                "{at}us cpu1 wake idle -> server in=softirq vector=3\n{at}us cpu1 switch idle -> server\n"
+            );
+            text += &message(at + 100, ("server", 1, "inet:11"), right);
+            text += &format!("{}us cpu1 switch server -> idle {HOME}\n", at + 200);
+            at += 1_000;
+        }
+        text += &message(at, right, ("server", 1, "inet:11"));
+        text += &format!(
+            "{}us cpu3 switch right -> idle sleeping recvfrom object=inet:12 stack=recv;serve\n",
+            at + 100
+        );
+        text += &answers(at + 300).replace("end 1s", "end 1100ms");
+        let verdict = explain(&record(&text), "client", 2_100..at + 300);
+        let (sentence, tid) = (&verdict.sentence, verdict.root.who.tid);
+        assert_eq!(
+            (tid, verdict.root.class),
+            (200, Class::LongWait),
+            "{sentence}"
+        );
+        assert!(of_thread(&verdict, 200, "timer") > 800_000, "{verdict:?}");
+        assert!(!sentence.contains("right"), "{sentence}");
+    }
+}
+
 /// Two threads of a server's pool take turns with the work for a client; each does part of it.
 #[test]
 fn each_thread_of_a_pool_does_part_of_the_work() {

@@ -199,7 +199,8 @@ fn links(evidence: &Evidence<'_>, problem: &Problem) -> (Vec<Link>, bool) {
         if let Some(at) = links.iter().position(|known| known.thread == link.thread) {
             let is_circle = link.is_owed
                 && links[at + 1..].iter().all(|link| link.is_owed)
-                && !links[..=at].iter().any(|link| link.is_guessed);
+                // One that waits for nothing that is owed to it is not kept by that.
+                && links[..=at].iter().all(|link| link.is_owed && !link.is_guessed);
             return (links, is_circle);
         }
         (thread, window) = (link.thread, link.window.clone());
