@@ -838,13 +838,13 @@ impl World {
     }
 }
 
-/// The kernel's `enum req_op` in our words.
 /// Whether a command line is a title that a program has written there, as "postgres: shop app 10.0.0.7 idle".
 fn is_title(command: &str) -> bool {
     let first = command.split(' ').next();
     first.is_some_and(|word| word.ends_with(':'))
 }
 
+/// The kernel's `enum req_op` in our words.
 fn io_operation(op: u8) -> IoOperation {
     match op {
         0 => IoOperation::Read,

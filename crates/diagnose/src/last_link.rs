@@ -1,10 +1,9 @@
 //! Whose work came last before a wait ended, where threads in between only pass on what many bring.
 //!
 //! A thread that polls connections for a whole program, or that hands tasks to others, waits only moments each time, and each
-//! of these waits ends by something else. What one waits for who is woken by it is found backwards from that wake: what
-//! began the turn in which it was made, what began the turn in which that was brought, and so on, as long as each of these turns is
-//! short, until somebody is found who was at one thing for most of the time. That one went on by itself then, or by
-//! another who was.
+//! of these waits ends by something else. Its timeline does not show what a thread waited for that it woke. That is found backwards from
+//! the wake: what began the turn in which it was made, what began the turn in which that was sent, and so on, as long as these turns
+//! are short, until a thread is found that was at one thing for most of the time.
 
 use hangdog_graph::ended::ended_by;
 use hangdog_graph::{Edge, EdgeKind, Evidence, Source, Strength, WaitKind};
@@ -40,7 +39,7 @@ pub(crate) fn of(
     let mut own: Option<Waiting> = None;
     let mut found: Option<(Range<u64>, Edge)> = None;
     for _ in 0..MOST_LINKS {
-        let moment = evidence.wakes.ts[led.wake.filter(|_| is_sure(&led))?].min(waiting.to);
+        let moment = moment_of(evidence, waiting, &led).filter(|&moment| moment > from)?;
         let (last, longest) = last_wait(evidence, thread, from..moment, is_long)?;
         let ran = last.map_or(from, |last| last.to)..moment;
         if is_long(ran.end - ran.start) {
@@ -98,15 +97,22 @@ pub(crate) fn beyond(
         let Source::Thread(thread) = led.source else {
             return None;
         };
-        let moment = evidence.wakes.ts[led.wake.filter(|_| is_sure(&led))?].min(waiting.to);
+        let moment = moment_of(evidence, waiting, &led)?;
         if !way.contains(&thread) {
             let reason = format!("{}, once {}", edge.reason, led.reason);
             return Some(Edge { reason, ..led });
         }
-        let (last, _) = last_wait(evidence, thread, waiting.from..moment, |_| false)?;
+        let before = waiting.from.min(moment)..moment;
+        let (last, _) = last_wait(evidence, thread, before, |_| false)?;
         led = ending(evidence, &last?);
     }
     None
+}
+
+/// When an edge's source surely had a wait end, by what it did: not after the wait that all is about.
+fn moment_of(evidence: &Evidence<'_>, waiting: &Waiting, edge: &Edge) -> Option<u64> {
+    let wake = edge.wake.filter(|_| is_sure(edge))?;
+    Some(evidence.wakes.ts[wake].min(waiting.to))
 }
 
 /// Whether an edge leads to who surely had a wait end, by what it did.

@@ -366,7 +366,7 @@ fn a_full_disk() {
     let used = entries(&disk.0);
     let likely = entries(&disk.0.join(&names[0])) + 1;
     let mut number = 2;
-    let said = (likely.saturating_sub(2)..likely + 6).find_map(|more| {
+    let said = (likely.saturating_sub(2)..likely + 16).find_map(|more| {
         disk.run(&["mount", "-o", &format!("remount,nr_inodes={}", used + more)]);
         number += 1;
         let said = hang(&watch, number);

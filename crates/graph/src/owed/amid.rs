@@ -38,8 +38,7 @@ pub(crate) fn likely_holder(evidence: &Evidence<'_>, wait: &Wait) -> Option<Edge
     let holder = sole_other(evidence, wait).filter(|&other| !goes_on(evidence, other, wait))?;
     let reads_orders = |there: Wait| reads_orders(evidence, &there);
     if wait_at(evidence, holder, wait.end).is_some_and(reads_orders) {
-        let reason = "the lock names no holder, and the only other thread of its process just reads what that is sent, so it \
-                      may have it itself";
+        let reason = "the lock names no holder, and the only other thread of its process reads orders: it may have the lock itself";
         let source = Source::Thread(wait.thread);
         return Some(Edge::new(EdgeKind::Amid, Strength::Weak, source, reason));
     }

@@ -104,12 +104,12 @@ pub(super) fn other_client(evidence: &Evidence<'_>, wait: &Wait) -> Option<Edge>
         });
         let is_likely = in_transaction || took;
         // What keeps one from going on may be why it has not given back what it has.
-        let is_kept = !is_broker && is_amid(evidence, thread, wait);
+        let is_stuck = !is_broker && cannot_go_on(evidence, thread, wait);
         Some((
             is_stopped,
             is_likely && !(took && comes_back),
             is_likely,
-            is_kept && !comes_back,
+            is_stuck && !comes_back,
             used,
             thread,
         ))
@@ -154,7 +154,7 @@ pub(super) fn other_client(evidence: &Evidence<'_>, wait: &Wait) -> Option<Edge>
 }
 
 /// Whether a thread waits for somebody else, in one go, for most of a wait.
-fn is_amid(evidence: &Evidence<'_>, thread: Utid, wait: &Wait) -> bool {
+fn cannot_go_on(evidence: &Evidence<'_>, thread: Utid, wait: &Wait) -> bool {
     let there = wait_at(evidence, thread, wait.start + wait.duration() / 2);
     there.is_some_and(|there| {
         let awaits = [
@@ -163,7 +163,7 @@ fn is_amid(evidence: &Evidence<'_>, thread: Utid, wait: &Wait) -> bool {
             WaitKind::Child,
             WaitKind::Disk,
         ];
-        let both = there.end.min(wait.end) - there.start.max(wait.start);
+        let both = (there.end.min(wait.end)).saturating_sub(there.start.max(wait.start));
         awaits.contains(&there.kind)
             && !is_home(evidence, &there)
             && both.saturating_mul(2) > wait.duration()
