@@ -224,6 +224,38 @@ fn a_stall_that_comes_again_is_met() {
     assert!(found.any(|function| function == "reindex"));
 }
 
+/// Asked to stop while it looks at a program at rest again, it tells what it has seen, and takes away the traces that it made for itself.
+#[test]
+fn what_was_seen_is_taken_away() {
+    let Some(machine) = machine() else { return };
+    let naps = Command::new("python3")
+        .args(["-c", "import time\nwhile True: time.sleep(0.05)"])
+        .spawn();
+    let naps = Background(naps.expect("python3"));
+    let nap = libc::SYS_clock_nanosleep;
+    wait_until("it naps", || all_wait_in(naps.0.id(), 1, nap));
+    let folder = machine.path("seen");
+    fs::create_dir(&folder).expect("a folder");
+    let why = hangdog()
+        .args(["why", "--live", &naps.0.id().to_string()])
+        .env("TMPDIR", &folder)
+        .stdout(Stdio::piped())
+        .spawn();
+    let why = why.expect("a run");
+    let folders = || fs::read_dir(&folder).expect("a folder").flatten();
+    wait_until("it looks again", || {
+        folders().any(|entry| entry.path().join("2.hang").exists())
+    });
+    let pid = libc::pid_t::try_from(why.id()).expect("a pid");
+    // SAFETY: takes plain numbers; the child has not been waited for, so the pid is its.
+    assert_eq!(unsafe { libc::kill(pid, libc::SIGINT) }, 0);
+    let output = why.wait_with_output().expect("an end");
+    assert!(output.status.success(), "{}", output.status);
+    let said = String::from_utf8(output.stdout).expect("UTF-8");
+    assert!(said.contains("sleeps"), "{said}");
+    assert_eq!(folders().count(), 0);
+}
+
 /// A process that is not there is nothing found.
 #[test]
 fn nobody_of_that_name() {

@@ -7,6 +7,7 @@ use crate::load;
 use crate::output::{self, Paint};
 use anyhow::{Context, Result, bail};
 use hangdog_capture::live::look;
+use hangdog_capture::system::{stop_asked, stop_on_signals};
 use hangdog_capture::{CallsOf, Options};
 use hangdog_diagnose::problem::Scope;
 use hangdog_diagnose::{
@@ -43,6 +44,8 @@ pub fn run(args: &WhyArgs) -> Result<()> {
     if let Some(trace) = &args.output {
         return Moment::seen(trace, process)?.tell(Some(trace), args.json);
     }
+    // What was seen is taken away again, and what is known by then is told.
+    stop_on_signals().context("cannot handle signals")?;
     let folder = tempfile::tempdir().context("cannot make a directory for what is seen")?;
     let first = Moment::seen(&folder.path().join("1.hang"), process)?;
     let moment = match first.is_at_rest {
@@ -56,7 +59,7 @@ pub fn run(args: &WhyArgs) -> Result<()> {
 /// two stalls. Returns the first moment at which something held it up, else the `first`.
 fn look_again(first: Moment, folder: &Path, process: &str) -> Moment {
     let begun = Instant::now();
-    let looks = (2..).take_while(|_| begun.elapsed() < PATIENCE);
+    let looks = (2..).take_while(|_| begun.elapsed() < PATIENCE && !stop_asked());
     let mut moments = looks
         // It may have ended meanwhile.
         .map_while(|look| Moment::seen(&folder.join(format!("{look}.hang")), process).ok());
