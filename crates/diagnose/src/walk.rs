@@ -202,16 +202,9 @@ impl<'a, 'e> Walk<'a, 'e> {
                 |stretch| match stretch {
                     Stretch::Busy(interval) => self.busy(step, &interval, thread, parts),
                     Stretch::Waiting(waiting) => {
-                        let mut blocked = Vec::new();
                         // It looked in between: that time is its own.
-                        for interval in timeline.between(thread, waiting.from, waiting.to) {
-                            match interval.state {
-                                State::Blocked => {
-                                    blocked.extend(within(parts, interval.start..interval.end));
-                                }
-                                _ => self.busy(step, &interval, thread, parts),
-                            }
-                        }
+                        let during: Vec<_> = within(parts, waiting.from..waiting.to).collect();
+                        let blocked = self.blocked_of(step, thread, &during);
                         if !blocked.is_empty() {
                             self.explain(step, thread, waiting, blocked);
                         }
@@ -486,7 +479,7 @@ impl<'a, 'e> Walk<'a, 'e> {
                 self.way[self.way.len() - 2]
             }
             BlameKind::Disk | BlameKind::Paging | BlameKind::Network | BlameKind::Timer => {
-                self.on_behalf_of(thread)
+                self.on_behalf_of(thread, &blocked)
             }
             _ => thread,
         };
@@ -621,19 +614,21 @@ impl<'a, 'e> Walk<'a, 'e> {
             .collect()
     }
 
-    /// A kernel thread that waits for a device does so for the one who waits for it.
-    fn on_behalf_of(&self, thread: Utid) -> Utid {
+    /// A kernel thread that waits for a device does so for the one who waits for it, and was blocked meanwhile.
+    fn on_behalf_of(&self, thread: Utid, parts: &[Range<u64>]) -> Utid {
         let is_kernel = |thread: Utid| self.evidence.threads.thread(thread).is_kernel();
-        match is_kernel(thread) {
-            true => self
-                .way
-                .iter()
-                .rev()
-                .copied()
-                .find(|&t| !is_kernel(t))
-                .unwrap_or(thread),
-            false => thread,
+        if !is_kernel(thread) {
+            return thread;
         }
+        let waiter = self.way.iter().rev().copied().find(|&t| !is_kernel(t));
+        // A server that another works for may serve others in the meantime.
+        let was_blocked = |&waiter: &Utid| {
+            parts.iter().all(|part| {
+                (self.evidence.timeline.between(waiter, part.start, part.end))
+                    .all(|interval| interval.state == State::Blocked)
+            })
+        };
+        waiter.filter(was_blocked).unwrap_or(thread)
     }
 }
 

@@ -2,6 +2,7 @@
 
 use hangdog_graph::belief::Belief;
 use hangdog_graph::{Edge, Source};
+use hangdog_timeline::State;
 use hangdog_trace::ids::Utid;
 use std::ops::Range;
 
@@ -128,20 +129,47 @@ impl Walk<'_, '_> {
                 };
                 self.follow(by, parts, (step, waiting, belief));
             }
-            _ => self.piece(Piece {
-                step,
-                thread: server,
-                kind: own_kind(self.evidence, &edge, &waiting.wait),
-                parts: parts.to_vec().into(),
-                count: waiting.parts,
-                wait: Some((waiting, edge)),
-                probability: 1.0,
-                left: None,
-            }),
+            _ => {
+                let blocked = self.blocked_of(step, server, parts);
+                self.piece(Piece {
+                    step,
+                    thread: server,
+                    kind: own_kind(self.evidence, &edge, &waiting.wait),
+                    parts: blocked.into(),
+                    count: waiting.parts,
+                    wait: Some((waiting, edge)),
+                    probability: 1.0,
+                    left: None,
+                });
+            }
         }
         match passes_on {
             true => self.passed -= 1,
             false => drop(self.way.pop()),
         }
+    }
+
+    /// The parts of a thread's time in which it was blocked. The others are its own, and are laid out as such.
+    pub(super) fn blocked_of(
+        &mut self,
+        step: usize,
+        thread: Utid,
+        parts: &[Range<u64>],
+    ) -> Vec<Range<u64>> {
+        let (Some(first), Some(last)) = (parts.first(), parts.last()) else {
+            return Vec::new();
+        };
+        let mut blocked = Vec::new();
+        for interval in self
+            .evidence
+            .timeline
+            .between(thread, first.start, last.end)
+        {
+            match interval.state {
+                State::Blocked => blocked.extend(within(parts, interval.start..interval.end)),
+                _ => self.busy(step, &interval, thread, parts),
+            }
+        }
+        blocked
     }
 }
