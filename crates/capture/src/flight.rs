@@ -497,7 +497,7 @@ impl Flight {
             events: self.session.take_in(found),
             ..Pending::default()
         };
-        pending.events.extend(self.session.look_at_goroutines());
+        pending.events.extend(self.session.look_at_tasks());
         pending.events.extend_from_slice(&self.waiting);
         self.session.rings.snapshot(&mut pending.events);
         let end = monotonic_ns();

@@ -33,11 +33,11 @@ fn layouts() -> &'static [python_layout] {
     })
 }
 
-/// The functions that a thread is in, read from its interpreter's `memory`, for each interpreter, and a program's goroutines;
-/// `state` and `thread` are addresses where the reading begins.
+/// The functions that a thread is in, read from its interpreter's `memory`, for each interpreter, and a program's goroutines
+/// and tasks; `state` and `thread` are addresses where the reading begins.
 ///
 /// # Panics
-/// If there are more words than a thread can have, or more goroutines than are looked at.
+/// If there are more words than a thread can have, or more goroutines or tasks than are looked at.
 pub fn interpreters(memory: &impl Memory, state: u64, thread: u64) {
     let parked = goroutines::parked(memory, state, |addresses| {
         assert!(!addresses.is_empty(), "{addresses:x?}");
@@ -46,6 +46,8 @@ pub fn interpreters(memory: &impl Memory, state: u64, thread: u64) {
     assert!(parked.len() <= 1000, "{} goroutines", parked.len());
     let pythons = layouts().iter().map(|&layout| {
         let runtime = python::frames::Runtime { state, layout };
+        let tasks = python::tasks::parked(memory, runtime, &mut Numbers::new(), |_| 1);
+        assert!(tasks.len() <= 1000, "{} tasks", tasks.len());
         Runtime::Python(runtime)
     });
     let ruby = ruby::Runtime {

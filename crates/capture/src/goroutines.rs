@@ -6,17 +6,12 @@
 //! description, whose number is always 1. A goroutine that goes on meanwhile is left out.
 //!
 //! Stacks are copied, and walked later. Any program can have as many goroutines with stacks as deep as it likes, or look as
-//! if it had: so there are bounds for one program and for all of a look.
+//! if it had: so there are bounds for one program, and for all of a look (`tasks.rs`).
 
 use std::ops::{Range, RangeInclusive};
 
-use hangdog_symbols::memory::{Memory, ProcessMemory};
-use hangdog_trace::ids::NO_CPU;
+use hangdog_symbols::memory::Memory;
 use hangdog_unwind::Registers;
-
-use crate::event::{Event, Happening};
-use crate::records::{Definition, StackCopy, What};
-use crate::waiting::{Stacks, stack_of};
 
 /// The most goroutines of a process that are looked at; of more a sample, spread evenly over the list.
 const MOST: u64 = 1000;
@@ -24,10 +19,6 @@ const MOST: u64 = 1000;
 const STACK_BYTES: u64 = 16 << 10;
 /// The most bytes of stacks that are copied of a process; those behind in its list are left out.
 const PROCESS_BYTES: usize = 4 << 20;
-/// The same of all processes at one look.
-const LOOK_BYTES: usize = 64 << 20;
-/// The most goroutines of all processes at one look.
-const LOOK_MOST: usize = 10_000;
 /// No list is longer: what says so is something else.
 const LONGEST_LIST: u64 = 1 << 26;
 /// Words of a description that are read: all that is needed lies among the first in every version.
@@ -41,63 +32,6 @@ const HIGHEST: u64 = 1 << 48;
 const STATES: RangeInclusive<u64> = 1..=10;
 const WAITING: u64 = 4;
 const SCANNED: u64 = 0x1000;
-
-/// What one look has found in all processes: an event for each goroutine, and the copies of their stacks.
-#[derive(Default)]
-pub(crate) struct Found {
-    pub events: Vec<Event>,
-    pub stacks: Vec<Definition>,
-    /// Bytes of the stacks.
-    copied: usize,
-}
-
-impl Found {
-    /// Adds the goroutines of a process that wait now, as events at `ts`: none if it is no Go program, or if enough were
-    /// found before.
-    pub(crate) fn add(&mut self, stacks: &mut impl Stacks, pid: u32, ts: u64) {
-        if self.copied >= LOOK_BYTES || self.events.len() >= LOOK_MOST {
-            return;
-        }
-        let Some(list) = stacks.goroutines(pid) else {
-            return;
-        };
-        let copy = |addresses| stack_of(pid, addresses);
-        for parked in parked(&ProcessMemory(pid), list, copy) {
-            let Parked {
-                number,
-                registers,
-                stack,
-            } = parked;
-            self.copied += stack.len();
-            let id = stacks.next_stack();
-            self.events.push(Event {
-                ts,
-                tid: pid,
-                cpu: NO_CPU,
-                what: Happening::Goroutine {
-                    number,
-                    user_stack: id,
-                },
-            });
-            let copy = StackCopy {
-                id,
-                pid,
-                frames: vec![registers.ip],
-                sp: registers.sp,
-                fp: registers.fp,
-                exact: true,
-                link: 0,
-                tid: pid,
-                thread_pointer: 0,
-                top: registers.sp,
-                bytes: stack,
-                chain: Vec::new(),
-            };
-            let what = What::StackCopy(copy);
-            self.stacks.push(Definition { ts, what });
-        }
-    }
-}
 
 /// A goroutine that waits.
 pub(crate) struct Parked {

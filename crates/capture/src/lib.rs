@@ -64,6 +64,7 @@ mod snapshots;
 mod sockets;
 pub mod system;
 mod sysv;
+mod tasks;
 mod unwind;
 pub mod uses;
 mod waiting;

@@ -16,7 +16,6 @@ use hangdog_trace::meta::{Meta, Mode, RecordingState};
 use hangdog_trace::{Threads, TraceWriter};
 
 use crate::error::Result;
-use crate::goroutines;
 use crate::looks::{self, Moment};
 use crate::owner::asked_by;
 use crate::pace;
@@ -29,6 +28,7 @@ use crate::running;
 use crate::save::finish;
 use crate::session::{Options, Session};
 use crate::system::monotonic_ns;
+use crate::tasks;
 use crate::world::{Pending, World};
 
 /// How long a moment lasts in its trace: diagnosis weighs time, of which a moment has none.
@@ -130,7 +130,7 @@ fn pause(looks: usize) -> Duration {
 
 /// Walks the copies of stacks among the definitions and names the functions of virtual machines in all of them, process
 /// by process in this `order`, which may be any if it is empty; of copies for which there is no time nothing is left.
-/// The goroutines of these processes are read on the way, as events at `start`.
+/// The tasks of these processes are read on the way, as events at `start`.
 fn walk(session: &mut Session, pending: &mut Pending, (order, start): (&[(u32, u32)], u64)) {
     let mut stacks: BTreeMap<u32, Vec<Definition>> = BTreeMap::new();
     let mut others = Vec::new();
@@ -150,20 +150,20 @@ fn walk(session: &mut Session, pending: &mut Pending, (order, start): (&[(u32, u
             Some(Instant::now() + PATIENCE),
         ),
     };
-    let mut goroutines = goroutines::Found::default();
+    let mut tasks = tasks::Found::default();
     for pid in pids {
         let mut own = stacks.remove(&pid).unwrap_or_default();
         session.unwind(&mut own, monotonic_ns(), true);
         pending.definitions.append(&mut own);
-        // Whether it is a Go program is known since a walk wanted the tables of its code.
-        session.add_goroutines(&mut goroutines, pid, start);
-        session.unwind(&mut goroutines.stacks, monotonic_ns(), true);
-        pending.definitions.append(&mut goroutines.stacks);
+        // Whether its language has tasks is known since a walk wanted the tables of its code.
+        session.add_tasks(&mut tasks, pid, start);
+        session.unwind(&mut tasks.stacks, monotonic_ns(), true);
+        pending.definitions.append(&mut tasks.stacks);
         if end.is_some_and(|end| Instant::now() >= end) {
             break;
         }
     }
-    pending.events.append(&mut goroutines.events);
+    pending.events.append(&mut tasks.events);
     let walked = stacks.into_values().flatten();
     let walked = walked.filter(|other| !matches!(other.what, What::StackCopy(_)));
     pending.definitions.extend(walked);

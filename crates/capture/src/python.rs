@@ -1,7 +1,8 @@
 //! Python's functions in stacks: what the kernel side (`bpf/python.h`) says of a function that it met,
-//! and (in [`frames`]) the functions of a thread that waits, read from outside.
+//! and, read from outside, the functions of a thread that waits ([`frames`]) and the tasks of asyncio that wait ([`tasks`]).
 
 pub(crate) mod frames;
+pub(crate) mod tasks;
 mod text;
 
 use crate::function::{Function, Told};

@@ -389,7 +389,7 @@ impl<'a> Recording<'a> {
             events: session.take_in(found),
             ..Pending::default()
         };
-        pending.events.extend(session.look_at_goroutines());
+        pending.events.extend(session.look_at_tasks());
         // That the command waits for us to let it go is not its own affair.
         let command_tid = command.as_ref().map(|command| command.pid);
         pending
@@ -562,8 +562,8 @@ impl<'a> Recording<'a> {
             }
         }
         let missing = (self.snapshots.as_ref()).map_or(0, Snapshots::missing);
-        let goroutines = self.session.look_at_goroutines();
-        self.pending.events.extend(goroutines);
+        let tasks = self.session.look_at_tasks();
+        self.pending.events.extend(tasks);
         let end = monotonic_ns();
         self.session.look_at_descriptors();
         self.session.detach();

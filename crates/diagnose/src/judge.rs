@@ -386,7 +386,8 @@ impl Judge<'_, '_> {
         is_answer
             && matches!(suspect.kind, BlameKind::Timer | BlameKind::Message)
             && process(waiting.wait.thread) != process(suspect.thread)
-            && (self.longest_wait(suspect)).is_some_and(|wait| wait.is_idle(self.evidence))
+            && (self.longest_wait(suspect))
+                .is_some_and(|wait| wait.task.is_none() && wait.is_idle(self.evidence))
     }
 
     /// The longest wait among what the suspect did, if nothing else took longer.

@@ -317,6 +317,7 @@ fn find_among(
         None => {
             let is_of_command = |thread| family.has(evidence.threads.thread(thread).upid);
             problems.extend(parked::find(evidence, is_of_command));
+            problems.extend(parked::find_others(evidence, is_of_command));
         }
     }
     problems.retain(|problem| {

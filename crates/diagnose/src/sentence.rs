@@ -760,7 +760,8 @@ fn program_of(facts: &Facts<'_, '_>) -> String {
 /// Of a moment: whether it waits where programs wait for whatever comes next, and nothing shows that somebody is
 /// to answer it.
 fn may_be_idle_now(facts: &Facts<'_, '_>) -> bool {
-    let polls = |wait: &Wait| matches!(wait.kind, WaitKind::Poll | WaitKind::Idle);
+    let polls =
+        |wait: &Wait| matches!(wait.kind, WaitKind::Poll | WaitKind::Idle) && wait.task.is_none();
     let wait = facts.wait.filter(|wait| facts.is_open && polls(wait));
     wait.is_some_and(|wait| crate::owed::owed(facts.evidence, &wait, false) < LEAST_FELT)
 }

@@ -3,6 +3,7 @@
 //! A task goes from thread to thread. So while one of them has nothing to do, what the program does is what the
 //! others do; and what several of them do is one thing, done in turns.
 
+use hangdog_graph::asyncio::Awaits;
 use hangdog_graph::{Evidence, Mark, Wait};
 use hangdog_timeline::State;
 use hangdog_trace::ids::{Upid, Utid};
@@ -15,12 +16,24 @@ pub(crate) fn is_without(evidence: &Evidence<'_>, wait: &Wait) -> bool {
     evidence.shows(wait.user_stack(evidence), Mark::Scheduler)
 }
 
-/// Whether the task that a thread parked last waits for another of its program's.
+/// Whether the task that a thread parked last, or that its event loop waits for, waits for another of its program's.
 pub(crate) fn awaits_other(evidence: &Evidence<'_>, wait: &Wait) -> bool {
+    if let Some(task) = wait.task {
+        return task.awaits != Awaits::Time;
+    }
     is_without(evidence, wait) && evidence.shows(wait.user_stack(evidence), Mark::AwaitsTask)
 }
 
-/// What such a task waits for another to do, as a phrase that follows "another goroutine".
+/// What such a task waits for another to do, as a phrase: "another goroutine to unlock a mutex".
+pub(crate) fn other(evidence: &Evidence<'_>, wait: &Wait) -> String {
+    let kind = match wait.task {
+        Some(_) => "task",
+        None => "goroutine",
+    };
+    format!("another {kind}{}", wants(evidence, wait))
+}
+
+/// The rest of that phrase: " to unlock a mutex".
 pub(crate) fn wants(evidence: &Evidence<'_>, wait: &Wait) -> &'static str {
     let mut frames = evidence.stacks.stack(wait.user_stack(evidence));
     let phrase = |function: &str| {
@@ -32,6 +45,14 @@ pub(crate) fn wants(evidence: &Evidence<'_>, wait: &Wait) -> &'static str {
             "sync.(*WaitGroup).Wait" => " of a group to be done",
             "sync.(*Mutex).Lock" | "internal/sync.(*Mutex).lockSlow" => " to unlock a mutex",
             "sync.(*RWMutex).Lock" | "sync.(*RWMutex).RLock" => " to unlock a mutex",
+            "Lock.acquire" => " to release a lock",
+            "Semaphore.acquire" | "BoundedSemaphore.acquire" => " to release a semaphore",
+            "Condition.wait" => " to notify a condition",
+            "Event.wait" => " to set an event",
+            "Queue.get" => " to put something into a queue",
+            "Queue.put" => " to take something from a queue",
+            "Queue.join" => " to finish what is in a queue",
+            "TaskGroup.__aexit__" => " of its group to be done",
             _ => return None,
         })
     };
@@ -42,6 +63,9 @@ pub(crate) fn wants(evidence: &Evidence<'_>, wait: &Wait) -> &'static str {
 /// not of Go's runtime.
 pub(crate) fn place_of_task<'e>(evidence: &'e Evidence<'_>, wait: &Wait) -> Option<&'e str> {
     const RUNTIME: [&str; 3] = ["runtime.", "sync.", "internal/"];
+    if wait.task.is_some() {
+        return None;
+    }
     let frames = evidence.stacks.stack(wait.user_stack(evidence));
     let mut functions = frames.map(|frame| frame.function.unwrap_or_default());
     functions.find(|function| !RUNTIME.iter().any(|start| function.starts_with(start)))

@@ -421,7 +421,7 @@ impl<'a, 'e> Walk<'a, 'e> {
         &mut self,
         step: usize,
         thread: Utid,
-        waiting: Waiting,
+        mut waiting: Waiting,
         mut blocked: Vec<Range<u64>>,
     ) {
         self.step = step;
@@ -459,6 +459,9 @@ impl<'a, 'e> Walk<'a, 'e> {
                 let belief = Belief { edge, probability };
                 return self.follow(next, &blocked, (step, waiting, belief));
             }
+        }
+        if !is_knot {
+            waiting.wait.task = self.evidence.task(&waiting.wait);
         }
         let kind = match own_kind(self.evidence, &edge, &waiting.wait) {
             // Why one that waits for its child does so is known, if that waits for it.
@@ -666,6 +669,7 @@ fn own_kind(evidence: &Evidence<'_>, edge: &Edge, wait: &Wait) -> BlameKind {
         (_, WaitKind::Idle | WaitKind::Poll) if tasks::awaits_other(evidence, wait) => {
             BlameKind::Lock
         }
+        _ if wait.task.is_some() => BlameKind::Timer,
         // It was stopped, though it was not seen when.
         (Source::Nobody, _) if edge.kind == EdgeKind::Kill && wait.gate(evidence).is_none() => {
             BlameKind::Stopped

@@ -26,6 +26,7 @@ mod signature;
 mod slice;
 mod stretches;
 mod support;
+mod tasks;
 mod thinned;
 mod trial_kernel;
 mod trial_locks;

@@ -4,11 +4,12 @@
 use hangdog_trace::calls::Call;
 use hangdog_trace::ids::{StackId, Upid, Utid};
 use hangdog_trace::object::Object;
-use hangdog_trace::words::{Context, StackEnd};
+use hangdog_trace::words::{Context, LastTransfer, StackEnd};
 use std::collections::{HashMap, HashSet};
 use std::ops::{Deref, Range};
 use std::sync::OnceLock;
 
+use crate::asyncio::{self, Task, TaskTable};
 use crate::file_locks::{File, FileLocks};
 use crate::flags::{FlagWait, FlagWaits};
 use crate::goroutines::GoroutineTable;
@@ -32,6 +33,7 @@ pub struct Evidence<'a> {
     sampling: Sampling,
     file_locks: FileLocks,
     goroutines: GoroutineTable,
+    tasks: TaskTable,
     flag_waits: FlagWaits,
     /// Rows of `transfers` by object, in order.
     uses: HashMap<u64, Vec<u32>>,
@@ -83,6 +85,7 @@ impl<'a> Evidence<'a> {
             sampling: Sampling::new(tables.samples),
             file_locks: FileLocks::new(tables.handoffs, tables.threads, threads),
             goroutines: GoroutineTable::new(tables.goroutines, tables.stacks),
+            tasks: TaskTable::new(tables.goroutines, tables.stacks),
             flag_waits: FlagWaits::new(
                 tables.flags,
                 tables.flag_accesses,
@@ -118,11 +121,52 @@ impl<'a> Evidence<'a> {
     /// found waiting within `window`.
     pub(crate) fn goroutine(&self, thread: Utid, window: Range<u64>) -> Option<StackId> {
         let process = self.threads.thread(thread).upid;
-        let asks = || {
-            let mut asked = self.sockets.asks(process);
-            asked.any(|object| self.sockets.peer_process(object) != Some(process))
+        (self.goroutines).within(process, window, || self.asks_others(process))
+    }
+
+    /// The task that tells most of what a thread of Python waits for in its event loop, if one was found waiting meanwhile, and the
+    /// program waits for no answer of another's.
+    pub fn task(&self, wait: &crate::wait::Wait) -> Option<Task> {
+        let process = self.threads.thread(wait.thread).upid;
+        let task = self.tasks.within(process, &(wait.start..wait.end))?;
+        let own = wait.row.map_or(0, |row| self.switches.user_stack[row]);
+        let counts = asyncio::is_in_loop(self.stacks, own) && !self.awaits_answer(process);
+        counts.then_some(task)
+    }
+
+    /// Since when at least a task of a Python program has been kept from going on by another, ns since the trace's start, if one
+    /// is when the recording looks at them last. In a program that serves nobody and asks nobody each that waits for
+    /// another counts.
+    pub fn task_held_up_since(&self, process: Upid) -> Option<u64> {
+        let listens = || (self.sockets.had(process)).any(|object| self.sockets.listens(object));
+        let serves = || listens() || self.awaits_answer(process);
+        let counts =
+            |task: Task| task.is_held_up() || task.awaits == asyncio::Awaits::Other && !serves();
+        self.tasks.held_up_since(process, counts)
+    }
+
+    /// Whether a process has asked others something, and has no answer.
+    fn asks_others(&self, process: Upid) -> bool {
+        let mut asked = self.sockets.asks(process);
+        asked.any(|object| self.sockets.peer_process(object) != Some(process))
+    }
+
+    /// Whether a task of a Python program waits for a lock, or for room in a queue, when the recording looks at them last.
+    pub fn has_held_up_task(&self, process: Upid) -> bool {
+        self.tasks
+            .held_up_since(process, Task::is_held_up)
+            .is_some()
+    }
+
+    /// Whether a process has asked others something, and has no answer yet.
+    fn awaits_answer(&self, process: Upid) -> bool {
+        let is_open = |&object: &Object| {
+            let mut holders = self.sockets.holders(object).iter().rev();
+            let own = holders.find(|it| it.process == process);
+            own.is_none_or(|it| it.last != LastTransfer::Received)
         };
-        self.goroutines.within(process, window, asks)
+        let mut asked = self.sockets.asks(process).filter(is_open);
+        asked.any(|object| self.sockets.peer_process(object) != Some(process))
     }
 
     /// Since when at least a goroutine of a Go program has been held up by another, ns since the trace's start, if one is

@@ -19,6 +19,7 @@
 //! - [`marks`]: what stacks show, by the [`names`] of functions of the C library and of the kernel.
 
 mod async_work;
+pub mod asyncio;
 pub mod belief;
 mod classify;
 mod descriptors;

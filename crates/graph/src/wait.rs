@@ -7,6 +7,7 @@ use hangdog_trace::object::{Object, ObjectKind};
 use hangdog_trace::words::Left;
 use std::ops::Range;
 
+use crate::asyncio::Task;
 use crate::evidence::Evidence;
 use crate::flags::FlagWait;
 use crate::marks::Mark;
@@ -98,6 +99,8 @@ pub struct Wait {
     /// The thread that the lock's own memory names as its holder, or that a join waits for; the one
     /// that used a System V semaphore or queue last; of a thread that is stopped, its debugger.
     pub holder: Option<Utid>,
+    /// The task that the thread of an event loop waits for, where that is what matters about the wait.
+    pub task: Option<Task>,
 }
 
 impl Wait {
@@ -110,6 +113,7 @@ impl Wait {
             kind: WaitKind::Flag,
             row: None,
             holder: None,
+            task: None,
         }
     }
 
@@ -123,6 +127,7 @@ impl Wait {
             kind,
             row: None,
             holder: None,
+            task: None,
         }
     }
 
@@ -143,6 +148,7 @@ impl Wait {
             kind,
             row,
             holder,
+            task: None,
         }
     }
 
@@ -195,8 +201,11 @@ impl Wait {
     }
 
     /// The user stack that it waits in; of a Go thread with nothing to run that of the goroutine which tells what the program
-    /// waits for, if the recording looked at them meanwhile.
+    /// waits for, if the recording looked at them meanwhile; that of the task, where the wait stands for one.
     pub fn user_stack(&self, evidence: &Evidence<'_>) -> StackId {
+        if let Some(task) = self.task {
+            return task.stack;
+        }
         let own = self.row.map_or(0, |row| evidence.switches.user_stack[row]);
         match evidence.shows(own, Mark::Scheduler) {
             true => evidence

@@ -539,13 +539,13 @@ tables! {
         lived: u64,
     }
 
-    /// A goroutine of a Go program that waited when the recording began or ended, or when the snapshot was taken: its stack was read from the program's memory, up to 16 KiB. Of a process with more than 1,000, or with more than 4 MiB of such stacks, some are left out, and of a machine with more than 10,000, or 64 MiB.
+    /// A goroutine of a Go program, or a task of asyncio in a program of Python 3.11, that waited when the recording began or ended, or when the snapshot was taken. A goroutine's stack was read from the program's memory, up to 16 KiB; a task's has the functions of its coroutine and of those that it awaits. Of a process with more than 1,000, or with more than 4 MiB of such stacks or 20,000 such functions, some are left out, and of a machine with more than 10,000, or 64 MiB.
     Goroutines of Goroutine as "goroutines" {
         /// When it was looked at, ns since the trace's start; ascending.
         ts: u64,
         /// Its process (upid).
         process: u32,
-        /// The number that Go gave it (`goid`); not used again in the process.
+        /// Of a goroutine the number that Go gave it (`goid`), not used again in the process; of a task its address, which no other has at the same time.
         number: u64,
         /// What it waits in (stack id, 0 none).
         user_stack: u32,

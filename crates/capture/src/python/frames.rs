@@ -173,6 +173,60 @@ fn entered(memory: &impl Memory, runtime: Runtime, thread_pointer: u64, first: u
     innermost.map(|(_, state)| state)
 }
 
+/// A function that is being run, by its frame.
+pub(super) struct Frame {
+    pub address: u64,
+    pub code: u64,
+}
+
+/// The functions that all threads are in, of `most` at the most, each thread's innermost first. Only of versions whose threads are
+/// found from their interpreter.
+pub(super) fn frames_of(memory: &impl Memory, runtime: Runtime, most: usize) -> Vec<Frame> {
+    let layout = &runtime.layout;
+    let field = |object: u64, word: u64| memory.word(object.wrapping_add(8 * word));
+    let mut frames = Vec::new();
+    let mut of_thread = |state: u64| -> Option<()> {
+        let cframe = field(state, layout.thread_head.into())?;
+        let mut frame = field(cframe, layout.cframe_frame.into())?;
+        for _ in 0..MOST_FRAMES {
+            if frame == 0 || frames.len() >= most {
+                break;
+            }
+            frames.push(Frame {
+                address: frame,
+                code: field(frame, layout.frame_code.into())?,
+            });
+            frame = field(frame, layout.frame_previous.into())?;
+        }
+        Some(())
+    };
+    let mut of_all = || -> Option<()> {
+        if layout.interpreters == 0 {
+            return None;
+        }
+        let mut interpreter =
+            memory.word(runtime.state.wrapping_add(layout.interpreters.into()))?;
+        for _ in 0..MOST_INTERPRETERS {
+            if interpreter == 0 {
+                break;
+            }
+            let mut state = field(interpreter, INTERPRETER_STATES)?;
+            for _ in 0..most {
+                if state == 0 {
+                    break;
+                }
+                // One that goes on meanwhile may lead nowhere.
+                let _ = of_thread(state);
+                state = field(state, STATE_NEXT)?;
+            }
+            interpreter = field(interpreter, INTERPRETER_NEXT)?;
+        }
+        Some(())
+    };
+    let _ = of_all();
+    frames
+}
+
 /// The interpreter's state of a thread.
 fn thread_state(memory: &impl Memory, runtime: Runtime, thread_pointer: u64) -> Option<u64> {
     let key = memory.word(runtime.state.wrapping_add(runtime.layout.key.into()))?;
@@ -184,7 +238,11 @@ fn thread_state(memory: &impl Memory, runtime: Runtime, thread_pointer: u64) -> 
 }
 
 /// The function of a code object; none inside if the interpreter made it up for itself.
-fn function(memory: &impl Memory, layout: &python_layout, code: u64) -> Option<Option<Function>> {
+pub(super) fn function(
+    memory: &impl Memory,
+    layout: &python_layout,
+    code: u64,
+) -> Option<Option<Function>> {
     let mut bytes = [0; CODE_BYTES];
     memory.read(code.wrapping_add(CODE_SIZE), &mut bytes)?;
     let u32_at = |at: usize| {
@@ -204,7 +262,12 @@ fn function(memory: &impl Memory, layout: &python_layout, code: u64) -> Option<O
 }
 
 /// A text, or the end of a long one; empty if it cannot be read.
-fn read_text(memory: &impl Memory, layout: &python_layout, object: u64, most: usize) -> String {
+pub(super) fn read_text(
+    memory: &impl Memory,
+    layout: &python_layout,
+    object: u64,
+    most: usize,
+) -> String {
     let read = || -> Option<String> {
         let length = memory.word(object.wrapping_add(TEXT_LENGTH))?;
         let state = memory.word(object.wrapping_add(TEXT_LENGTH + 16))? as u32;

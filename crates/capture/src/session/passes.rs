@@ -29,7 +29,7 @@ use crate::waiting::{
     Found, Running, Stacks, Still, parse_descriptors, read_functions_of_running,
     read_functions_of_waiting,
 };
-use crate::{goroutines, limits, perl, php, python, ruby};
+use crate::{limits, perl, php, python, ruby, tasks};
 
 /// The first version of Python whose frames can be read, as `bpf/python.h` has it: 3.11.
 const PYTHON_OLDEST: u64 = 11;
@@ -73,21 +73,21 @@ impl Session {
         found.events
     }
 
-    /// The goroutines that wait now in all processes whose code is known, as events; their stacks come with the
+    /// The goroutines and tasks of asyncio that wait now in all processes whose code is known, as events; their stacks come with the
     /// next definitions. Who is alive must have been adopted, as for [`take_in`](Session::take_in).
-    pub(crate) fn look_at_goroutines(&mut self) -> Vec<Event> {
+    pub(crate) fn look_at_tasks(&mut self) -> Vec<Event> {
         let pids = self.unwinder.as_ref().map(Unwinder::processes);
-        let mut found = goroutines::Found::default();
+        let mut found = tasks::Found::default();
         let ts = monotonic_ns();
         for pid in pids.into_iter().flatten() {
-            self.add_goroutines(&mut found, pid, ts);
+            self.add_tasks(&mut found, pid, ts);
         }
         self.define(found.stacks);
         found.events
     }
 
-    /// Adds the goroutines of a process that wait now, as events at `ts`.
-    pub(crate) fn add_goroutines(&mut self, found: &mut goroutines::Found, pid: u32, ts: u64) {
+    /// Adds those of a process, as events at `ts`.
+    pub(crate) fn add_tasks(&mut self, found: &mut tasks::Found, pid: u32, ts: u64) {
         found.add(&mut StackNumbers::of(self), pid, ts);
     }
 

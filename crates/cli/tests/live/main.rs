@@ -23,5 +23,6 @@ mod paging;
 mod probes;
 mod safety;
 mod support;
+mod tasks;
 mod watch;
 mod yardstick;

@@ -1,7 +1,10 @@
-//! A Go program that somebody asks about, whose goroutines hold each other up: its threads go on with others, and none of
-//! them shows that. Of other programs it is not reported, since a goroutine that is left behind so need not matter.
+//! A program whose goroutines or whose tasks of asyncio hold each other up: its threads go on with others, and none of them
+//! shows that.
+//!
+//! It is reported where somebody asks about the program. Of another, a goroutine that is left behind so need not matter; a task of asyncio
+//! that waits for a lock, or for room in a queue, is reported with less weight.
 
-use hangdog_graph::Evidence;
+use hangdog_graph::{Evidence, Wait};
 use hangdog_timeline::State;
 use hangdog_trace::ids::{Upid, Utid};
 use std::collections::BTreeSet;
@@ -10,22 +13,51 @@ use super::{Problem, ProblemKind, worth};
 
 /// As much as of a thread that waits for a lock of its program.
 const FELT: f64 = 0.5;
+/// The same where nobody asks.
+const OTHERS: f64 = 0.1;
 /// Who ran so long at a time did some work, ns.
 const WORK_NS: u64 = 2_000_000;
 
-/// For each process that has a thread which is asked about, the time until the end in which a goroutine was held up.
+/// For each process that has a thread which is asked about, the time until the end in which a goroutine or a task was held up.
 pub(super) fn find(evidence: &Evidence<'_>, is_asked: impl Fn(Utid) -> bool) -> Vec<Problem> {
-    let asked = (evidence.threads.iter()).filter(|thread| is_asked(thread.utid));
-    let processes: BTreeSet<Upid> = asked.map(|thread| thread.upid).collect();
-    (processes.into_iter())
+    (processes(evidence, is_asked).into_iter())
         .filter_map(|process| of(evidence, process))
         .collect()
 }
 
-/// Since its program did some work last, and since a goroutine of `process` was found so at the latest.
+/// The same for each process that has a thread which is not asked about, of those whose tasks are held up for sure.
+pub(super) fn find_others(
+    evidence: &Evidence<'_>,
+    is_asked: impl Fn(Utid) -> bool,
+) -> Vec<Problem> {
+    (processes(evidence, |thread| !is_asked(thread)).into_iter())
+        .filter(|&process| evidence.has_held_up_task(process))
+        .filter_map(|process| of(evidence, process))
+        .map(|problem| Problem {
+            felt: OTHERS,
+            owed: OTHERS,
+            score: problem.score * OTHERS / FELT,
+            ..problem
+        })
+        .collect()
+}
+
+fn processes(evidence: &Evidence<'_>, of: impl Fn(Utid) -> bool) -> BTreeSet<Upid> {
+    let threads = (evidence.threads.iter()).filter(|thread| of(thread.utid));
+    threads.map(|thread| thread.upid).collect()
+}
+
+/// Since its program did some work last, and since one of `process` was found so at the latest.
 fn of(evidence: &Evidence<'_>, process: Upid) -> Option<Problem> {
-    let found = evidence.goroutine_held_up_since(process)?;
     let threads = &evidence.threads.process(process).threads;
+    let (thread, found) = match evidence.goroutine_held_up_since(process) {
+        Some(found) => (*threads.first()?, found),
+        None => {
+            let found = evidence.task_held_up_since(process)?;
+            let waits = |&&thread: &&Utid| waits_for_task(evidence, thread);
+            (*threads.iter().find(waits)?, found)
+        }
+    };
     let end = evidence.timeline.end();
     let is_work = |state: State| matches!(state, State::Running | State::Interrupted);
     let worked = threads.iter().filter_map(|&thread| {
@@ -33,7 +65,6 @@ fn of(evidence: &Evidence<'_>, process: Upid) -> Option<Problem> {
         let worked = parts.filter(|part| is_work(part.state) && part.duration() >= WORK_NS);
         worked.map(|part| part.end).max()
     });
-    let thread = *threads.first()?;
     let life = evidence.timeline.life(thread);
     let start = worked.max().unwrap_or(0).min(found).max(life.start);
     (start < life.end).then(|| Problem {
@@ -44,5 +75,19 @@ fn of(evidence: &Evidence<'_>, process: Upid) -> Option<Problem> {
         owed: FELT,
         score: worth((life.end - start) as f64) * FELT,
         many: None,
+    })
+}
+
+/// Whether a thread runs an event loop, and waits for one of its tasks in one of the last of its waits.
+fn waits_for_task(evidence: &Evidence<'_>, thread: Utid) -> bool {
+    /// At the very end it may run for a moment.
+    const LAST: usize = 8;
+    let intervals = evidence.timeline.intervals(thread);
+    let last = (0..intervals.len()).rev().take(LAST);
+    let mut blocked = (last.filter_map(|at| intervals.get(at)))
+        .filter(|interval| interval.state == State::Blocked);
+    blocked.any(|interval| {
+        let wait = Wait::new(evidence, thread, &interval);
+        evidence.task(&wait).is_some()
     })
 }

@@ -106,11 +106,12 @@ pub(crate) fn reason(facts: &Facts<'_, '_>) -> String {
         let place = facts
             .wait
             .and_then(|wait| tasks::place_of_task(facts.evidence, &wait));
-        let wants = (facts.wait).map_or("", |wait| tasks::wants(facts.evidence, &wait));
+        let other =
+            (facts.wait).map_or_else(String::new, |wait| tasks::other(facts.evidence, &wait));
         let own = facts.function.map(|function| function.name.as_str());
         let called = place.filter(|place| Some(*place) != own);
         let called = called.map_or_else(String::new, |called| format!(", which called {called}"));
-        return format!("waited for another goroutine{wants}{within}{called}");
+        return format!("waited for {other}{within}{called}");
     }
     match facts.kind {
         _ if facts.is_idle_server => format!("did not answer, though idle{within}"),
@@ -194,6 +195,9 @@ pub(crate) fn reason(facts: &Facts<'_, '_>) -> String {
                 format!("slept between two attempts{within}")
             }
             Some(WaitKind::Sleep) => format!("slept{within}"),
+            Some(_) if (facts.wait).is_some_and(|wait| wait.task.is_some()) => {
+                format!("slept{within}")
+            }
             Some(WaitKind::Timer) => format!("waited for a timer{within}"),
             Some(WaitKind::Condition) if goes_on(facts) => {
                 format!("waited for a condition{within}, with a time limit")

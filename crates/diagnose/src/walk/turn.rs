@@ -112,7 +112,7 @@ impl Walk<'_, '_> {
         step: usize,
         server: Utid,
         parts: &[Range<u64>],
-        (waiting, edge): (Waiting, Edge),
+        (mut waiting, edge): (Waiting, Edge),
     ) {
         let process = self.evidence.threads.thread(server).upid;
         let passes_on = self.evidence.passes_on(process);
@@ -130,6 +130,7 @@ impl Walk<'_, '_> {
                 self.follow(by, parts, (step, waiting, belief));
             }
             _ => {
+                waiting.wait.task = self.evidence.task(&waiting.wait);
                 let blocked = self.blocked_of(step, server, parts);
                 self.piece(Piece {
                     step,

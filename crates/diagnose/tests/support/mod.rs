@@ -52,7 +52,8 @@ pub fn record(text: &str) -> Recording {
     }
     const SCRIPT: u32 = 11;
     for row in 0..tables.symbols.function.len() {
-        if tables.symbols.source[row] == "script" {
+        let source = &tables.symbols.source[row];
+        if source == "script" || source.contains(".py") {
             tables.frames.module[tables.symbols.frame[row] as usize] = SCRIPT;
         }
     }

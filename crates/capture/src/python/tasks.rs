@@ -1,0 +1,477 @@
+//! The tasks of asyncio that wait in a Python program, read from its memory without stopping it.
+//!
+//! While an event loop has nothing to do its thread waits in one place, whatever its tasks wait for. asyncio keeps all
+//! tasks in a set of its module `asyncio.tasks`, which is found from a function of asyncio that a thread is in:
+//!
+//!   frame of the loop ─ globals ─ "tasks" → module ─ "_all_tasks" → WeakSet ─ data → set ─→ weak references ─→ tasks
+//!   task ─ coroutine: its frame ─ what it awaits → coroutine: its frame ─ … → future
+//!
+//! Objects are as the headers of CPython 3.11 have them (cpython/{object,dictobject,setobject,genobject}.h,
+//! internal/pycore_{dict,frame}.h), and are told apart by the names of their types. Other versions keep tasks
+//! elsewhere, and are left out, as is a task that was written in Python itself.
+//!
+//! Any program can look as if it had any number of tasks that await each other in a circle: all is bounded.
+
+use std::collections::HashMap;
+
+use hangdog_symbols::memory::Memory;
+
+use super::frames::{Runtime, frames_of, function, read_text};
+use crate::chain::{MOST, Numbers};
+use crate::function::{Function, NUMBERED};
+
+/// A task that waits.
+pub(crate) struct Task {
+    /// Where it lies, which no other task of the process has meanwhile.
+    pub address: u64,
+    /// The words that stand for its functions, the innermost first.
+    pub words: Vec<u64>,
+}
+
+/// The most tasks of a process that are looked at.
+const MOST_TASKS: usize = 1000;
+/// The most functions of all of them together.
+const MOST_WORDS: usize = 20_000;
+/// The most places of a set.
+const MOST_PLACES: u64 = 1 << 16;
+/// The most names of a module.
+const MOST_NAMES: u64 = 4096;
+/// The most functions of threads that are looked at for a loop.
+const MOST_FRAMES: usize = 4096;
+/// Words of a task in front of which its coroutine lies.
+const TASK_WORDS: usize = 24;
+/// The longest name that is looked for.
+const NAME: usize = 32;
+/// A text shows its length there.
+const TEXT_LENGTH: u64 = 16;
+/// A word of a frame: the names of its module.
+const FRAME_GLOBALS: u64 = 8;
+/// In a suspended generator: how it is, its frame, and in that its code, the height of its stack, and that itself.
+const STATE: usize = 75;
+const CODE: usize = 112;
+const HEIGHT: usize = 144;
+const STACK: u64 = 152;
+const GENERATOR: usize = 152;
+const SUSPENDED: u8 = -1_i8 as u8;
+/// The highest stack of a function.
+const HIGHEST: u32 = 10_000;
+
+/// Files of asyncio whose functions are around a loop that waits, and whose names have the module of tasks.
+const AROUND: [&str; 2] = ["/asyncio/base_events.py", "/asyncio/runners.py"];
+
+/// The tasks that wait in a process with this `memory`. `define` gives a number to each function that has none yet.
+pub(crate) fn parked(
+    memory: &impl Memory,
+    runtime: Runtime,
+    numbers: &mut Numbers,
+    mut define: impl FnMut(Function) -> u32,
+) -> Vec<Task> {
+    let mut reader = Reader {
+        memory,
+        runtime,
+        types: HashMap::new(),
+    };
+    let Some(set) = reader.all_tasks() else {
+        return Vec::new();
+    };
+    let mut words = 0;
+    let has_room = |task: &Task| {
+        words += task.words.len();
+        words <= MOST_WORDS
+    };
+    let all = reader.referred(set).unwrap_or_default().into_iter();
+    let waiting = all.filter_map(|task| reader.task(task, numbers, &mut define));
+    waiting.take_while(has_room).take(MOST_TASKS).collect()
+}
+
+struct Reader<'a, M> {
+    memory: &'a M,
+    runtime: Runtime,
+    /// The names of types by their addresses, as far as one needs them.
+    types: HashMap<u64, Type>,
+}
+
+/// What an object is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Type {
+    Set,
+    Task,
+    /// A coroutine, a generator or an asynchronous one: each has a frame of its own.
+    Generator,
+    /// What stands for one that is awaited.
+    Wrapper,
+    Other,
+}
+
+impl<M: Memory> Reader<'_, M> {
+    fn word(&self, address: u64, offset: u64) -> Option<u64> {
+        self.memory.word(address.wrapping_add(offset))
+    }
+
+    fn type_of(&mut self, object: u64) -> Option<Type> {
+        // Objects lie at even places.
+        if object == 0 || !object.is_multiple_of(8) {
+            return None;
+        }
+        let at = self.word(object, 8)?;
+        if let Some(&known) = self.types.get(&at) {
+            return Some(known);
+        }
+        let mut name = [0; NAME];
+        let text = self.word(at, 24)?;
+        self.memory.read(text, &mut name)?;
+        let length = name.iter().position(|&byte| byte == 0).unwrap_or(NAME);
+        let found = match &name[..length] {
+            b"set" => Type::Set,
+            b"_asyncio.Task" => Type::Task,
+            b"coroutine" | b"generator" | b"async_generator" => Type::Generator,
+            b"coroutine_wrapper" | b"async_generator_asend" => Type::Wrapper,
+            _ => Type::Other,
+        };
+        self.types.insert(at, found);
+        Some(found)
+    }
+
+    /// The set with a weak reference to each task.
+    fn all_tasks(&mut self) -> Option<u64> {
+        let module = self.globals_around_loop()?;
+        let tasks = self.named(module, "tasks")?;
+        let names = self.word(tasks, 16)?;
+        let weak_set = self.named(names, "_all_tasks")?;
+        // Its attributes lie in front of it; the first is the set.
+        let values = self.word(weak_set, 32_u64.wrapping_neg())?;
+        let data = match values {
+            0 => {
+                let attributes = self.word(weak_set, 24_u64.wrapping_neg())?;
+                self.named(attributes, "data")?
+            }
+            values => self.memory.word(values)?,
+        };
+        (self.type_of(data)? == Type::Set).then_some(data)
+    }
+
+    /// The names of a module of asyncio whose function a thread is in.
+    fn globals_around_loop(&self) -> Option<u64> {
+        let mut files = HashMap::new();
+        for frame in frames_of(self.memory, self.runtime, MOST_FRAMES) {
+            let is_around = *files.entry(frame.code).or_insert_with(|| {
+                let function = function(self.memory, &self.runtime.layout, frame.code).flatten();
+                let file = function.map(|function| function.file).unwrap_or_default();
+                AROUND.iter().any(|end| file.ends_with(end))
+            });
+            if is_around {
+                return self.word(frame.address, FRAME_GLOBALS);
+            }
+        }
+        None
+    }
+
+    /// What a dictionary has by a name.
+    fn named(&self, dictionary: u64, name: &str) -> Option<u64> {
+        let [keys, values] = self.memory.words_at(dictionary.wrapping_add(32))?;
+        let [_, shape, _, count] = self.memory.words_at(keys)?;
+        let [_, index_bytes, kind, ..] = shape.to_ne_bytes();
+        if count > MOST_NAMES || index_bytes > 32 {
+            return None;
+        }
+        let entries = keys.wrapping_add(32 + (1 << index_bytes));
+        // Where not all names are texts, a hash is in front of each.
+        let (size, at_key) = if kind == 0 { (24, 8) } else { (16, 0) };
+        for nth in 0..count {
+            let entry = entries.wrapping_add(nth * size + at_key);
+            let [key, value] = self.memory.words_at(entry)?;
+            if key == 0 || self.word(key, TEXT_LENGTH) != Some(name.len() as u64) {
+                continue;
+            }
+            if read_text(self.memory, &self.runtime.layout, key, NAME) == name {
+                return match values {
+                    0 => Some(value),
+                    values => self.word(values, 8 * nth),
+                };
+            }
+        }
+        None
+    }
+
+    /// What the weak references in a set refer to, without those that refer to nothing any more.
+    fn referred(&mut self, set: u64) -> Option<Vec<u64>> {
+        let [highest, table] = self.memory.words_at(set.wrapping_add(32))?;
+        let places = highest.checked_add(1).filter(|&it| it <= MOST_PLACES)?;
+        let mut bytes = vec![0; usize::try_from(16 * places).ok()?];
+        self.memory.read(table, &mut bytes)?;
+        let keys = bytes.chunks_exact(16).filter_map(|entry| {
+            let key = u64::from_ne_bytes(*entry.first_chunk()?);
+            (key != 0).then_some(key)
+        });
+        let mut tasks = Vec::new();
+        for key in keys {
+            let object = self.word(key, 16);
+            tasks.extend(object.filter(|&object| self.type_of(object) == Some(Type::Task)));
+        }
+        Some(tasks)
+    }
+
+    /// A task and its functions, if it waits.
+    fn task(
+        &mut self,
+        address: u64,
+        numbers: &mut Numbers,
+        define: &mut impl FnMut(Function) -> u32,
+    ) -> Option<Task> {
+        let words: [u64; TASK_WORDS] = self.memory.words_at(address)?;
+        let is_generator = |&word: &u64| self.type_of(word) == Some(Type::Generator);
+        let mut object = words[2..].iter().copied().find(is_generator)?;
+        let mut found = Vec::new();
+        let mut innermost = None;
+        while found.len() < MOST {
+            if self.type_of(object) == Some(Type::Wrapper) {
+                object = self.word(object, 16)?;
+            }
+            if self.type_of(object) != Some(Type::Generator) {
+                break;
+            }
+            let Some((code, awaited)) = self.suspended(object) else {
+                break;
+            };
+            innermost = Some((object, awaited));
+            found.push(self.number(code, numbers, define)?);
+            object = awaited;
+        }
+        let (object, awaited) = innermost?;
+        // It went on meanwhile.
+        if self.suspended(object)?.1 != awaited {
+            return None;
+        }
+        found.retain(|&number| number != 0);
+        found.reverse();
+        let words: Vec<_> = found.iter().map(|&it| NUMBERED | u64::from(it)).collect();
+        (!words.is_empty()).then_some(Task { address, words })
+    }
+
+    /// The code of a generator that waits, and what it awaits.
+    fn suspended(&self, generator: u64) -> Option<(u64, u64)> {
+        let mut bytes = [0; GENERATOR];
+        self.memory.read(generator, &mut bytes)?;
+        if bytes[STATE] != SUSPENDED {
+            return None;
+        }
+        let code = u64::from_ne_bytes(*bytes[CODE..].first_chunk()?);
+        let height = u32::from_ne_bytes(*bytes[HEIGHT..].first_chunk()?);
+        let top = height.checked_sub(1).filter(|&top| top < HIGHEST)?;
+        let awaited = self.word(generator, STACK + 8 * u64::from(top))?;
+        Some((code, awaited))
+    }
+
+    /// The number of a function; 0 of one that the interpreter made up for itself.
+    fn number(
+        &self,
+        code: u64,
+        numbers: &mut Numbers,
+        define: &mut impl FnMut(Function) -> u32,
+    ) -> Option<u32> {
+        if let Some(&number) = numbers.get(&code) {
+            return Some(number);
+        }
+        let function = function(self.memory, &self.runtime.layout, code)?;
+        let is_stale = function.as_ref().is_some_and(|it| it.name.is_empty());
+        if is_stale {
+            return None;
+        }
+        let number = function.map_or(0, define);
+        numbers.insert(code, number);
+        Some(number)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::session::skeleton::types::python_layout;
+
+    /// Bytes by their addresses.
+    #[derive(Default)]
+    struct Bytes(HashMap<u64, u8>);
+
+    impl Bytes {
+        fn put(&mut self, address: u64, bytes: &[u8]) {
+            self.0.extend((address..).zip(bytes.iter().copied()));
+        }
+
+        fn put_word(&mut self, address: u64, value: u64) {
+            self.put(address, &value.to_ne_bytes());
+        }
+
+        fn words(&mut self, address: u64, values: &[u64]) {
+            for (at, &value) in (address..).step_by(8).zip(values) {
+                self.put_word(at, value);
+            }
+        }
+
+        /// An object of a type with that name, and zeroes behind.
+        fn object(&mut self, address: u64, name: &str) {
+            self.put(address, &[0; 256]);
+            let kind = address + 0x4000;
+            self.put_word(address + 8, kind);
+            self.put_word(kind + 24, kind + 64);
+            self.put(kind + 64, &[0; NAME]);
+            self.put(kind + 64, name.as_bytes());
+        }
+
+        fn text(&mut self, address: u64, text: &str) {
+            self.object(address, "str");
+            self.put_word(address + 16, text.len() as u64);
+            self.put_word(address + 32, 1 << 2 | 1 << 5 | 1 << 6);
+            self.put(address + 48, text.as_bytes());
+        }
+
+        /// A dictionary with one name, whose texts and value lie in it.
+        fn dictionary(&mut self, address: u64, name: &str, value: u64) {
+            self.object(address, "dict");
+            let keys = address + 0x800;
+            self.words(address + 32, &[keys, 0]);
+            self.words(
+                keys,
+                &[1, u64::from_ne_bytes([0, 3, 1, 0, 0, 0, 0, 0]), 4, 1],
+            );
+            self.words(keys + 40, &[keys + 0x200, value]);
+            self.text(keys + 0x200, name);
+        }
+
+        fn code(&mut self, address: u64, name: &str, file: &str) {
+            self.object(address, "code");
+            self.words(
+                address + 112,
+                &[address + 0x400, address + 0x600, address + 0x600],
+            );
+            self.text(address + 0x400, file);
+            self.text(address + 0x600, name);
+        }
+
+        /// A coroutine that awaits an object.
+        fn coroutine(&mut self, address: u64, code: u64, awaited: u64) {
+            self.object(address, "coroutine");
+            self.put(address + STATE as u64, &[SUSPENDED]);
+            self.put_word(address + CODE as u64, code);
+            self.put_word(address + HEIGHT as u64, 2);
+            self.words(address + STACK, &[7, awaited]);
+        }
+    }
+
+    impl Memory for Bytes {
+        fn read(&self, address: u64, into: &mut [u8]) -> Option<()> {
+            for (at, byte) in (address..).zip(into) {
+                *byte = *self.0.get(&at)?;
+            }
+            Some(())
+        }
+    }
+
+    /// Where 3.11 has what, as `bpf/python.h` says.
+    fn layout() -> python_layout {
+        python_layout {
+            key: 592,
+            thread_head: 7,
+            thread_id: 19,
+            has_cframes: 1,
+            cframe_frame: 1,
+            cframe_previous: 2,
+            frame_code: 4,
+            frame_previous: 6,
+            frame_entry: 68,
+            entry_value: 1,
+            entry_is_own: 0,
+            late_line: 1,
+            ascii_data: 48,
+            compact_data: 72,
+            interpreters: 40,
+        }
+    }
+
+    const STATE_OF_ALL: u64 = 0x1_0000;
+    const OUTER: u64 = 0x30_0000;
+    const INNER: u64 = 0x31_0000;
+
+    /// A process whose loop has one task: `serve` awaits `take`, which awaits the object at `awaited`.
+    fn process(awaited: u64) -> Bytes {
+        let mut memory = Bytes::default();
+        let (interpreter, thread, cframe, frame) = (0x2_0000, 0x3_0000, 0x4_0000, 0x5_0000);
+        memory.put_word(STATE_OF_ALL + 40, interpreter);
+        memory.words(interpreter, &[0, 1, thread]);
+        memory.words(thread, &[0; 20]);
+        memory.put_word(thread + 8 * 7, cframe);
+        memory.words(cframe, &[0, frame, 0]);
+        memory.words(frame, &[0, 0x6_0000, 0, 0, 0x20_0000, 0, 0]);
+        memory.code(
+            0x20_0000,
+            "BaseEventLoop.run_forever",
+            "/lib/asyncio/base_events.py",
+        );
+        memory.dictionary(0x6_0000, "tasks", 0x7_0000);
+        memory.object(0x7_0000, "module");
+        memory.put_word(0x7_0000 + 16, 0x8_0000);
+        memory.dictionary(0x8_0000, "_all_tasks", 0x9_0100);
+        memory.words(0x9_0100 - 32, &[0x9_0800, 0]);
+        memory.put_word(0x9_0800, 0xa_0000);
+        memory.object(0xa_0000, "set");
+        memory.words(0xa_0000 + 32, &[1, 0xa_0800]);
+        memory.words(0xa_0800, &[0, 0, 0xb_0000, 5]);
+        memory.object(0xb_0000, "weakref");
+        memory.put_word(0xb_0000 + 16, 0xc_0000);
+        memory.object(0xc_0000, "_asyncio.Task");
+        memory.words(0xc_0000 + 16, &[0xd_0000, 0, OUTER]);
+        memory.object(0xd_0000, "Loop");
+        memory.code(0x21_0000, "serve", "/app/shop.py");
+        memory.code(0x22_0000, "take", "/app/shop.py");
+        memory.coroutine(OUTER, 0x21_0000, INNER);
+        memory.coroutine(INNER, 0x22_0000, awaited);
+        memory.object(0xe_0000, "_asyncio.FutureIter");
+        memory
+    }
+
+    fn names(memory: &Bytes) -> Vec<Vec<String>> {
+        let mut names = Vec::new();
+        let define = |function: Function| {
+            names.push(function.name);
+            names.len() as u32
+        };
+        let runtime = Runtime {
+            state: STATE_OF_ALL,
+            layout: layout(),
+        };
+        let tasks = parked(memory, runtime, &mut Numbers::new(), define);
+        let of = |task: Task| {
+            let numbers = task.words.iter().map(|word| (word & 0xffff) as usize);
+            numbers.map(|number| names[number - 1].clone()).collect()
+        };
+        tasks.into_iter().map(of).collect()
+    }
+
+    /// A task's functions are those of its coroutine and of what that awaits, the innermost first.
+    #[test]
+    fn a_task_that_waits_is_found() {
+        assert_eq!(names(&process(0xe_0000)), [["take", "serve"]]);
+    }
+
+    /// One that runs is none; nor is there one where a name, a set or memory is missing.
+    #[test]
+    fn what_does_not_wait_is_left_out() {
+        let mut runs = process(0xe_0000);
+        runs.put(OUTER + STATE as u64, &[0]);
+        assert!(names(&runs).is_empty());
+        let mut huge = process(0xe_0000);
+        huge.put_word(0xa_0000 + 32, u64::MAX);
+        assert!(names(&huge).is_empty());
+        let mut other = process(0xe_0000);
+        other.object(0xa_0000, "list");
+        assert!(names(&other).is_empty());
+        assert!(names(&Bytes::default()).is_empty());
+    }
+
+    /// Coroutines that await each other in a circle come to an end.
+    #[test]
+    fn circles_come_to_an_end() {
+        let found = names(&process(OUTER));
+        assert_eq!(found.len(), 1);
+        assert_eq!(found[0].len(), MOST);
+    }
+}
