@@ -116,9 +116,11 @@ pub(crate) enum Happening {
         since: u64,
         is_chosen: bool,
     },
-    /// A goroutine of the event's process was found waiting (`goroutines.rs`).
+    /// A goroutine, or a task of asyncio, of the event's process was found waiting (`tasks.rs`).
     Goroutine {
         number: u64,
+        /// The task that it waits for; 0 if that is not known.
+        awaited: u64,
         user_stack: u32,
     },
     Wake(Wake),

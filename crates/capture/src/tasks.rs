@@ -55,7 +55,7 @@ impl Found {
             } = parked;
             self.copied += stack.len();
             let id = stacks.next_stack();
-            self.add_event((pid, ts), number, id);
+            self.add_event((pid, ts), (number, 0), id);
             let copy = StackCopy {
                 id,
                 pid,
@@ -97,7 +97,7 @@ impl Found {
         self.stacks.append(&mut new);
         for task in tasks {
             let id = stacks.next_stack();
-            self.add_event((pid, ts), task.address, id);
+            self.add_event((pid, ts), (task.address, task.awaited), id);
             let what = What::Stack {
                 id,
                 pid,
@@ -108,12 +108,16 @@ impl Found {
         }
     }
 
-    fn add_event(&mut self, (pid, ts): (u32, u64), number: u64, user_stack: u32) {
+    fn add_event(&mut self, (pid, ts): (u32, u64), (number, awaited): (u64, u64), user_stack: u32) {
         self.events.push(Event {
             ts,
             tid: pid,
             cpu: NO_CPU,
-            what: Happening::Goroutine { number, user_stack },
+            what: Happening::Goroutine {
+                number,
+                awaited,
+                user_stack,
+            },
         });
     }
 }

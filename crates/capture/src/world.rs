@@ -696,11 +696,16 @@ impl World {
                     kernel_stack: self.stack(switch.kernel_stack),
                 });
             }
-            Happening::Goroutine { number, user_stack } => {
+            Happening::Goroutine {
+                number,
+                awaited,
+                user_stack,
+            } => {
                 self.tables.goroutines.push(Goroutine {
                     ts,
                     process: self.threads[thread as usize].process,
                     number,
+                    awaited,
                     user_stack: self.stack(user_stack),
                 });
             }

@@ -1,5 +1,6 @@
 //! The verdict in one sentence.
 
+use hangdog_graph::asyncio::Circle;
 use hangdog_graph::owed::is_descendant;
 use hangdog_graph::{Evidence, Gate, Mark, Wait, WaitKind, descriptors_used_up, owed};
 use hangdog_timeline::{Interval, State};
@@ -512,7 +513,14 @@ fn who_did_what(facts: &Facts<'_, '_>) -> String {
             format!("{head}: the chain of waits ends at {who}, which {what}.")
         }
         _ if facts.is_open && alone => {
-            format!("{head}, the trace does not show by whom: it {what}{share}.")
+            let is_known = (facts.wait.and_then(|wait| wait.task))
+                .is_some_and(|task| task.is_awaited || task.circle != Circle::None);
+            let by = if is_known {
+                ""
+            } else {
+                ", the trace does not show by whom"
+            };
+            format!("{head}{by}: it {what}{share}.")
         }
         _ if facts.is_open => {
             let limit = limit_met(facts).unwrap_or_default();

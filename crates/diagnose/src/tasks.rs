@@ -3,7 +3,7 @@
 //! A task goes from thread to thread. So while one of them has nothing to do, what the program does is what the
 //! others do; and what several of them do is one thing, done in turns.
 
-use hangdog_graph::asyncio::Awaits;
+use hangdog_graph::asyncio::{Awaits, Circle};
 use hangdog_graph::{Evidence, Mark, Wait};
 use hangdog_timeline::State;
 use hangdog_trace::ids::{Upid, Utid};
@@ -26,11 +26,12 @@ pub(crate) fn awaits_other(evidence: &Evidence<'_>, wait: &Wait) -> bool {
 
 /// What such a task waits for another to do, as a phrase: "another goroutine to unlock a mutex".
 pub(crate) fn other(evidence: &Evidence<'_>, wait: &Wait) -> String {
-    let kind = match wait.task {
-        Some(_) => "task",
-        None => "goroutine",
-    };
-    format!("another {kind}{}", wants(evidence, wait))
+    let wants = wants(evidence, wait);
+    match wait.task.map(|task| task.circle) {
+        None => format!("another goroutine{wants}"),
+        Some(Circle::Itself) => "a lock that the same task has".to_owned(),
+        Some(_) => format!("another task{wants}"),
+    }
 }
 
 /// The rest of that phrase: " to unlock a mutex".

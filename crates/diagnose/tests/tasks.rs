@@ -6,6 +6,7 @@ use crate::support::{explain, problems, record};
 const LOOP: &str = "epoll_wait;EpollSelector.select@/lib/python3.11/selectors.py:451;BaseEventLoop._run_once@/lib/python3.11/asyncio/base_events.py:1832";
 const SEMAPHORE: &str =
     "Semaphore.acquire@/lib/python3.11/asyncio/locks.py:378;Pool.take@pool.py:7;handle@shop.py:20";
+const LOCK: &str = "Lock.acquire@/lib/python3.11/asyncio/locks.py:100;Shop.close@shop.py:8";
 const QUEUE: &str = "Queue.get@/lib/python3.11/asyncio/queues.py:149;worker@shop.py:9";
 const SLEEP: &str = "sleep@/lib/python3.11/asyncio/tasks.py:627;limit_rate@shop.py:30;handle@shop.py:20;serve@shop.py:12";
 const EVENT: &str =
@@ -74,6 +75,46 @@ fn a_server_waits_for_what_its_tasks_wait_for() {
     }
     let idle = of_client(&[READS], "");
     assert!(!idle.contains("task"), "{idle}");
+}
+
+/// The way goes on from a task that waits for a lock to the one that has it, and from one that awaits another to that, as far as what these wait for is
+/// known. Two that wait for each other, and one that waits for a lock that it has itself, are told.
+#[test]
+fn the_way_leads_to_who_has_the_lock() {
+    let of = |stacks: &[(&str, u64)]| {
+        let stacks: Vec<_> = (stacks.iter())
+            .map(|(stack, awaited)| format!("{stack} awaited={}", 4096 + awaited))
+            .collect();
+        let stacks: Vec<_> = stacks.iter().map(String::as_str).collect();
+        of_client(&stacks, "")
+    };
+    const OWN: &str = "join@shop.py:60;serve@shop.py:12";
+    const NOBODY: u64 = 77;
+    for (stacks, expected) in [
+        (
+            &[(SEMAPHORE, 1), (SLEEP, NOBODY)][..],
+            "slept in limit_rate",
+        ),
+        (
+            &[(SEMAPHORE, 1), (OWN, 2), (EVENT, NOBODY)],
+            "to set an event in parse",
+        ),
+        (
+            &[(SEMAPHORE, 1), (READS, NOBODY)],
+            "to release a semaphore in Pool.take",
+        ),
+        (
+            &[(SEMAPHORE, 0)],
+            "waited for a lock that the same task has in Pool.take",
+        ),
+        (
+            &[(SEMAPHORE, 1), (LOCK, 0)],
+            "to release a lock in Shop.close, and that one for it",
+        ),
+    ] {
+        let sentence = of(stacks);
+        assert!(sentence.contains(expected), "{sentence}");
+    }
 }
 
 /// A server that has asked another, and has no answer, waits for that; one that has its answer does not.

@@ -3,7 +3,8 @@
 //! The thread of an event loop that has nothing to run waits in one place, whatever its tasks wait for. What keeps the
 //! program is what they wait for: another task that is to release a lock or to put something into a queue, or time to pass. A
 //! task that waits for a connection is left out, since the loop waits for that itself. Of several tasks who waits for a lock or for room in a queue
-//! is held up for sure; of others the one most deep in work tells more than a heartbeat or a worker that waits for orders.
+//! is held up for sure; of others the one most deep in work tells more than a heartbeat or a worker that waits for orders. From
+//! that one on it is followed who has the lock, or is awaited.
 
 use std::collections::{BTreeMap, HashMap};
 use std::ops::Range;
@@ -35,6 +36,21 @@ pub struct Task {
     pub awaits: Awaits,
     /// Its functions.
     pub stack: StackId,
+    /// Whether it was reached from another that waits for it.
+    pub is_awaited: bool,
+    /// Whether those that it waits for wait for it in turn.
+    pub circle: Circle,
+}
+
+/// How far a task waits for itself.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum Circle {
+    /// It does not, as far as is known.
+    None,
+    /// It waits for a lock that it has itself.
+    Itself,
+    /// Another that it waits for waits for it.
+    Others,
 }
 
 impl Task {
@@ -78,12 +94,21 @@ impl TaskTable {
             let is_still = |row: usize| {
                 before.0 == process && before.1.get(&table.number[row]) == Some(&waits_in(row))
             };
-            let task = |&row: &usize| Some((row, task(stacks, table.user_stack[row])?));
+            let task = |&row: &usize| Some((task(stacks, table.user_stack[row])?, row));
             let tasks: Vec<_> = rows.iter().filter_map(task).collect();
-            let still = tasks.iter().filter(|(row, _)| is_still(*row));
-            let still = still.map(|&(_, task)| task).max();
-            if let Some(most) = tasks.iter().map(|&(_, task)| task).max() {
-                let look = Look { ts, most, still };
+            let still = tasks
+                .iter()
+                .copied()
+                .filter(|&(_, row)| is_still(row))
+                .max();
+            if let Some(most) = tasks.iter().copied().max() {
+                let all = rows.iter().map(|&row| (table.number[row], row)).collect();
+                let followed = |from| follow(table, stacks, &all, from);
+                let look = Look {
+                    ts,
+                    most: followed(most),
+                    still: still.map(followed),
+                };
                 looks.entry(process).or_default().push(look);
             }
             let all = rows.iter().map(|&row| (table.number[row], waits_in(row)));
@@ -119,6 +144,39 @@ impl TaskTable {
     }
 }
 
+/// What keeps a task, of a row of the table, from going on, along those that it waits for; `all` are the rows of all by their
+/// numbers. Where one of these waits for what is not known here, what waits for it is the last that is.
+fn follow(
+    table: &Goroutines,
+    stacks: &StackTable,
+    all: &HashMap<u64, usize>,
+    (from, row): (Task, usize),
+) -> Task {
+    let (mut last, mut row) = (from, row);
+    let mut way = vec![row];
+    while let Some(&next) = all.get(&table.awaited[row]) {
+        if way.contains(&next) {
+            let circle = if next == row {
+                Circle::Itself
+            } else {
+                Circle::Others
+            };
+            return Task { circle, ..last };
+        }
+        let Some(task) = task(stacks, table.user_stack[next]) else {
+            break;
+        };
+        last = Task {
+            is_held_up: from.is_held_up,
+            is_awaited: true,
+            ..task
+        };
+        way.push(next);
+        row = next;
+    }
+    last
+}
+
 /// The task with that stack, if it waits for another or for time to pass.
 fn task(stacks: &StackTable, stack: StackId) -> Option<Task> {
     let innermost = stacks.stack(stack).next()?;
@@ -128,6 +186,8 @@ fn task(stacks: &StackTable, stack: StackId) -> Option<Task> {
         depth: stacks.frame_ids(stack).len(),
         awaits,
         stack,
+        is_awaited: false,
+        circle: Circle::None,
     })
 }
 

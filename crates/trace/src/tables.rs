@@ -547,6 +547,8 @@ tables! {
         process: u32,
         /// Of a goroutine the number that Go gave it (`goid`), not used again in the process; of a task its address, which no other has at the same time.
         number: u64,
+        /// Of a task the number of the one that it awaits, or that has entered the lock or semaphore that it waits for, which it may be itself; 0 if that is not known.
+        awaited: u64 = 0,
         /// What it waits in (stack id, 0 none).
         user_stack: u32,
     }

@@ -16,7 +16,7 @@
 //! 4ms   io 5ms main read 4096         # duration, thread, operation, bytes; device=8:1 sector=64
 //! 4ms   cpu0 sample worker stack=a;b
 //! 4ms   cpu0 counters worker cycles=4000 instructions=6000 cache-misses=3 tlb-misses=1
-//! 0     goroutine shop 18 stack=f;g      # a goroutine of the thread's process waits, by its number
+//! 0     goroutine shop 18 stack=f;g      # a goroutine of the thread's process waits, by its number; awaited=19
 //! 0     away worker 37s                # the thread was found off its CPU, for how long by then; lived=50s
 //! 5ms   fork main -> child app 105    # new thread, process, tid
 //! 5ms   exec main /bin/other           # with its arguments, if wanted

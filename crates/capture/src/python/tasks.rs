@@ -6,13 +6,16 @@
 //!   frame of the loop ─ globals ─ "tasks" → module ─ "_all_tasks" → WeakSet ─ data → set ─→ weak references ─→ tasks
 //!   task ─ coroutine: its frame ─ what it awaits → coroutine: its frame ─ … → future
 //!
+//! The future may be another task. A task that waits for a lock has that as the first argument of its innermost function;
+//! who has entered it by `async with` keeps the lock's method for leaving on its stack.
+//!
 //! Objects are as the headers of CPython 3.11 have them (cpython/{object,dictobject,setobject,genobject}.h,
 //! internal/pycore_{dict,frame}.h), and are told apart by the names of their types. Other versions keep tasks
 //! elsewhere, and are left out, as is a task that was written in Python itself.
 //!
 //! Any program can look as if it had any number of tasks that await each other in a circle: all is bounded.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use hangdog_symbols::memory::Memory;
 
@@ -24,6 +27,9 @@ use crate::function::{Function, NUMBERED};
 pub(crate) struct Task {
     /// Where it lies, which no other task of the process has meanwhile.
     pub address: u64,
+    /// The task that it awaits, or that has the lock or the semaphore that it waits for, which it may be itself; 0 if that is not
+    /// known.
+    pub awaited: u64,
     /// The words that stand for its functions, the innermost first.
     pub words: Vec<u64>,
 }
@@ -44,6 +50,8 @@ const TASK_WORDS: usize = 24;
 const NAME: usize = 32;
 /// A text shows its length there.
 const TEXT_LENGTH: u64 = 16;
+/// In a function its name.
+const FUNCTION_NAME: u64 = 32;
 /// A word of a frame: the names of its module.
 const FRAME_GLOBALS: u64 = 8;
 /// In a suspended generator: how it is, its frame, and in that its code, the height of its stack, and that itself.
@@ -58,6 +66,15 @@ const HIGHEST: u32 = 10_000;
 
 /// Files of asyncio whose functions are around a loop that waits, and whose names have the module of tasks.
 const AROUND: [&str; 2] = ["/asyncio/base_events.py", "/asyncio/runners.py"];
+
+/// Functions that wait for what a task has entered, as they are called; they are methods of it.
+const ENTERS: [&str; 2] = ["Lock.acquire", "Semaphore.acquire"];
+/// The function by which `async with` calls them.
+const BY_WITH: &str = "_ContextManagerMixin.__aenter__";
+/// The function by which a task leaves it.
+const LEAVES: &str = "__aexit__";
+/// So many words of a function are looked through for that.
+const FRAME_WORDS: u32 = 64;
 
 /// The tasks that wait in a process with this `memory`. `define` gives a number to each function that has none yet.
 pub(crate) fn parked(
@@ -75,13 +92,26 @@ pub(crate) fn parked(
         return Vec::new();
     };
     let mut words = 0;
-    let has_room = |task: &Task| {
-        words += task.words.len();
+    let has_room = |waiting: &Waiting| {
+        words += waiting.task.words.len();
         words <= MOST_WORDS
     };
     let all = reader.referred(set).unwrap_or_default().into_iter();
     let waiting = all.filter_map(|task| reader.task(task, numbers, &mut define));
-    waiting.take_while(has_room).take(MOST_TASKS).collect()
+    let mut found: Vec<_> = waiting.take_while(has_room).take(MOST_TASKS).collect();
+    reader.find_who_entered(&mut found);
+    found.into_iter().map(|waiting| waiting.task).collect()
+}
+
+/// A task that waits, and what may tell who has what it waits for.
+struct Waiting {
+    task: Task,
+    /// Its generators that wait, the outermost first.
+    generators: Vec<u64>,
+    /// The lock or the semaphore that it waits for.
+    lock: Option<u64>,
+    /// It waits for that by `async with`, which has put the method for leaving it on the stack before.
+    has_method: bool,
 }
 
 struct Reader<'a, M> {
@@ -100,6 +130,10 @@ enum Type {
     Generator,
     /// What stands for one that is awaited.
     Wrapper,
+    /// What stands for a future that is awaited.
+    Future,
+    /// A function with the object that it is of.
+    Method,
     Other,
 }
 
@@ -126,6 +160,8 @@ impl<M: Memory> Reader<'_, M> {
             b"_asyncio.Task" => Type::Task,
             b"coroutine" | b"generator" | b"async_generator" => Type::Generator,
             b"coroutine_wrapper" | b"async_generator_asend" => Type::Wrapper,
+            b"_asyncio.FutureIter" => Type::Future,
+            b"method" => Type::Method,
             _ => Type::Other,
         };
         self.types.insert(at, found);
@@ -217,11 +253,11 @@ impl<M: Memory> Reader<'_, M> {
         address: u64,
         numbers: &mut Numbers,
         define: &mut impl FnMut(Function) -> u32,
-    ) -> Option<Task> {
+    ) -> Option<Waiting> {
         let words: [u64; TASK_WORDS] = self.memory.words_at(address)?;
         let is_generator = |&word: &u64| self.type_of(word) == Some(Type::Generator);
         let mut object = words[2..].iter().copied().find(is_generator)?;
-        let mut found = Vec::new();
+        let (mut found, mut generators) = (Vec::new(), Vec::new());
         let mut innermost = None;
         while found.len() < MOST {
             if self.type_of(object) == Some(Type::Wrapper) {
@@ -235,17 +271,94 @@ impl<M: Memory> Reader<'_, M> {
             };
             innermost = Some((object, awaited));
             found.push(self.number(code, numbers, define)?);
+            generators.push(object);
             object = awaited;
         }
-        let (object, awaited) = innermost?;
+        let (innermost, awaited) = innermost?;
+        let lock = self.entered_by(innermost);
+        let around = generators.iter().rev().nth(1);
+        let has_method = around.is_some_and(|&it| self.runs(it, &[BY_WITH]));
+        let task = self.awaited_task(awaited);
         // It went on meanwhile.
-        if self.suspended(object)?.1 != awaited {
+        if self.suspended(innermost)?.1 != awaited {
             return None;
         }
         found.retain(|&number| number != 0);
         found.reverse();
         let words: Vec<_> = found.iter().map(|&it| NUMBERED | u64::from(it)).collect();
-        (!words.is_empty()).then_some(Task { address, words })
+        (!words.is_empty()).then_some(Waiting {
+            task: Task {
+                address,
+                awaited: task.unwrap_or_default(),
+                words,
+            },
+            generators,
+            lock,
+            has_method,
+        })
+    }
+
+    /// The task that a future which is awaited is.
+    fn awaited_task(&mut self, awaited: u64) -> Option<u64> {
+        let is_future = self.type_of(awaited) == Some(Type::Future);
+        let future = self.word(awaited, 16).filter(|_| is_future)?;
+        (self.type_of(future)? == Type::Task).then_some(future)
+    }
+
+    /// The lock that a generator waits for, if it runs a function that enters one.
+    fn entered_by(&self, generator: u64) -> Option<u64> {
+        (self.word(generator, STACK)).filter(|_| self.runs(generator, &ENTERS))
+    }
+
+    /// Whether a generator that waits runs a function with one of these names.
+    fn runs(&self, generator: u64, names: &[&str]) -> bool {
+        let code = self.suspended(generator).map(|(code, _)| code);
+        let function = code.and_then(|code| function(self.memory, &self.runtime.layout, code)?);
+        function.is_some_and(|function| names.contains(&function.name.as_str()))
+    }
+
+    /// Notes, of those that wait for a lock, which of them has entered it.
+    fn find_who_entered(&mut self, found: &mut [Waiting]) {
+        let locks: HashSet<u64> = found.iter().filter_map(|waiting| waiting.lock).collect();
+        if locks.is_empty() {
+            return;
+        }
+        let mut entered = HashMap::new();
+        for waiting in &*found {
+            let mut left: Vec<u64> = (waiting.generators.iter())
+                .flat_map(|&generator| self.left_later(generator, &locks).unwrap_or_default())
+                .collect();
+            // The last is of the lock that it has not entered yet.
+            if waiting.has_method && left.last().copied() == waiting.lock {
+                left.pop();
+            }
+            entered.extend(left.into_iter().map(|lock| (lock, waiting.task.address)));
+        }
+        for waiting in found {
+            let by = waiting.lock.and_then(|lock| entered.get(&lock));
+            waiting.task.awaited = by.copied().unwrap_or(waiting.task.awaited);
+        }
+    }
+
+    /// Which of these locks a generator has on its stack to leave them.
+    fn left_later(&mut self, generator: u64, locks: &HashSet<u64>) -> Option<Vec<u64>> {
+        let height = self.word(generator, HEIGHT as u64)? as u32;
+        let mut bytes = vec![0; 8 * height.min(FRAME_WORDS) as usize];
+        (self.memory).read(generator.wrapping_add(STACK), &mut bytes)?;
+        let words = bytes.chunks_exact(8).filter_map(|word| word.first_chunk());
+        let mut left = Vec::new();
+        for object in words.map(|word| u64::from_ne_bytes(*word)) {
+            if self.type_of(object) != Some(Type::Method) {
+                continue;
+            }
+            let [function, of] = self.memory.words_at(object.wrapping_add(16))?;
+            let name = self.word(function, FUNCTION_NAME)?;
+            let is_exit = || read_text(self.memory, &self.runtime.layout, name, NAME) == LEAVES;
+            if locks.contains(&of) && is_exit() {
+                left.push(of);
+            }
+        }
+        Some(left)
     }
 
     /// The code of a generator that waits, and what it awaits.

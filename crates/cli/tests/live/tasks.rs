@@ -92,7 +92,8 @@ fn tasks_that_wait_are_read() {
     let of_moment = serde_json::from_slice(&output.expect("a run").stdout).expect("JSON");
     for verdict in [of_process, of_moment] {
         let sentence = text(&verdict["sentence"]);
-        let waits = "for another task to release a lock in Book.enter";
+        // It has the lock.
+        let waits = "for another task to set an event in keep";
         assert!(sentence.contains(waits), "{verdict}");
     }
 }

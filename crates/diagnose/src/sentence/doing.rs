@@ -1,5 +1,6 @@
 //! What the culprit did, as a clause that begins with a verb in the past tense.
 
+use hangdog_graph::asyncio::Circle;
 use hangdog_graph::wake::tracer;
 use hangdog_graph::{Evidence, Gate, Mark, Wait, WaitKind, owed};
 use hangdog_timeline::State;
@@ -111,7 +112,12 @@ pub(crate) fn reason(facts: &Facts<'_, '_>) -> String {
         let own = facts.function.map(|function| function.name.as_str());
         let called = place.filter(|place| Some(*place) != own);
         let called = called.map_or_else(String::new, |called| format!(", which called {called}"));
-        return format!("waited for {other}{within}{called}");
+        let circle = (facts.wait.and_then(|wait| wait.task)).map(|task| task.circle);
+        let in_turn = match circle {
+            Some(Circle::Others) => ", and that one for it",
+            _ => "",
+        };
+        return format!("waited for {other}{within}{called}{in_turn}");
     }
     match facts.kind {
         _ if facts.is_idle_server => format!("did not answer, though idle{within}"),

@@ -165,13 +165,15 @@ impl Parser {
             "goroutine" => {
                 let thread = self.thread(words)?;
                 let number = words.number("its number")?;
-                let options = words.options(&["stack"])?;
+                let options = words.options(&["stack", "awaited"])?;
                 let (user_stack, _) = self.both_stacks(&options, thread)?;
                 let process = self.lives[thread as usize].process;
+                let awaited = options.get("awaited").map_or(Ok(0), |it| integer(it))?;
                 self.trace.tables.goroutines.push(Goroutine {
                     ts,
                     process,
                     number,
+                    awaited,
                     user_stack,
                 });
                 Ok(())
