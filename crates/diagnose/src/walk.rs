@@ -461,7 +461,7 @@ impl<'a, 'e> Walk<'a, 'e> {
             }
         }
         if !is_knot {
-            waiting.wait.task = self.evidence.task(&waiting.wait);
+            waiting.wait.task = waiting.wait.find_task(self.evidence);
         }
         let kind = match own_kind(self.evidence, &edge, &waiting.wait) {
             // Why one that waits for its child does so is known, if that waits for it.

@@ -124,13 +124,12 @@ impl<'a> Evidence<'a> {
         (self.goroutines).within(process, window, || self.asks_others(process))
     }
 
-    /// The task that tells most of what a thread of Python waits for in its event loop, if one was found waiting meanwhile, and the
-    /// program waits for no answer of another's.
-    pub fn task(&self, wait: &crate::wait::Wait) -> Option<Task> {
-        let process = self.threads.thread(wait.thread).upid;
-        let task = self.tasks.within(process, &(wait.start..wait.end))?;
-        let own = wait.row.map_or(0, |row| self.switches.user_stack[row]);
-        let counts = asyncio::is_in_loop(self.stacks, own) && !self.awaits_answer(process);
+    /// The task that tells most of what a thread waited for in its event loop of Python, as its `stack` shows, if one was found waiting
+    /// within `window` and the program waits for no answer of another's.
+    pub(crate) fn task(&self, thread: Utid, stack: StackId, window: &Range<u64>) -> Option<Task> {
+        let process = self.threads.thread(thread).upid;
+        let task = self.tasks.within(process, window)?;
+        let counts = asyncio::is_in_loop(self.stacks, stack) && !self.awaits_answer(process);
         counts.then_some(task)
     }
 

@@ -86,8 +86,5 @@ fn waits_for_task(evidence: &Evidence<'_>, thread: Utid) -> bool {
     let last = (0..intervals.len()).rev().take(LAST);
     let mut blocked = (last.filter_map(|at| intervals.get(at)))
         .filter(|interval| interval.state == State::Blocked);
-    blocked.any(|interval| {
-        let wait = Wait::new(evidence, thread, &interval);
-        evidence.task(&wait).is_some()
-    })
+    blocked.any(|interval| (Wait::new(evidence, thread, &interval).find_task(evidence)).is_some())
 }

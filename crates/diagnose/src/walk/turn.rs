@@ -130,7 +130,7 @@ impl Walk<'_, '_> {
                 self.follow(by, parts, (step, waiting, belief));
             }
             _ => {
-                waiting.wait.task = self.evidence.task(&waiting.wait);
+                waiting.wait.task = waiting.wait.find_task(self.evidence);
                 let blocked = self.blocked_of(step, server, parts);
                 self.piece(Piece {
                     step,
