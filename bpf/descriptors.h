@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 // What each process has open by which others can keep it waiting: pipes, sockets, locked files, the
-// devices by which a program serves a file system (FUSE) or mounts one (autofs), and what the
+// devices by which a program serves a file system (FUSE) or mounts one (autofs), terminals that
+// were halted, and what the
 // kernel asks it by before others open files (leases, fanotify). One pass over all open files, when
 // somebody looks. It tells what lies unread, and of a TCP connection whether its last bytes went
 // out or came in, and when: so that it is known who owes whom what was asked for before the
@@ -17,6 +18,13 @@
 // Major 10, minor 229 and 235.
 #define FUSE_DEVICE (10 << 20 | 229)
 #define AUTOFS_DEVICE (10 << 20 | 235)
+// Major numbers of terminals: of the machine, of a process, and (eight of them) of terminal
+// windows.
+#define MAJOR(device) ((device) >> 20)
+#define TTY_MAJOR 4
+#define TTY_OWN_MAJOR 5
+#define PTS_MAJOR 136
+#define PTS_MAJORS 8
 
 // Whether nobody acknowledges what was sent: it was sent again, or did not even leave this machine,
 // though the other end has room for it.
@@ -67,6 +75,20 @@ static __always_inline void read_socket(struct sock *sk, struct open_descriptor 
 	}
 	if (state == STATE_LISTEN)
 		open->kind = DESCRIPTOR_LISTENER;
+}
+
+// Whether a character device is a terminal whose output was halted, and is so still.
+static __always_inline bool is_halted(struct file *file, u32 device)
+{
+	struct tty_file_private *terminal = (struct tty_file_private *)file->private_data;
+	u32 major = MAJOR(device);
+	bool stopped = false;
+
+	if (major != TTY_MAJOR && major != TTY_OWN_MAJOR && major - PTS_MAJOR >= PTS_MAJORS)
+		return false;
+	if (bpf_core_field_exists(struct tty_struct, flow.stopped))
+		stopped = BPF_CORE_READ(terminal, tty, flow.stopped);
+	return stopped;
 }
 
 // Whether it is the descriptor of a program that the kernel asks before others open files
@@ -144,7 +166,9 @@ int look_at_descriptors(struct bpf_iter__task_file *ctx)
 			open.kind = DESCRIPTOR_MOUNTER;
 			break;
 		default:
-			return 0;
+			if (!is_halted(file, BPF_CORE_READ(inode, i_rdev)))
+				return 0;
+			open.kind = DESCRIPTOR_HALTED;
 		}
 		open.object = OBJECT(OBJECT_CHAR_DEVICE, BPF_CORE_READ(inode, i_ino));
 		break;

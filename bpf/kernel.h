@@ -167,6 +167,17 @@ struct io_kiocb {
 	struct io_ring_ctx *ctx;
 };
 
+struct tty_struct {
+	// Since 5.14.
+	struct {
+		bool stopped;
+	} flow;
+};
+
+struct tty_file_private {
+	struct tty_struct *tty;
+};
+
 struct pipe_inode_info {
 	unsigned int head;
 	unsigned int tail;

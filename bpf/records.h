@@ -151,6 +151,7 @@ enum descriptor_kind {
 	DESCRIPTOR_FILE_LOCK = 4,   // this process has an exclusive lock on it
 	DESCRIPTOR_KEEPER = 5,	    // the kernel asks this process before it opens files
 	DESCRIPTOR_MOUNTER = 6,	    // by which it mounts what others ask for
+	DESCRIPTOR_HALTED = 7,	    // a terminal whose output was halted (Ctrl-S)
 };
 
 enum last_transfer {

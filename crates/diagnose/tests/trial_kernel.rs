@@ -195,6 +195,7 @@ fn the_clock_of_a_recording_has_no_problem() {
 /// nothing to do, so that is not the one that keeps it.
 #[test]
 fn what_the_kernel_keeps_waiting_is_named() {
+    const HALTED: &str = "2ms open app object=char:4 kind=halted";
     let cases = [
         (
             "uninterruptible openat stack=open;insert kstack=schedule;percpu_rwsem_wait;mnt_want_write;do_sys_openat2",
@@ -208,6 +209,10 @@ fn what_the_kernel_keeps_waiting_is_named() {
             "sleeping write object=char:3 stack=write;list",
             "a terminal or device, stopped by Ctrl-S or not read, to take output",
         ),
+        (
+            "sleeping write object=char:4 stack=write;list",
+            "its terminal, stopped by Ctrl-S, to take output",
+        ),
     ];
     for (wait, says) in cases {
         let recording = record(&format!(
@@ -220,6 +225,7 @@ fn what_the_kernel_keeps_waiting_is_named() {
             5us cpu0 switch idle -> app
             10us cpu1 switch term -> idle sleeping poll stack=poll;loop
             10us cpu0 switch app -> idle {wait}
+            {HALTED}
             end 3s"
         ));
         let verdict = explain(&recording, "app", 1_000..3_000_000);

@@ -134,6 +134,7 @@ fn not_ended(evidence: &Evidence<'_>, wait: &Wait) -> Edge {
     let text = match wait.gate(evidence) {
         Some(Gate::MemoryLimit) => "its control group was at its memory limit until the end",
         Some(Gate::FrozenFiles) => "the file system was frozen until the end",
+        Some(Gate::HaltedTerminal) => "the terminal was stopped by Ctrl-S until the end",
         Some(Gate::Terminal) => "the terminal or device took no output until the end",
         Some(Gate::Debugger) => "no debugger let it continue until the end",
         Some(Gate::Standby) | None => return Edge::nobody(),

@@ -130,6 +130,8 @@ pub const IDLE: &[&str] = &[
     "java.lang.ref.ReferenceQueue.remove",
     // The thread of a server that waits until its pool has a worker for what came.
     "Puma::ThreadPool#wait_until_not_full",
+    // The thread of WEBrick that ends what takes too long.
+    "WEBrick::Utils::TimeoutHandler#watch",
     // Varnish's manager and its child, which look after each other.
     "VEV_Loop",
     "VCLS_Poll",

@@ -62,6 +62,8 @@ pub enum Gate {
     MemoryLimit,
     /// A terminal or device takes no output: the one was halted by a key, or nobody reads what it shows.
     Terminal,
+    /// A terminal takes no output, since that was halted.
+    HaltedTerminal,
     /// A standby of the database has not confirmed what is committed.
     Standby,
     /// No debugger has attached, or let the program go on.
@@ -76,6 +78,7 @@ impl Gate {
             Gate::Standby => "waited for a standby to confirm its commit",
             Gate::Debugger => "waited for a debugger to attach or to let it continue",
             Gate::MemoryLimit => "waited at the memory limit of its control group",
+            Gate::HaltedTerminal => "waited for its terminal, stopped by Ctrl-S, to take output",
             Gate::Terminal => {
                 "waited for a terminal or device, stopped by Ctrl-S or not read, to take output"
             }
@@ -368,7 +371,12 @@ impl Wait {
     pub fn gate(&self, evidence: &Evidence<'_>) -> Option<Gate> {
         let shows = |mark| evidence.shows(self.kernel_stack(evidence), mark);
         match self.kind {
-            WaitKind::Device if self.writes(evidence) => Some(Gate::Terminal),
+            WaitKind::Device if self.writes(evidence) => {
+                Some(match evidence.sockets.is_halted(self.object(evidence)) {
+                    true => Gate::HaltedTerminal,
+                    false => Gate::Terminal,
+                })
+            }
             _ if evidence.shows(self.user_stack(evidence), Mark::AwaitsStandby) => {
                 Some(Gate::Standby)
             }

@@ -79,6 +79,8 @@ pub struct SocketTable {
     keepers: Vec<Upid>,
     /// Processes that mount what others ask for.
     mounters: Vec<Upid>,
+    /// Terminals whose output was halted when somebody looked.
+    halted: HashSet<u64>,
     /// Files with locks, who has them open, and whether with an exclusive lock.
     locked: Vec<(Object, Upid, bool)>,
     sockets: Sockets,
@@ -168,6 +170,10 @@ impl SocketTable {
                 }
                 DescriptorKind::Mounter => {
                     add_once(&mut self.mounters, process);
+                    continue;
+                }
+                DescriptorKind::Halted => {
+                    self.halted.insert(object);
                     continue;
                 }
                 kind @ (DescriptorKind::LockedFile | DescriptorKind::FileLock) => {
@@ -336,6 +342,11 @@ impl SocketTable {
     /// Processes that the kernel asks before others open files: by a lease, or by fanotify.
     pub fn keepers(&self) -> &[Upid] {
         &self.keepers
+    }
+
+    /// Whether a terminal's output was halted, by Ctrl-S or by a program, when somebody looked.
+    pub fn is_halted(&self, terminal: Object) -> bool {
+        self.halted.contains(&terminal.0)
     }
 
     /// Processes that mount file systems as others ask for them (autofs).

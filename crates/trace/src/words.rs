@@ -236,6 +236,8 @@ word! {
         Keeper = 5 "keeper",
         /// The device by which the process mounts what others ask for (autofs).
         Mounter = 6 "mounter",
+        /// A terminal whose output was halted, by Ctrl-S or by a program.
+        Halted = 7 "halted",
     }
 }
 

@@ -24,5 +24,6 @@ mod probes;
 mod safety;
 mod support;
 mod tasks;
+mod terminal;
 mod watch;
 mod yardstick;

@@ -26,8 +26,9 @@ use crate::marks::Mark;
 use crate::wait::{Wait, WaitKind};
 use crate::wake::{by_timer, is_busy};
 
-/// The only thread of a process that is in the middle of work and has waited since right after the asker began to wait: both
-/// had done so for longer than the recording, which shows for how long. None if one waits for more at the `end` of that process.
+/// The only thread of a process that is in the middle of work and has waited since right after the asker began to wait, or since right after
+/// the process read what was asked at its `end`: for longer than the recording, which shows for how long. None if one waits for
+/// more at that end.
 fn taken_up(
     evidence: &Evidence<'_>,
     process: Upid,
@@ -38,16 +39,30 @@ fn taken_up(
     const BEFORE_NS: i64 = 1_000_000;
     const SOON_NS: i64 = 50_000_000;
     let since = |wait: &Wait| evidence.away_since(wait.thread).filter(|_| wait.start == 0);
-    let asked = since(wait)?;
+    // One that looks up now and then asked before that.
+    let read = || {
+        let holder = evidence.sockets.holders(end?).last()?;
+        let was_before = holder.last == LastTransfer::Received && holder.last_at < 0;
+        was_before.then_some(holder.last_at)
+    };
+    let asked: Vec<i64> = since(wait).into_iter().chain(read()).collect();
     let reads = |thread: Utid| {
         let there = wait_at(evidence, thread, wait.end);
         there.is_some_and(|there| Some(there.object(evidence)) == end)
     };
     let has_taken_up = |&thread: &Utid| {
-        let there = wait_at(evidence, thread, wait.end).filter(|it| !is_home(evidence, it));
+        // One that polls a single connection that its process has made is not at home.
+        let asks = |there: &Wait| {
+            !there.by_epoll(evidence)
+                && evidence.sockets.role(there.object(evidence)) == Some(Role::Client)
+        };
+        let is_amid = |there: &Wait| !is_home(evidence, there) || asks(there);
+        let there = wait_at(evidence, thread, wait.end).filter(is_amid);
         let began = there.and_then(|there| since(&there));
         began.is_some_and(|began| {
-            (asked.saturating_sub(BEFORE_NS)..asked.saturating_add(SOON_NS)).contains(&began)
+            (asked.iter()).any(|asked| {
+                (asked.saturating_sub(BEFORE_NS)..asked.saturating_add(SOON_NS)).contains(&began)
+            })
         })
     };
     let threads = || evidence.threads.process(process).threads.iter().copied();

@@ -89,7 +89,7 @@ pub(crate) use upstream::asked_as_it_began;
 pub use upstream::{Asked, asked_for_answer, asked_on_behalf};
 pub(crate) use who::stopped_thread;
 pub use who::{awaits_completions, has_mates, is_deadlocked, is_upkeep};
-use who::{is_amid, is_home, is_machine, is_there, thread_of, wait_at};
+use who::{has_rested, is_amid, is_home, is_machine, is_there, thread_of, wait_at};
 
 /// The one who owes a thread what it waits for, by what the wait itself is about: who has the other
 /// end of its pipe or connection, who serves its file system, and of a process that waits for
@@ -558,6 +558,9 @@ fn of_user() -> Edge {
 /// from, or that these started, one that is stopped; else the nearest that does not itself wait for
 /// a child. One that has nothing to do would read what is shown: then the terminal is halted.
 fn terminal(evidence: &Evidence<'_>, wait: &Wait) -> Option<Edge> {
+    if wait.gate(evidence) == Some(Gate::HaltedTerminal) {
+        return None;
+    }
     let own = evidence.threads.thread(wait.thread).upid;
     let ancestors = ancestors(evidence, own);
     let awaits_child = |&thread: &Utid| {
@@ -588,6 +591,7 @@ fn terminal(evidence: &Evidence<'_>, wait: &Wait) -> Option<Edge> {
                 .filter_map(|process| thread_of(evidence, process, Object::NONE, wait.end))
                 .find(|thread| !awaits_child(thread))
                 .filter(|thread| is_amid(evidence, *thread, wait.end) && !reads(thread))
+                .filter(|thread| !has_rested(evidence, *thread, wait.start..wait.end))
         })?;
     let reason = format!("{} may be using its terminal", evidence.name(thread));
     Some(owes(thread, Strength::Weak, reason))

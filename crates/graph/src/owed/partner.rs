@@ -13,10 +13,10 @@ use super::last::peer_of;
 use super::open::is_open;
 use super::orders::is_own_pipe;
 use super::owes;
-use super::who::{is_amid, is_home, is_machine, is_there, thread_of, wait_at};
+use super::who::{has_rested, is_amid, is_home, is_machine, is_there, thread_of, wait_at};
 use crate::edge::{Edge, Strength};
 use crate::evidence::Evidence;
-use crate::wait::{Wait, WaitKind};
+use crate::wait::{Gate, Wait, WaitKind};
 
 /// So many processes hand on what comes between a program and who does its work.
 const HANDS: usize = 3;
@@ -86,7 +86,7 @@ fn connected_below(evidence: &Evidence<'_>, own: Upid) -> Option<HashSet<Upid>> 
 /// started its program that does not wait for a child, as a shell does. If that waits to be asked, it would
 /// have read what was written: then the terminal was halted.
 pub(crate) fn terminal_reader(evidence: &Evidence<'_>, wait: &Wait) -> Option<Edge> {
-    if wait.kind != WaitKind::Device || !wait.writes(evidence) {
+    if wait.gate(evidence) != Some(Gate::Terminal) {
         return None;
     }
     let state = |above: Upid| {
@@ -103,6 +103,7 @@ pub(crate) fn terminal_reader(evidence: &Evidence<'_>, wait: &Wait) -> Option<Ed
         is_home(evidence, &there) || matches!(there.kind, WaitKind::Device | WaitKind::Signal)
     });
     let is_recorder = Some(evidence.threads.thread(thread).pid) == evidence.recorder;
+    let reads = reads || has_rested(evidence, thread, wait.start..wait.end);
     if reads || is_recorder || !is_there(evidence, thread, wait.end) {
         return None;
     }

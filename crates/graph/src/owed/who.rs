@@ -47,6 +47,12 @@ pub(super) fn thread_of(
         wait_at(evidence, thread, until)
             .is_some_and(|there| matches!(there.kind, WaitKind::Sleep | WaitKind::Timer))
     };
+    // Who is in the middle of a request has read it: a short sleep is of a thread that does something now and then.
+    let is_unread = || (evidence.sockets.holders(object).last()).is_some_and(|it| it.unread > 0);
+    let naps = |&thread: &Utid| {
+        let asked = wait_at(evidence, thread, until).and_then(|there| there.asked_ns(evidence));
+        asked.is_some_and(|asked| asked <= NAP_NS) && is_unread()
+    };
     // A language's own thread, as Java's process reaper, waits for the child on behalf of this one.
     let has_child_awaited = |&thread: &Utid| {
         wait_at(evidence, thread, until).is_some_and(|there| {
@@ -150,7 +156,7 @@ pub(super) fn thread_of(
         .or_else(|| alive().find(asks_child))
         .or_else(|| {
             let ticks = |thread| is_parked(&thread) || is_ticker(evidence, thread, until);
-            alive().find(|&thread| is_busy(&thread) && !ticks(thread))
+            alive().find(|&thread| is_busy(&thread) && !ticks(thread) && !naps(&thread))
         })
         .or_else(deepest)
         .or_else(|| alive().find(|thread| polls_for_tasks(thread) && awaits_pipe(thread)))
@@ -189,6 +195,9 @@ pub(super) fn most_at_work(
 
 /// A main thread that sleeps so long does nothing at all, ns.
 pub(super) const PARKED_NS: u64 = 60_000_000_000;
+
+/// So long a thread sleeps at most that does something now and then, ns.
+const NAP_NS: u64 = 100_000_000;
 
 /// The stack of a thread that only waits for work is less deep.
 const DEEP: usize = 12;
@@ -261,6 +270,19 @@ pub(super) fn is_home(evidence: &Evidence<'_>, wait: &Wait) -> bool {
         }
         _ => awaits_completions(evidence, wait),
     }
+}
+
+/// Whether a thread waited as one that has nothing to do for nearly all of a time: if it is awake at its end, that is by chance.
+pub(super) fn has_rested(evidence: &Evidence<'_>, thread: Utid, during: Range<u64>) -> bool {
+    const PARTS: u64 = 10;
+    let intervals = evidence.timeline.between(thread, during.start, during.end);
+    let rested = intervals.filter(|interval| {
+        interval.state == State::Blocked
+            && is_home(evidence, &Wait::new(evidence, thread, interval))
+    });
+    let rested_ns = rested.map(|interval| interval.duration()).sum::<u64>();
+    let all_ns = during.end - during.start;
+    all_ns - rested_ns.min(all_ns) < all_ns / PARTS
 }
 
 /// Whether a thread is in the middle of work at a moment: it runs, or waits for more than the next request.

@@ -13,8 +13,8 @@ use hangdog_diagnose::problem::Scope;
 use hangdog_diagnose::{
     Answers, BlameKind, Problem, Setting, Verdict, diagnose, problem, signature,
 };
-use hangdog_graph::Evidence;
 use hangdog_graph::owed::descendants;
+use hangdog_graph::{EdgeKind, Evidence};
 use hangdog_report::Case;
 use hangdog_report::answers::{Found, VerdictAnswer};
 use hangdog_report::rank;
@@ -28,10 +28,12 @@ use std::time::{Duration, Instant};
 const SAMPLE_HZ: u32 = 250;
 /// Memory for unwind tables, bytes.
 const UNWIND_MEMORY: u64 = 64 << 20;
-/// A program at rest is looked at again for so long.
+/// A program at rest, or one that has only just asked somebody, is looked at again for so long.
 const PATIENCE: Duration = Duration::from_secs(5);
 /// One of which no thread has done anything for longer than this does not stall now and then: it is idle, or it hangs, ns.
 const LATELY_NS: u64 = 2_000_000_000;
+/// An answer that is waited for no longer than this may come at once, ns.
+const JUST_NS: u64 = 50_000_000;
 
 /// Looks, and explains.
 pub fn run(args: &WhyArgs) -> Result<()> {
@@ -48,23 +50,31 @@ pub fn run(args: &WhyArgs) -> Result<()> {
     stop_on_signals().context("cannot handle signals")?;
     let folder = tempfile::tempdir().context("cannot make a directory for what is seen")?;
     let first = Moment::seen(&folder.path().join("1.hang"), process)?;
-    let moment = match first.is_at_rest {
-        true => look_again(first, folder.path(), process),
-        false => first,
+    let moment = match first.is_stalled() {
+        true => first,
+        false => look_again(first, folder.path(), process),
     };
     moment.tell(None, args.json)
 }
 
-/// Looks again and again, for a few seconds, at a program that is at rest: one that stalls now and then is mostly met between
-/// two stalls. Returns the first moment at which something held it up, else the `first`.
+/// Looks again and again, for a few seconds, at a program that is not stalled: one that stalls now and then is mostly met between
+/// two stalls. Returns the first moment at which it was, else the first at which it was not at rest, else the `first`.
 fn look_again(first: Moment, folder: &Path, process: &str) -> Moment {
     let begun = Instant::now();
     let looks = (2..).take_while(|_| begun.elapsed() < PATIENCE && !stop_asked());
-    let mut moments = looks
+    let moments = looks
         // It may have ended meanwhile.
         .map_while(|look| Moment::seen(&folder.join(format!("{look}.hang")), process).ok());
-    let stalled = moments.find(|moment| !moment.is_at_rest);
-    stalled.unwrap_or(first)
+    let mut best = first;
+    for moment in moments {
+        if moment.is_stalled() {
+            return moment;
+        }
+        if best.is_at_rest && !moment.is_at_rest {
+            best = moment;
+        }
+    }
+    best
 }
 
 /// What was seen at a moment.
@@ -76,6 +86,11 @@ struct Moment {
 }
 
 impl Moment {
+    /// Whether something holds it up that does not pass at once.
+    fn is_stalled(&self) -> bool {
+        !self.is_at_rest && !self.waits.has_just_asked
+    }
+
     /// Looks at all threads, and keeps that as a trace; explains those of `process`, or of all if it is empty.
     fn seen(trace: &Path, process: &str) -> Result<Moment> {
         let options = Options {
@@ -206,6 +221,8 @@ struct Waits {
     number: Option<usize>,
     /// It may be that nothing was owed to anybody.
     may_be_at_rest: bool,
+    /// What is waited for is an answer, and has been for moments only.
+    has_just_asked: bool,
 }
 
 impl Waits {
@@ -239,7 +256,12 @@ impl Waits {
             most.who.tid == evidence.threads.thread(chosen.thread).tid
                 && most.kind == BlameKind::Timer.text()
         });
+        let first_edge = verdict.path.first().and_then(|step| step.edge.as_ref());
+        let awaits_answer = first_edge.is_some_and(|edge| edge.kind == EdgeKind::Peer.text());
+        let since = evidence.away_since(chosen.thread);
+        let is_new = since.is_some_and(|since| since.min(0).unsigned_abs() < JUST_NS);
         Ok(Waits {
+            has_just_asked: awaits_answer && is_new,
             verdict,
             may_be_at_rest: problems.is_empty() || chosen.may_be_at_rest() || is_own_timer,
             found: (problems.iter())
