@@ -14,7 +14,7 @@ use hangdog_trace::sockets::Role;
 use hangdog_trace::words::Context;
 use std::ops::Range;
 
-use crate::owed::ending_wake;
+use crate::owed::{ending_wake, is_home};
 use crate::relay::{asked_at, blocked, process_of, waiting_for};
 use crate::stretch::{Waiting, wake_of};
 use crate::tasks;
@@ -91,11 +91,20 @@ pub(crate) fn for_others(
         Source::Timer | Source::Network => true,
         _ => edge.kind == EdgeKind::Unknown,
     };
-    // Where it went on by no timer, timers were for others too.
-    let is_timed = |wait: &Wait| edge.source != Source::Timer && ended_by_timer(evidence, wait);
-    let others = turns
-        .iter()
-        .filter(|wait| is_of_others(wait) || is_timed(wait));
+    // Which of several timers was for the client does not matter: each is the server's own. A connection that was made is
+    // another's.
+    let brought_nothing = |wait: &Wait| {
+        let by = ended_by(evidence, wait, ending_wake(evidence, wait)).source;
+        by == Source::Timer || by == Source::Network && is_home(evidence, wait)
+    };
+    let others = turns.iter().filter(|wait| {
+        is_of_others(wait)
+            || match edge.source {
+                Source::Timer => brought_nothing(wait),
+                // Where it went on by no timer, timers were for others too.
+                _ => ended_by_timer(evidence, wait),
+            }
+    });
     let parts: Vec<Range<u64>> = others.map(|wait| wait.start..wait.end).collect();
     let total: u64 = parts.iter().map(|part| part.end - part.start).sum();
     if parts.len() < 2 || total.saturating_mul(MUCH) < during.end - during.start {

@@ -184,6 +184,43 @@ fn requests_of_others_are_no_part_of_a_server_s_own_pause() {
     assert!(of_thread(&verdict, 200, "timer") > 900_000, "{verdict:?}");
 }
 
+/// A server that ticks, and accepts connections of others, answers in a turn that one of its timers began: it waited for its own
+/// timers, whatever else woke it.
+#[test]
+fn a_server_that_answers_by_its_own_timer_among_others() {
+    let woken = |ms: u64, by: &str| {
+        format!(
+            "{ms}ms cpu1 wake idle -> server in={by}
+            {ms}.1ms cpu1 switch idle -> server
+            {ms}.2ms transfer server sent 40 object=inet:8
+            {}ms cpu1 switch server -> idle {HOME}\n",
+            ms + 5
+        )
+    };
+    let ticks = (50..900).step_by(50).map(|ms| match ms % 100 {
+        0 => woken(ms, "softirq vector=3 object=inet:3"),
+        _ => woken(ms, "timer"),
+    });
+    let text = scene("")
+        + "0 cpu0 switch idle -> client
+        0 cpu1 switch idle -> server
+        1ms cpu1 switch server -> idle sleeping epoll_wait object=epoll:1 stack=epoll_wait;loop\n"
+        + &asks("server")
+        + &format!("2500us cpu1 switch server -> idle {HOME}\n")
+        + &ticks.collect::<String>()
+        + "950ms cpu1 wake idle -> server in=timer
+        950.1ms cpu1 switch idle -> server\n"
+        + &answers(951_000).replacen("951000us cpu1 switch idle -> server\n", "", 1);
+    let verdict = explain(&record(&text), "client", 2_100..951_000);
+    let blame = verdict.blame.iter().find(|it| it.kind == "timer");
+    assert!(
+        blame.is_some_and(|it| it.share > 0.9),
+        "{:?}",
+        verdict.blame
+    );
+    assert_eq!(verdict.root.who.tid, 200, "{}", verdict.sentence);
+}
+
 /// The server keeps a request until its own timer lets it go on, and asks another only then, which answers at once, in one piece or after
 /// an acknowledgement that TCP had delayed: the time is the server's, and no one waits for the other.
 #[test]
