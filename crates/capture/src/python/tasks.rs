@@ -87,6 +87,8 @@ pub(crate) fn parked(
         memory,
         runtime,
         types: HashMap::new(),
+        roles: HashMap::new(),
+        coroutine_at: 2,
     };
     let Some(set) = reader.all_tasks() else {
         return Vec::new();
@@ -119,6 +121,20 @@ struct Reader<'a, M> {
     runtime: Runtime,
     /// The names of types by their addresses, as far as one needs them.
     types: HashMap<u64, Type>,
+    /// What functions do, by the addresses of their code.
+    roles: HashMap<u64, Role>,
+    /// Which word of a task has its coroutine, as far as the last one shows.
+    coroutine_at: usize,
+}
+
+/// What a function has to do with locks.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Role {
+    /// It waits for what a task has entered; it is a method of it.
+    Enters,
+    /// By it `async with` calls such a one.
+    ByWith,
+    Other,
 }
 
 /// What an object is.
@@ -255,9 +271,13 @@ impl<M: Memory> Reader<'_, M> {
         define: &mut impl FnMut(Function) -> u32,
     ) -> Option<Waiting> {
         let words: [u64; TASK_WORDS] = self.memory.words_at(address)?;
-        let is_generator = |&word: &u64| self.type_of(word) == Some(Type::Generator);
-        let mut object = words[2..].iter().copied().find(is_generator)?;
-        let (mut found, mut generators) = (Vec::new(), Vec::new());
+        let places = std::iter::once(self.coroutine_at).chain(2..TASK_WORDS);
+        let mut places = places.filter(|&at| self.type_of(words[at]) == Some(Type::Generator));
+        let coroutine_at = places.next()?;
+        drop(places);
+        self.coroutine_at = coroutine_at;
+        let mut object = words[coroutine_at];
+        let (mut found, mut generators, mut codes) = (Vec::new(), Vec::new(), Vec::new());
         let mut innermost = None;
         while found.len() < MOST {
             if self.type_of(object) == Some(Type::Wrapper) {
@@ -272,12 +292,15 @@ impl<M: Memory> Reader<'_, M> {
             innermost = Some((object, awaited));
             found.push(self.number(code, numbers, define)?);
             generators.push(object);
+            codes.push(code);
             object = awaited;
         }
         let (innermost, awaited) = innermost?;
-        let lock = self.entered_by(innermost);
-        let around = generators.iter().rev().nth(1);
-        let has_method = around.is_some_and(|&it| self.runs(it, &[BY_WITH]));
+        let mut roles = codes.iter().rev().map(|&code| self.role(code));
+        let enters = roles.next() == Some(Role::Enters);
+        let has_method = roles.next() == Some(Role::ByWith);
+        drop(roles);
+        let lock = self.word(innermost, STACK).filter(|_| enters);
         let task = self.awaited_task(awaited);
         // It went on meanwhile.
         if self.suspended(innermost)?.1 != awaited {
@@ -305,16 +328,16 @@ impl<M: Memory> Reader<'_, M> {
         (self.type_of(future)? == Type::Task).then_some(future)
     }
 
-    /// The lock that a generator waits for, if it runs a function that enters one.
-    fn entered_by(&self, generator: u64) -> Option<u64> {
-        (self.word(generator, STACK)).filter(|_| self.runs(generator, &ENTERS))
-    }
-
-    /// Whether a generator that waits runs a function with one of these names.
-    fn runs(&self, generator: u64, names: &[&str]) -> bool {
-        let code = self.suspended(generator).map(|(code, _)| code);
-        let function = code.and_then(|code| function(self.memory, &self.runtime.layout, code)?);
-        function.is_some_and(|function| names.contains(&function.name.as_str()))
+    /// What the function with that code has to do with locks.
+    fn role(&mut self, code: u64) -> Role {
+        *self.roles.entry(code).or_insert_with(|| {
+            let function = function(self.memory, &self.runtime.layout, code).flatten();
+            match function.map(|function| function.name).as_deref() {
+                Some(name) if ENTERS.contains(&name) => Role::Enters,
+                Some(BY_WITH) => Role::ByWith,
+                _ => Role::Other,
+            }
+        })
     }
 
     /// Notes, of those that wait for a lock, which of them has entered it.
@@ -557,6 +580,79 @@ mod tests {
             numbers.map(|number| names[number - 1].clone()).collect()
         };
         tasks.into_iter().map(of).collect()
+    }
+
+    fn awaited(memory: &Bytes) -> Vec<(u64, u64)> {
+        let runtime = Runtime {
+            state: STATE_OF_ALL,
+            layout: layout(),
+        };
+        let tasks = parked(memory, runtime, &mut Numbers::new(), |_| 1);
+        let of = |task: Task| (task.address, task.awaited);
+        tasks.into_iter().map(of).collect()
+    }
+
+    const OTHER: u64 = 0xf_0000;
+    const LOCK: u64 = 0x40_0000;
+    const FUTURE: u64 = 0xe_0000;
+
+    /// The same with a second task, which runs a function with that name and awaits a future.
+    fn with_another(inner: &str, outer: &str) -> Bytes {
+        let mut memory = process(FUTURE);
+        memory.code(0x21_0000, outer, "/app/shop.py");
+        memory.code(0x22_0000, inner, "/app/shop.py");
+        memory.words(0xa_0800, &[0xf_8000, 9]);
+        memory.object(0xf_8000, "weakref");
+        memory.put_word(0xf_8000 + 16, OTHER);
+        memory.object(OTHER, "_asyncio.Task");
+        memory.put_word(OTHER + 16, 0x32_0000);
+        memory.code(0x23_0000, "keep", "/app/shop.py");
+        memory.coroutine(0x32_0000, 0x23_0000, FUTURE);
+        memory
+    }
+
+    /// Puts the method by which a lock is left on the stack of a generator.
+    fn enter(memory: &mut Bytes, generator: u64) {
+        let (method, function) = (generator + 0x8000, generator + 0x9000);
+        memory.object(method, "method");
+        memory.words(method + 16, &[function, LOCK]);
+        memory.object(function, "function");
+        memory.put_word(function + FUNCTION_NAME, function + 0x800);
+        memory.text(function + 0x800, LEAVES);
+        memory.put_word(generator + HEIGHT as u64, 3);
+        let awaited = memory.word(generator + STACK + 8);
+        let awaited = awaited.expect("what it awaits");
+        memory.words(generator + STACK, &[7, method, awaited]);
+    }
+
+    /// A task that awaits another's future waits for that.
+    #[test]
+    fn an_awaited_task_is_known() {
+        let mut memory = with_another("take", "serve");
+        memory.put_word(FUTURE + 16, OTHER);
+        let found = awaited(&memory);
+        assert!(found.contains(&(0xc_0000, OTHER)), "{found:x?}");
+    }
+
+    /// A task that waits for a lock waits for the one that has entered it by `async with`, which may be itself; who only
+    /// waits to enter has not.
+    #[test]
+    fn who_has_entered_a_lock_is_known() {
+        let mut memory = with_another("Lock.acquire", "serve");
+        memory.put_word(INNER + STACK, LOCK);
+        assert!(awaited(&memory).contains(&(0xc_0000, 0)));
+        enter(&mut memory, 0x32_0000);
+        assert!(awaited(&memory).contains(&(0xc_0000, OTHER)));
+
+        let mut own = with_another("Lock.acquire", "serve");
+        own.put_word(INNER + STACK, LOCK);
+        enter(&mut own, OUTER);
+        assert!(awaited(&own).contains(&(0xc_0000, 0xc_0000)));
+
+        let mut waits = with_another("Lock.acquire", BY_WITH);
+        waits.put_word(INNER + STACK, LOCK);
+        enter(&mut waits, OUTER);
+        assert!(awaited(&waits).contains(&(0xc_0000, 0)));
     }
 
     /// A task's functions are those of its coroutine and of what that awaits, the innermost first.
