@@ -38,6 +38,7 @@ use crate::records::{Definition, What};
 use crate::save::finish;
 use crate::session::{Options, Session};
 use crate::system::{monotonic_ns, stop_asked, stop_on_signals};
+use crate::waiting::pass_on_holders;
 use crate::world::{Pending, World};
 
 /// What a running flight recorder says of itself.
@@ -519,6 +520,7 @@ impl Flight {
         }
         .unwrap_or(self.started);
         pending.events.retain(|event| event.ts >= start);
+        pass_on_holders(&mut pending.events);
         self.marks.snapshot(start, &mut pending.marks);
 
         let mut meta = describe(&self.session, &self.options, start, Mode::Flight);

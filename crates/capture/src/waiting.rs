@@ -24,6 +24,7 @@ use crate::event::{Event, Happening, Switch};
 use crate::language::{self, Runtime};
 use crate::polled::{Opened, epolled, epolls, polled, polls};
 use crate::procfs;
+use crate::python::locks;
 use crate::records::{Definition, Open, StackCopy, What};
 use crate::sockets::{self, Description};
 use crate::system::tick_ns;
@@ -348,6 +349,7 @@ impl Found {
     pub(crate) fn read_functions(&mut self, mut stacks: impl Stacks) {
         let mut numbers: HashMap<u32, Numbers> = HashMap::new();
         let mut functions = Vec::new();
+        let mut holders = HashMap::new();
         for copied in &self.copied {
             let definition = &mut self.definitions[copied.definition];
             let What::StackCopy(copy) = &mut definition.what else {
@@ -365,8 +367,41 @@ impl Found {
             let (chain, new) = functions_of(&mut stacks, runtime, thread, ts, numbers);
             copy.chain = chain;
             functions.extend(new);
+            holders.insert(copy.id, (runtime, thread));
         }
         self.definitions.append(&mut functions);
+        self.note_holders(&holders);
+    }
+
+    /// Notes who has the locks that threads of Python wait for; `threads` are those of interpreters, by the stacks that they wait in.
+    fn note_holders(&mut self, threads: &HashMap<u32, (Runtime, (u32, u64))>) {
+        let waits = |switch: &Switch| match threads.get(&switch.user_stack) {
+            Some(&(Runtime::Python(runtime), thread))
+                if i64::from(switch.call) == libc::SYS_futex =>
+            {
+                Some((runtime, thread, Object(switch.object).value()))
+            }
+            _ => None,
+        };
+        let mut waiters: HashMap<(u32, u64), Vec<u64>> = HashMap::new();
+        for event in &self.events {
+            if let Happening::Waiting { switch, .. } = &event.what
+                && let Some((_, (pid, pointer), futex)) = waits(switch)
+            {
+                waiters.entry((pid, futex)).or_default().push(pointer);
+            }
+        }
+        for event in &mut self.events {
+            if let Happening::Waiting { switch, .. } = &mut event.what
+                && let Some((runtime, (pid, pointer), futex)) = waits(switch)
+            {
+                let others = waiters.get(&(pid, futex)).map_or(&[][..], Vec::as_slice);
+                let holder = locks::holder(&ProcessMemory(pid), runtime, pointer, (futex, others));
+                if let Some(tid) = holder {
+                    switch.arg = u64::from(tid) << 32 | switch.arg & 0xffff_ffff;
+                }
+            }
+        }
     }
 
     fn kernel_stack(&mut self, raw: &RawWaiting, stacks: &mut impl Stacks) -> u32 {
@@ -385,6 +420,37 @@ impl Found {
             },
         });
         id
+    }
+}
+
+/// Notes who has a lock that was found at the end also where the wait for it began within these events.
+pub(crate) fn pass_on_holders(events: &mut [Event]) {
+    let of_futex = |switch: &Switch| i64::from(switch.call) == libc::SYS_futex;
+    let holder_of = |event: &Event| match &event.what {
+        Happening::Waiting { switch, .. } if of_futex(switch) && switch.arg >> 32 != 0 => {
+            Some((event.tid, (event.ts, switch.object, switch.arg >> 32)))
+        }
+        _ => None,
+    };
+    let found: HashMap<u32, (u64, u64, u64)> = events.iter().filter_map(holder_of).collect();
+    let mut last: HashMap<u32, (u64, usize)> = HashMap::new();
+    for (at, event) in events.iter().enumerate() {
+        if let Happening::Switch(_) = event.what
+            && let Some(&(until, ..)) = found.get(&event.tid)
+            && event.ts <= until
+            && last.get(&event.tid).is_none_or(|&(ts, _)| ts <= event.ts)
+        {
+            last.insert(event.tid, (event.ts, at));
+        }
+    }
+    for (tid, (_, at)) in last {
+        let Happening::Switch(switch) = &mut events[at].what else {
+            continue;
+        };
+        let (_, object, holder) = found[&tid];
+        if of_futex(switch) && switch.object == object && switch.arg >> 32 == 0 {
+            switch.arg |= holder << 32;
+        }
     }
 }
 

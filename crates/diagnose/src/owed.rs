@@ -67,7 +67,11 @@ pub(crate) fn owed(evidence: &Evidence<'_>, wait: &Wait, often: bool) -> f64 {
                 _ => ALL_IT_DOES,
             }
         }
-        WaitKind::Condition if wait.holder.is_some() => HOPED,
+        WaitKind::Condition
+            if wait.holder.is_some() && !evidence.shows(wait.user_stack(evidence), Mark::Joins) =>
+        {
+            HOPED
+        }
         // Its program is done, but for the threads that it left behind: some programs are nothing but those.
         WaitKind::Condition if evidence.shows(wait.user_stack(evidence), Mark::AwaitsThreads) => {
             match is_all_it_does(evidence, wait) {

@@ -318,7 +318,14 @@ fn who_did_what(facts: &Facts<'_, '_>) -> String {
                 None => String::new(),
             };
             let idle = idle_meanwhile(facts);
-            format!("{head}: {who}{rank} kept CPU {cpu} busy{doing}{share}{idle}.")
+            let waited = match facts.starved == facts.victim || *outranks {
+                true => String::new(),
+                false => {
+                    let (was, _) = tense(facts);
+                    format!("; {} {was} runnable meanwhile", name(facts.starved))
+                }
+            };
+            format!("{head}: {who}{rank} kept CPU {cpu} busy{doing}{share}{waited}{idle}.")
         }
         (
             _,

@@ -634,3 +634,60 @@ fn who_reads_orders_has_no_lock() {
         assert!(verdict.sentence.contains(says), "{}", verdict.sentence);
     }
 }
+
+/// The thread that runs Tk joins another, which waits within the module for Tk until that one does what it calls: they wait for
+/// each other, though one thread sleeps beside them.
+#[test]
+fn a_call_to_the_thread_that_runs_tk() {
+    let recording = record(
+        "process shop 100
+        thread shop shop 100
+        thread export shop 101
+        thread save shop 102
+        thread other shop 103
+        0 cpu0 switch idle -> shop
+        0 cpu1 switch idle -> other
+        0.1ms cpu1 switch other -> export sleeping futex arg=137 object=futex:0x30 stack=pthread_cond_wait;await_work
+        0.2ms cpu1 switch export -> save sleeping futex arg=137 object=futex:0x20 stack=pthread_cond_wait;_tkinter_call;show_progress@script
+        1ms cpu1 switch save -> idle sleeping clock_nanosleep arg=9s stack=clock_nanosleep;autosave@script
+        1ms cpu0 switch shop -> idle sleeping futex arg=393 object=futex:0x10 holder=export stack=sem_wait;Thread._wait_for_tstate_lock@script;Thread.join@script;on_export@script
+        end 3s",
+    );
+    let verdict = explain(&recording, "shop", 2_000..3_000_000);
+    assert!(verdict.knot.is_some(), "{}", verdict.sentence);
+}
+
+/// A thread of Ruby sleeps by the function in which it also waits for work, for which another has woken it: at the place where it
+/// always went on by a timer it sleeps this time, too.
+#[test]
+fn a_place_where_timers_end_the_waits_is_a_sleep() {
+    let mut text = "process puma 200
+        thread main puma 200
+        thread worker puma 201
+        0 cpu0 switch idle -> main
+        0 cpu1 switch idle -> worker\n"
+        .to_owned();
+    for at in (1..40).step_by(4) {
+        text += &format!(
+            "{at}ms cpu1 switch worker -> idle sleeping futex arg=137 object=futex:0x10 stack=pthread_cond_timedwait;native_wait;next_job
+            {}ms cpu0 wake main -> worker futex op=wake object=futex:0x10
+            {}.1ms cpu1 switch idle -> worker\n",
+            at + 2,
+            at + 2
+        );
+    }
+    for at in (50..600).step_by(150) {
+        text += &format!(
+            "{at}ms cpu1 switch worker -> idle sleeping futex arg=137 object=futex:0x10 stack=pthread_cond_timedwait;native_wait;back_off
+            {}ms cpu1 wake idle -> worker in=timer
+            {}.1ms cpu1 switch idle -> worker\n",
+            at + 140,
+            at + 140
+        );
+    }
+    let recording =
+        record(&(text + "700ms cpu0 switch main -> idle sleeping poll stack=poll;loop\nend 800ms"));
+    let verdict = explain(&recording, "worker", 500_000..640_000);
+    assert_eq!(verdict.blame[0].kind, "timer", "{}", verdict.sentence);
+    assert_eq!(verdict.root.who.tid, 201, "{}", verdict.sentence);
+}

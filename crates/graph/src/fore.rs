@@ -8,6 +8,7 @@ use std::collections::HashMap;
 use std::ops::Range;
 
 use crate::evidence::Evidence;
+use crate::marks::Mark;
 use crate::wait::{Wait, WaitKind};
 
 impl Evidence<'_> {
@@ -68,7 +69,10 @@ fn only_joins(evidence: &Evidence<'_>, thread: Utid) -> Option<Utid> {
         // A signal cuts a wait in two.
         if interval.state == State::Blocked {
             let wait = Wait::new(evidence, thread, &interval);
-            if let (WaitKind::Condition, Some(joined)) = (wait.kind, wait.holder) {
+            // A script's join says less: its threads are known by what they run.
+            if let (WaitKind::Condition, Some(joined)) = (wait.kind, wait.holder)
+                && !evidence.shows(wait.user_stack(evidence), Mark::Joins)
+            {
                 let waited = waited.entry(joined).or_default();
                 *waited = waited.saturating_add(wait.duration());
             }

@@ -22,6 +22,8 @@ use crate::wake::makes_room;
 const MEMORY: usize = 4096;
 /// A look at whether something has come takes no longer than this, with what delays it.
 const LOOK_NS: u64 = 1_000_000;
+/// So many ends by a timer are no chance.
+const OFTEN: usize = 3;
 /// At so many threads of one role.
 const MOST_ALIKE: usize = 16;
 /// Of a thread with this many intervals before, waits at one place that are close to each other
@@ -62,7 +64,9 @@ impl History {
         };
         let is_here = |other: usize| evidence.site(other) == evidence.site(row);
         history.add(evidence, thread, before, is_here);
-        if !history.tells() {
+        // Where a thread always went on by a timer it sleeps, whatever its language sleeps by.
+        let sleeps = history.by_timer >= OFTEN && history.by_threads() == 0;
+        if !history.tells() && !sleeps {
             // A lock is another than one that is waited for by the same functions of the language.
             let (stack, object) = (&evidence.switches.user_stack, &evidence.switches.object);
             let is_lock = evidence.shows(stack[row], Mark::LanguageLock)
@@ -77,7 +81,7 @@ impl History {
             };
             history.add(evidence, thread, before, is_near);
         }
-        if !history.tells() {
+        if !history.tells() && !sleeps {
             let own = evidence.threads.thread(thread);
             let process = evidence.threads.process(own.upid);
             let own_role = role(own.name());

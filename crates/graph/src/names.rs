@@ -413,7 +413,7 @@ pub(crate) const IMPORTS: &[&str] = &["_find_and_load", "_find_and_load_unlocked
 /// The function of Python that waits for the lock of a module that another thread imports.
 pub(crate) const AWAITS_IMPORT: &[&str] = &["_ModuleLock.acquire"];
 
-/// The function of Python that waits for another thread to end; its lock does not name that.
+/// The function of Python that waits for another thread to end.
 pub(crate) const JOINS: &[&str] = &["Thread.join"];
 
 /// Functions of Java that wait for the tasks of a pool to end.

@@ -539,6 +539,7 @@ fn kind(evidence: &Evidence<'_>, row: usize, holder: Option<Utid>) -> WaitKind {
             _ if evidence.shows(user, Mark::Idle) => WaitKind::Idle,
             _ if evidence.shows(user, Mark::Sleeps) => WaitKind::Sleep,
             _ if evidence.shows(user, Mark::LockWait) => WaitKind::Lock,
+            _ if holder.is_some() && evidence.shows(user, Mark::Joins) => WaitKind::Condition,
             // A join names its thread as well, but by a futex that the kernel shares.
             _ if holder.is_some() && switches.arg[row] & FUTEX_PRIVATE != 0 => WaitKind::Lock,
             _ => WaitKind::Condition,

@@ -287,7 +287,7 @@ tables! {
         object: u64,
         /// By call: futex operation; requested sleep in ns (clock_nanosleep, nanosleep; until a time by another clock than the monotonic one 0); timeout in ms (poll, epoll_wait), u64::MAX none, and of a poll without descriptors 2^62 and the time in ns; child's pid (wait4), u64::MAX any; faulting address (call -1); otherwise the second argument. Where `object` is a kernel lock: words::KernelLock. Where `prev` was stopped: the signal that did it, 0 if none did.
         arg: u64,
-        /// Who holds what `prev` waits for (utid), u32::MAX where that is not known. For a futex: the thread named in the owner field that a pthread mutex keeps beside it. For a kernel lock: its owner, of several readers the last that came. For a file lock (fcntl, flock): the first thread of the process that holds it. Of a thread that is stopped: its debugger. Of threads that were found waiting also: the last user of a System V semaphore or queue.
+        /// Who holds what `prev` waits for (utid), u32::MAX where that is not known. For a futex: the thread named in the owner field that a pthread mutex keeps beside it; of threads of Python that were found waiting, the one that has entered the lock, or that is joined. For a kernel lock: its owner, of several readers the last that came. For a file lock (fcntl, flock): the first thread of the process that holds it. Of a thread that is stopped: its debugger. Of threads that were found waiting also: the last user of a System V semaphore or queue.
         holder: u32 = u32::MAX,
         /// User stack of `prev` where it blocks (stack id, 0 none).
         user_stack: u32,

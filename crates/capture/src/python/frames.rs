@@ -22,6 +22,8 @@ const FRAME_WORDS: usize = 9;
 const INTERPRETER_NEXT: u64 = 0;
 const INTERPRETER_STATES: u64 = 2;
 const STATE_NEXT: u64 = 1;
+/// The kernel's number of the thread (3.11).
+const STATE_TID: u64 = 20;
 /// So many are looked at.
 const MOST_INTERPRETERS: usize = 8;
 const MOST_STATES: usize = 8;
@@ -179,27 +181,39 @@ pub(super) struct Frame {
     pub code: u64,
 }
 
-/// The functions that all threads are in, of `most` at the most, each thread's innermost first. Only of versions whose threads are
-/// found from their interpreter.
-pub(super) fn frames_of(memory: &impl Memory, runtime: Runtime, most: usize) -> Vec<Frame> {
+/// A thread with what it runs.
+pub(super) struct Thread {
+    /// Where it keeps what is its own.
+    pub pointer: u64,
+    pub tid: u32,
+    /// The functions that it is in, the innermost first.
+    pub frames: Vec<Frame>,
+}
+
+/// All threads of a program, of very many or very deep ones some. Only of versions whose threads are found from their
+/// interpreter.
+pub(super) fn threads_of(memory: &impl Memory, runtime: Runtime) -> Vec<Thread> {
+    /// The most frames of all of them.
+    const MOST: usize = 4096;
     let layout = &runtime.layout;
     let field = |object: u64, word: u64| memory.word(object.wrapping_add(8 * word));
-    let mut frames = Vec::new();
-    let mut of_thread = |state: u64| -> Option<()> {
+    let mut room = MOST;
+    // One that goes on meanwhile may lead nowhere.
+    let mut frames = |state: u64| -> Option<Vec<Frame>> {
         let cframe = field(state, layout.thread_head.into())?;
         let mut frame = field(cframe, layout.cframe_frame.into())?;
-        for _ in 0..MOST_FRAMES {
-            if frame == 0 || frames.len() >= most {
-                break;
-            }
+        let mut frames = Vec::new();
+        while frame != 0 && frames.len() < MOST_FRAMES && room > 0 {
+            room -= 1;
             frames.push(Frame {
                 address: frame,
                 code: field(frame, layout.frame_code.into())?,
             });
             frame = field(frame, layout.frame_previous.into())?;
         }
-        Some(())
+        Some(frames)
     };
+    let mut threads = Vec::new();
     let mut of_all = || -> Option<()> {
         if layout.interpreters == 0 {
             return None;
@@ -211,12 +225,12 @@ pub(super) fn frames_of(memory: &impl Memory, runtime: Runtime, most: usize) -> 
                 break;
             }
             let mut state = field(interpreter, INTERPRETER_STATES)?;
-            for _ in 0..most {
-                if state == 0 {
-                    break;
-                }
-                // One that goes on meanwhile may lead nowhere.
-                let _ = of_thread(state);
+            while state != 0 && threads.len() < MOST {
+                threads.push(Thread {
+                    pointer: field(state, layout.thread_id.into())?,
+                    tid: field(state, STATE_TID)? as u32,
+                    frames: frames(state).unwrap_or_default(),
+                });
                 state = field(state, STATE_NEXT)?;
             }
             interpreter = field(interpreter, INTERPRETER_NEXT)?;
@@ -224,7 +238,7 @@ pub(super) fn frames_of(memory: &impl Memory, runtime: Runtime, most: usize) -> 
         Some(())
     };
     let _ = of_all();
-    frames
+    threads
 }
 
 /// The interpreter's state of a thread.

@@ -19,7 +19,8 @@ use std::collections::{HashMap, HashSet};
 
 use hangdog_symbols::memory::Memory;
 
-use super::frames::{Runtime, frames_of, function, read_text};
+use super::frames::{Runtime, function, read_text, threads_of};
+use super::objects;
 use crate::chain::{MOST, Numbers};
 use crate::function::{Function, NUMBERED};
 
@@ -40,16 +41,10 @@ const MOST_TASKS: usize = 1000;
 const MOST_WORDS: usize = 20_000;
 /// The most places of a set.
 const MOST_PLACES: u64 = 1 << 16;
-/// The most names of a module.
-const MOST_NAMES: u64 = 4096;
-/// The most functions of threads that are looked at for a loop.
-const MOST_FRAMES: usize = 4096;
 /// Words of a task in front of which its coroutine lies.
 const TASK_WORDS: usize = 24;
 /// The longest name that is looked for.
 const NAME: usize = 32;
-/// A text shows its length there.
-const TEXT_LENGTH: u64 = 16;
 /// In a function its name.
 const FUNCTION_NAME: u64 = 32;
 /// A word of a frame: the names of its module.
@@ -190,22 +185,15 @@ impl<M: Memory> Reader<'_, M> {
         let tasks = self.named(module, "tasks")?;
         let names = self.word(tasks, 16)?;
         let weak_set = self.named(names, "_all_tasks")?;
-        // Its attributes lie in front of it; the first is the set.
-        let values = self.word(weak_set, 32_u64.wrapping_neg())?;
-        let data = match values {
-            0 => {
-                let attributes = self.word(weak_set, 24_u64.wrapping_neg())?;
-                self.named(attributes, "data")?
-            }
-            values => self.memory.word(values)?,
-        };
+        let data = objects::attribute(self.memory, &self.runtime.layout, weak_set, "data")?;
         (self.type_of(data)? == Type::Set).then_some(data)
     }
 
     /// The names of a module of asyncio whose function a thread is in.
     fn globals_around_loop(&self) -> Option<u64> {
         let mut files = HashMap::new();
-        for frame in frames_of(self.memory, self.runtime, MOST_FRAMES) {
+        let threads = threads_of(self.memory, self.runtime);
+        for frame in threads.iter().flat_map(|thread| &thread.frames) {
             let is_around = *files.entry(frame.code).or_insert_with(|| {
                 let function = function(self.memory, &self.runtime.layout, frame.code).flatten();
                 let file = function.map(|function| function.file).unwrap_or_default();
@@ -218,31 +206,8 @@ impl<M: Memory> Reader<'_, M> {
         None
     }
 
-    /// What a dictionary has by a name.
     fn named(&self, dictionary: u64, name: &str) -> Option<u64> {
-        let [keys, values] = self.memory.words_at(dictionary.wrapping_add(32))?;
-        let [_, shape, _, count] = self.memory.words_at(keys)?;
-        let [_, index_bytes, kind, ..] = shape.to_ne_bytes();
-        if count > MOST_NAMES || index_bytes > 32 {
-            return None;
-        }
-        let entries = keys.wrapping_add(32 + (1 << index_bytes));
-        // Where not all names are texts, a hash is in front of each.
-        let (size, at_key) = if kind == 0 { (24, 8) } else { (16, 0) };
-        for nth in 0..count {
-            let entry = entries.wrapping_add(nth * size + at_key);
-            let [key, value] = self.memory.words_at(entry)?;
-            if key == 0 || self.word(key, TEXT_LENGTH) != Some(name.len() as u64) {
-                continue;
-            }
-            if read_text(self.memory, &self.runtime.layout, key, NAME) == name {
-                return match values {
-                    0 => Some(value),
-                    values => self.word(values, 8 * nth),
-                };
-            }
-        }
-        None
+        objects::named(self.memory, &self.runtime.layout, dictionary, name)
     }
 
     /// What the weak references in a set refer to, without those that refer to nothing any more.
@@ -422,108 +387,17 @@ impl<M: Memory> Reader<'_, M> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::session::skeleton::types::python_layout;
+    use crate::python::tests::{Bytes, STATE_OF_ALL, layout};
 
-    /// Bytes by their addresses.
-    #[derive(Default)]
-    struct Bytes(HashMap<u64, u8>);
-
-    impl Bytes {
-        fn put(&mut self, address: u64, bytes: &[u8]) {
-            self.0.extend((address..).zip(bytes.iter().copied()));
-        }
-
-        fn put_word(&mut self, address: u64, value: u64) {
-            self.put(address, &value.to_ne_bytes());
-        }
-
-        fn words(&mut self, address: u64, values: &[u64]) {
-            for (at, &value) in (address..).step_by(8).zip(values) {
-                self.put_word(at, value);
-            }
-        }
-
-        /// An object of a type with that name, and zeroes behind.
-        fn object(&mut self, address: u64, name: &str) {
-            self.put(address, &[0; 256]);
-            let kind = address + 0x4000;
-            self.put_word(address + 8, kind);
-            self.put_word(kind + 24, kind + 64);
-            self.put(kind + 64, &[0; NAME]);
-            self.put(kind + 64, name.as_bytes());
-        }
-
-        fn text(&mut self, address: u64, text: &str) {
-            self.object(address, "str");
-            self.put_word(address + 16, text.len() as u64);
-            self.put_word(address + 32, 1 << 2 | 1 << 5 | 1 << 6);
-            self.put(address + 48, text.as_bytes());
-        }
-
-        /// A dictionary with one name, whose texts and value lie in it.
-        fn dictionary(&mut self, address: u64, name: &str, value: u64) {
-            self.object(address, "dict");
-            let keys = address + 0x800;
-            self.words(address + 32, &[keys, 0]);
-            self.words(
-                keys,
-                &[1, u64::from_ne_bytes([0, 3, 1, 0, 0, 0, 0, 0]), 4, 1],
-            );
-            self.words(keys + 40, &[keys + 0x200, value]);
-            self.text(keys + 0x200, name);
-        }
-
-        fn code(&mut self, address: u64, name: &str, file: &str) {
-            self.object(address, "code");
-            self.words(
-                address + 112,
-                &[address + 0x400, address + 0x600, address + 0x600],
-            );
-            self.text(address + 0x400, file);
-            self.text(address + 0x600, name);
-        }
-
-        /// A coroutine that awaits an object.
-        fn coroutine(&mut self, address: u64, code: u64, awaited: u64) {
-            self.object(address, "coroutine");
-            self.put(address + STATE as u64, &[SUSPENDED]);
-            self.put_word(address + CODE as u64, code);
-            self.put_word(address + HEIGHT as u64, 2);
-            self.words(address + STACK, &[7, awaited]);
-        }
+    /// A coroutine that awaits an object.
+    fn coroutine(memory: &mut Bytes, address: u64, code: u64, awaited: u64) {
+        memory.object(address, "coroutine");
+        memory.put(address + STATE as u64, &[SUSPENDED]);
+        memory.put_word(address + CODE as u64, code);
+        memory.put_word(address + HEIGHT as u64, 2);
+        memory.words(address + STACK, &[7, awaited]);
     }
 
-    impl Memory for Bytes {
-        fn read(&self, address: u64, into: &mut [u8]) -> Option<()> {
-            for (at, byte) in (address..).zip(into) {
-                *byte = *self.0.get(&at)?;
-            }
-            Some(())
-        }
-    }
-
-    /// Where 3.11 has what, as `bpf/python.h` says.
-    fn layout() -> python_layout {
-        python_layout {
-            key: 592,
-            thread_head: 7,
-            thread_id: 19,
-            has_cframes: 1,
-            cframe_frame: 1,
-            cframe_previous: 2,
-            frame_code: 4,
-            frame_previous: 6,
-            frame_entry: 68,
-            entry_value: 1,
-            entry_is_own: 0,
-            late_line: 1,
-            ascii_data: 48,
-            compact_data: 72,
-            interpreters: 40,
-        }
-    }
-
-    const STATE_OF_ALL: u64 = 0x1_0000;
     const OUTER: u64 = 0x30_0000;
     const INNER: u64 = 0x31_0000;
 
@@ -533,7 +407,7 @@ mod tests {
         let (interpreter, thread, cframe, frame) = (0x2_0000, 0x3_0000, 0x4_0000, 0x5_0000);
         memory.put_word(STATE_OF_ALL + 40, interpreter);
         memory.words(interpreter, &[0, 1, thread]);
-        memory.words(thread, &[0; 20]);
+        memory.words(thread, &[0; 24]);
         memory.put_word(thread + 8 * 7, cframe);
         memory.words(cframe, &[0, frame, 0]);
         memory.words(frame, &[0, 0x6_0000, 0, 0, 0x20_0000, 0, 0]);
@@ -546,7 +420,11 @@ mod tests {
         memory.object(0x7_0000, "module");
         memory.put_word(0x7_0000 + 16, 0x8_0000);
         memory.dictionary(0x8_0000, "_all_tasks", 0x9_0100);
+        memory.object(0x9_0100, "WeakSet");
         memory.words(0x9_0100 - 32, &[0x9_0800, 0]);
+        // The names of its attributes are those of a dictionary that has the same.
+        memory.dictionary(0x9_8000, "data", 0);
+        memory.put_word(0x9_4100 + 872, 0x9_8800);
         memory.put_word(0x9_0800, 0xa_0000);
         memory.object(0xa_0000, "set");
         memory.words(0xa_0000 + 32, &[1, 0xa_0800]);
@@ -558,8 +436,8 @@ mod tests {
         memory.object(0xd_0000, "Loop");
         memory.code(0x21_0000, "serve", "/app/shop.py");
         memory.code(0x22_0000, "take", "/app/shop.py");
-        memory.coroutine(OUTER, 0x21_0000, INNER);
-        memory.coroutine(INNER, 0x22_0000, awaited);
+        coroutine(&mut memory, OUTER, 0x21_0000, INNER);
+        coroutine(&mut memory, INNER, 0x22_0000, awaited);
         memory.object(0xe_0000, "_asyncio.FutureIter");
         memory
     }
@@ -607,7 +485,7 @@ mod tests {
         memory.object(OTHER, "_asyncio.Task");
         memory.put_word(OTHER + 16, 0x32_0000);
         memory.code(0x23_0000, "keep", "/app/shop.py");
-        memory.coroutine(0x32_0000, 0x23_0000, FUTURE);
+        coroutine(&mut memory, 0x32_0000, 0x23_0000, FUTURE);
         memory
     }
 

@@ -1,4 +1,5 @@
-//! Tasks of Python's asyncio that wait: all of them are read, and the diagnosis names the one that keeps the program.
+//! What is read from the memory of a Python program: tasks of asyncio that wait, of which the diagnosis names the one that keeps
+//! the program, and who has the locks that threads wait for.
 
 use std::io::{BufRead, BufReader};
 use std::process::{Command, Stdio};
@@ -39,17 +40,46 @@ async def main():
 asyncio.run(main())
 ";
 
-#[test]
-fn tasks_that_wait_are_read() {
-    let Some(machine) = machine() else { return };
+/// Threads that sleep, one that sleeps with the lock, one that waits for it, and the first one, which joins that.
+const LOCKS: &str = "
+import threading, time
+lock, again = threading.Lock(), threading.RLock()
+def rest():
+    time.sleep(60)
+def ship():
+    with again:
+        time.sleep(60)
+def keep():
+    with lock:
+        again.acquire()
+def serve():
+    with lock:
+        pass
+for job in (rest, ship, rest, keep, serve):
+    thread = threading.Thread(target=job, daemon=True)
+    thread.start()
+    time.sleep(0.05)
+threading.Thread(target=rest, daemon=True).start()
+time.sleep(0.2)
+print('waits', flush=True)
+thread.join()
+";
+
+/// Whether there is a Python of which this is read.
+fn has_python() -> bool {
     let version = Command::new("python3").arg("--version").output();
     let version = version.map_or_else(|_| Vec::new(), |output| output.stdout);
-    if !version.starts_with(b"Python 3.11.") {
+    let is_known = version.starts_with(b"Python 3.11.");
+    if !is_known {
         eprintln!("NOT RUN: tasks: needs python3 of version 3.11");
-        return;
     }
+    is_known
+}
+
+/// Runs a program until it says that it waits.
+fn hung(program: &str) -> Background {
     let child = Command::new("python3")
-        .args(["-c", PROGRAM])
+        .args(["-c", program])
         .stdout(Stdio::piped())
         .spawn();
     let mut child = child.expect("python3");
@@ -58,6 +88,40 @@ fn tasks_that_wait_are_read() {
     let mut line = String::new();
     BufReader::new(stdout).read_line(&mut line).expect("a line");
     assert_eq!(line, "waits\n");
+    hung
+}
+
+/// The way goes from the join by both locks to the one that sleeps, past those that do so without a lock.
+#[test]
+fn who_has_a_lock_of_python_is_read() {
+    let Some(machine) = machine() else { return };
+    if !has_python() {
+        return;
+    }
+    let hung = hung(LOCKS);
+    let live = machine.recorded(&[], &["sleep", "0.5"]);
+    let pid = hung.0.id().to_string();
+    let of_process = json(&["why", "--process", &pid], live.trace.path());
+    let output = hangdog().args(["why", "--live", &pid, "--json"]).output();
+    let of_moment = serde_json::from_slice(&output.expect("a run").stdout).expect("JSON");
+    for verdict in [of_process, of_moment] {
+        assert_eq!(verdict["root"]["function"], "ship", "{verdict}");
+        let path = verdict["path"].as_array().expect("a path");
+        let edges: Vec<_> = path
+            .iter()
+            .map(|step| text(&step["edge"]["kind"]))
+            .collect();
+        assert_eq!(edges, ["awaited", "holder", "holder", "timer"], "{verdict}");
+    }
+}
+
+#[test]
+fn tasks_that_wait_are_read() {
+    let Some(machine) = machine() else { return };
+    if !has_python() {
+        return;
+    }
+    let hung = hung(PROGRAM);
     let live = machine.recorded(&[], &["sleep", "1"]);
     let stacks = StackTable::load(&live.trace).expect("stacks");
     let table: Goroutines = live.table();

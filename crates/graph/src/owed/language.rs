@@ -2,13 +2,14 @@
 //! (Python), the tasks of a pool, the threads that run as a program ends (Java).
 
 use hangdog_trace::ids::Utid;
+use hangdog_trace::stacks::ResolvedFrame;
 
 use super::kin::first_thread;
 use super::who::{is_machine, is_there, wait_at};
 use crate::edge::{Edge, EdgeKind, Source, Strength};
 use crate::evidence::{Evidence, signed};
 use crate::marks::Mark;
-use crate::wait::Wait;
+use crate::wait::{Wait, WaitKind};
 
 /// The thread of its own process that a thread waits for, if the functions that it waits in tell.
 pub(super) fn debtor(evidence: &Evidence<'_>, wait: &Wait) -> Option<Edge> {
@@ -25,6 +26,9 @@ pub(super) fn debtor(evidence: &Evidence<'_>, wait: &Wait) -> Option<Edge> {
     } else if awaits(Mark::Joins) {
         let what = "is one of those that it may wait for to end, and waits for it";
         (EdgeKind::Awaited, joined(evidence, wait)?, what)
+    } else if calls_tk(evidence, wait) {
+        let what = "runs Tk, and has not done what was called from another thread";
+        (EdgeKind::Awaited, first_thread_of(evidence, wait)?, what)
     } else {
         return None;
     };
@@ -35,6 +39,33 @@ pub(super) fn debtor(evidence: &Evidence<'_>, wait: &Wait) -> Option<Edge> {
         Source::Thread(thread),
         reason,
     ))
+}
+
+/// Whether a thread of Python waits for the one that runs Tk to do what it has called: directly in the module for Tk, not in
+/// Tk's own loop.
+fn calls_tk(evidence: &Evidence<'_>, wait: &Wait) -> bool {
+    if wait.kind != WaitKind::Condition || evidence.threads.thread(wait.thread).is_main() {
+        return false;
+    }
+    let is_tk = |frame: &ResolvedFrame<'_>| {
+        let is_its = |name: Option<&str>| name.is_some_and(|name| name.starts_with("_tkinter"));
+        is_its(frame.module) || is_its(frame.function)
+    };
+    let mut frames = evidence.stacks.stack(wait.user_stack(evidence));
+    let waits = |frame: &ResolvedFrame<'_>| {
+        frame
+            .module
+            .is_some_and(|module| module.starts_with("libc.so"))
+            || frame.function == Some("Tcl_ConditionWait")
+    };
+    let behind = frames.find(|frame| !waits(frame));
+    behind.is_some_and(|frame| is_tk(&frame))
+}
+
+/// The first thread of a program, which mostly runs its Tk.
+fn first_thread_of(evidence: &Evidence<'_>, wait: &Wait) -> Option<Utid> {
+    let first = first_thread(evidence, evidence.threads.thread(wait.thread).upid);
+    first.filter(|&first| first != wait.thread)
 }
 
 /// The other threads of a process at the middle of a wait, and what each waits for if it does.
