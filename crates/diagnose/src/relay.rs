@@ -8,12 +8,13 @@
 //! for since and not got ([`asked_on_behalf`]).
 
 use hangdog_graph::ended::ended_by;
-use hangdog_graph::owed::{Asked, asked_for_answer, asked_on_behalf, peer, peer_of};
+use hangdog_graph::owed::{Asked, asked_for_answer, asked_on_behalf, descendants, peer, peer_of};
 use hangdog_graph::{Edge, EdgeKind, Evidence, Source, Strength, Wait, WaitKind};
 use hangdog_timeline::{Interval, State};
 use hangdog_trace::calls::Call;
 use hangdog_trace::ids::{Upid, Utid};
 use hangdog_trace::object::Object;
+use std::collections::BTreeSet;
 use std::ops::Range;
 
 use crate::owed::is_home;
@@ -29,7 +30,7 @@ const SOON_NS: u64 = 10_000_000;
 pub(crate) struct Relay {
     /// From when it was asked until it brought what the server made its answer of.
     pub window: Range<u64>,
-    /// The server's wait for that.
+    /// The wait for that, of the server or of a helper that asked for it.
     pub waiting: Waiting,
     /// By what it ended, or who is to end it.
     pub edge: Edge,
@@ -123,7 +124,7 @@ fn turn_for(
     Some((last_turn(evidence, server, during)?, end))
 }
 
-/// What a server asked another for and made its answer of.
+/// What a server, or a helper of its program, asked another for and made its answer of.
 fn answered(
     evidence: &Evidence<'_>,
     server: Utid,
@@ -131,7 +132,19 @@ fn answered(
     during: &Range<u64>,
 ) -> Option<Relay> {
     let (turn, end) = turn_for(evidence, server, asker, during)?;
-    let asked = asked_for_answer(evidence, process_of(evidence, server), end, during)?;
+    let by_itself = || {
+        let own = process_of(evidence, server);
+        Some((turn, asked_for_answer(evidence, own, end, during)?))
+    };
+    let by_helper = || {
+        let helpers = helpers(evidence, server).into_iter();
+        let asked = helpers.filter_map(|thread| {
+            let asked = asked_for_answer(evidence, process_of(evidence, thread), end, during)?;
+            Some((Wait { thread, ..turn }, asked))
+        });
+        asked.min_by_key(|(_, asked)| asked.since)
+    };
+    let (wait, asked) = by_itself().or_else(by_helper)?;
     let edge = match asked.by {
         Some(by) => Edge {
             kind: EdgeKind::Message,
@@ -145,26 +158,57 @@ fn answered(
             wake: None,
             connection: asked.connection,
         },
-        None => peer(evidence, &turn, asked.connection)?,
+        None => peer(evidence, &wait, asked.connection)?,
     };
-    relay(&turn, &asked, edge)
+    relay(&wait, &asked, edge)
 }
 
-/// What a server asked another for and did not get.
+/// What a server, or a helper of its program, asked another for and did not get.
 fn unanswered(
     evidence: &Evidence<'_>,
     server: Utid,
     asker: (&Waiting, &Edge),
     during: &Range<u64>,
 ) -> Option<Relay> {
-    let (turn, end) = turn_for(evidence, server, asker, during)?;
-    let wait = Wait {
+    let end = end_at(evidence, server, asker)?;
+    let until = |wait: Wait| Wait {
         end: during.end,
-        ..turn
+        ..wait
     };
-    let asked = asked_on_behalf(evidence, &wait, end, during)?;
+    let by_itself = || {
+        let turn = until(last_turn(evidence, server, during)?);
+        Some((turn, asked_on_behalf(evidence, &turn, end, during)?))
+    };
+    let by_helper = || {
+        let last = blocked(evidence, server, during).last()?;
+        let wait = until(Wait::new(evidence, server, &last));
+        let helpers = helpers(evidence, server).into_iter();
+        let asked = helpers.filter_map(|thread| {
+            let wait = Wait { thread, ..wait };
+            Some((wait, asked_on_behalf(evidence, &wait, end, during)?))
+        });
+        asked.min_by_key(|(_, asked)| asked.since)
+    };
+    let (wait, asked) = by_itself().or_else(by_helper)?;
     let edge = peer(evidence, &wait, asked.connection)?;
     relay(&wait, &asked, edge)
+}
+
+/// A thread of each of the processes that a server's process has started and that run the same program, as those of a browser: one
+/// of them may ask others for it.
+fn helpers(evidence: &Evidence<'_>, server: Utid) -> Vec<Utid> {
+    /// So many are looked at.
+    const MOST: usize = 64;
+    let own = process_of(evidence, server);
+    let process = |it: Upid| evidence.threads.process(it);
+    let family = descendants(evidence, std::iter::once(own)).into_iter();
+    let helpers: BTreeSet<Upid> = family
+        .filter(|&it| it != own && process(it).name == process(own).name)
+        .collect();
+    let threads = helpers.into_iter().take(MOST);
+    threads
+        .filter_map(|it| process(it).threads.first().copied())
+        .collect()
 }
 
 fn relay(turn: &Wait, asked: &Asked, edge: Edge) -> Option<Relay> {

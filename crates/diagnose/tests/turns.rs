@@ -462,3 +462,66 @@ fn two_buses_that_wake_each_other_at_once() {
     let verdict = explain(&record(&text), "client", 1_000..91_000);
     assert_ne!(verdict.root.who.tid, 100, "{}", verdict.sentence);
 }
+
+/// A browser's process for the network asks a server for the page that a client of the browser waits for: that is who the client
+/// waits for, whether the server has answered by then or not. None of the threads between waits for that in one go.
+#[test]
+fn a_process_of_the_same_program_asks_for_it() {
+    let scene = "process client 100\nthread client client 100
+        process browser 200\nthread browser browser 200
+        process net 201
+        process origin 300\nthread origin origin 300
+        0 socket browser object=inet:3 local=127.0.0.1:80
+        0 open browser object=inet:3 kind=listener
+        0 socket origin object=inet:5 local=127.0.0.1:90
+        0 open origin object=inet:5 kind=listener
+        0 socket client object=inet:1 local=127.0.0.1:5001 remote=127.0.0.1:80
+        0 socket browser object=inet:2 local=127.0.0.1:80 remote=127.0.0.1:5001
+        0 socket net object=inet:11 local=127.0.0.1:6001 remote=127.0.0.1:90
+        0 socket origin object=inet:12 local=127.0.0.1:90 remote=127.0.0.1:6001
+        0 cpu0 switch idle -> client
+        0 cpu1 switch idle -> browser
+        0.1ms fork browser -> net net 201
+        0.1ms cpu1 wake browser -> net fork new
+        0.2ms exec net /bin/browser
+        0.2ms cpu2 switch idle -> net
+        0.3ms cpu3 switch idle -> origin
+        0.4ms cpu3 switch origin -> idle sleeping epoll_wait arg=950 object=epoll:5 stack=epoll_wait;origin_loop
+        0.5ms cpu2 switch net -> idle sleeping epoll_wait object=epoll:4 stack=epoll_wait;loop
+        1ms cpu1 switch browser -> idle sleeping epoll_wait object=epoll:1 stack=epoll_wait;loop\n"
+        .replace("net net 201 name", "net net 201");
+    let asked = asks("browser").replace("cpu5", "cpu1")
+        + "2200us cpu2 wake idle -> net in=timer
+        2210us cpu2 switch idle -> net
+        2300us cpu1 switch browser -> idle sleeping epoll_wait object=epoll:1 stack=epoll_wait;loop\n"
+        + &message(2_400, ("net", 2, "inet:11"), ("origin", 3, "inet:12"))
+        + "2500us cpu2 switch net -> idle sleeping epoll_wait object=epoll:4 stack=epoll_wait;loop
+        2600us cpu3 switch origin -> idle sleeping epoll_wait arg=950 object=epoll:5 stack=epoll_wait;origin_loop\n";
+    let beats: String = (20..940)
+        .step_by(40)
+        .map(|ms| {
+            format!(
+                "{ms}ms cpu1 wake idle -> browser in=timer
+                {ms}.1ms cpu1 switch idle -> browser
+                {ms}.2ms cpu1 switch browser -> idle sleeping epoll_wait object=epoll:1 stack=epoll_wait;loop\n"
+            )
+        })
+        .collect();
+    let answered = "950ms cpu3 wake idle -> origin in=timer
+        950.1ms cpu3 switch idle -> origin\n"
+        .to_owned()
+        + &message(951_000, ("origin", 3, "inet:12"), ("net", 2, "inet:11"))
+        + "951500us cpu1 wake idle -> browser in=timer
+        951510us cpu1 switch idle -> browser
+        951600us cpu2 switch net -> idle sleeping epoll_wait object=epoll:4 stack=epoll_wait;loop\n"
+        + &message(952_000, ("browser", 1, "inet:2"), CLIENT).replacen(
+            "952000us cpu1 switch idle -> browser\n",
+            "",
+            1,
+        ) + "end 1s";
+    for (end, to) in [(answered.as_str(), 952_000), ("end 1s", 1_000_000)] {
+        let text = format!("{scene}{asked}{beats}{end}");
+        let verdict = explain(&record(&text), "client", 2_100..to);
+        assert_eq!(verdict.root.who.tid, 300, "{}", verdict.sentence);
+    }
+}

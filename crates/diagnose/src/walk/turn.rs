@@ -116,9 +116,14 @@ impl Walk<'_, '_> {
     ) {
         let process = self.evidence.threads.thread(server).upid;
         let passes_on = self.evidence.passes_on(process);
+        let on_way = self.way.len();
         match passes_on {
             true => self.passed += 1,
             false => self.way.push(server),
+        }
+        // A helper of the server's that asked for it waits for it, too.
+        if waiting.wait.thread != server {
+            self.way.push(waiting.wait.thread);
         }
         self.step = step;
         match edge.source {
@@ -144,9 +149,9 @@ impl Walk<'_, '_> {
                 });
             }
         }
-        match passes_on {
-            true => self.passed -= 1,
-            false => drop(self.way.pop()),
+        self.way.truncate(on_way);
+        if passes_on {
+            self.passed -= 1;
         }
     }
 

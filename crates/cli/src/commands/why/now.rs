@@ -11,7 +11,7 @@ use hangdog_capture::system::{stop_asked, stop_on_signals};
 use hangdog_capture::{CallsOf, Options};
 use hangdog_diagnose::problem::Scope;
 use hangdog_diagnose::{
-    Answers, BlameKind, Problem, Setting, Verdict, diagnose, problem, signature,
+    Answers, BlameKind, PathStep, Problem, Setting, Verdict, diagnose, problem, signature,
 };
 use hangdog_graph::owed::descendants;
 use hangdog_graph::{EdgeKind, Evidence};
@@ -256,12 +256,16 @@ impl Waits {
             most.who.tid == evidence.threads.thread(chosen.thread).tid
                 && most.kind == BlameKind::Timer.text()
         });
-        let first_edge = verdict.path.first().and_then(|step| step.edge.as_ref());
-        let awaits_answer = first_edge.is_some_and(|edge| edge.kind == EdgeKind::Peer.text());
-        let since = evidence.away_since(chosen.thread);
-        let is_new = since.is_some_and(|since| since.min(0).unsigned_abs() < JUST_NS);
+        let awaits_answer = |step: &PathStep| {
+            (step.edge.as_ref()).is_some_and(|edge| edge.kind == EdgeKind::Peer.text())
+        };
+        let is_new = |step: &PathStep| {
+            let since = evidence.away_since(step.utid);
+            since.is_some_and(|since| since.min(0).unsigned_abs() < JUST_NS)
+        };
+        let asks_at = verdict.path.iter().position(awaits_answer);
         Ok(Waits {
-            has_just_asked: awaits_answer && is_new,
+            has_just_asked: asks_at.is_some_and(|at| verdict.path[..=at].iter().all(is_new)),
             verdict,
             may_be_at_rest: problems.is_empty() || chosen.may_be_at_rest() || is_own_timer,
             found: (problems.iter())
