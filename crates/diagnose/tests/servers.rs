@@ -690,6 +690,42 @@ fn a_checkpoint_is_waited_for() {
     assert_eq!(verdict.root.who.tid, 101, "{}", verdict.sentence);
 }
 
+/// A session that ends a backup looks each second whether its log has been archived: it waits for the process that does so, and that for its
+/// command.
+#[test]
+fn an_archive_is_waited_for() {
+    let mut text = "process postgres 100
+        thread postmaster postgres 100 name=postgres
+        0 cpu0 switch idle -> postmaster
+        process archiver 101
+        process session 102
+        process push 103
+        1ms fork postmaster -> archiver archiver 101
+        1ms exec archiver postgres: archiver
+        1ms rename archiver postgres
+        2ms fork postmaster -> session session 102
+        2ms rename session postgres
+        3ms cpu0 switch postmaster -> archiver sleeping select stack=select;ServerLoop
+        3.1ms fork archiver -> push push 103
+        3.1ms exec push push_wal.sh
+        3.2ms cpu1 wake archiver -> push fork new
+        3.3ms cpu1 switch idle -> push
+        4ms cpu1 switch push -> idle sleeping clock_nanosleep arg=60s stack=nanosleep;try_again
+        4ms cpu0 switch archiver -> session sleeping wait4 arg=103 stack=wait4;pgarch_archiveXlog\n"
+        .to_owned();
+    for at in (5..4_000).step_by(1_000) {
+        text += &format!(
+            "{at}ms cpu0 switch session -> idle sleeping epoll_wait object=epoll:3 arg=1000 stack=epoll_wait;WaitLatch;do_pg_backup_stop
+            {}ms cpu0 wake idle -> session in=timer
+            {}.1ms cpu0 switch idle -> session\n",
+            at + 999,
+            at + 999
+        );
+    }
+    let verdict = explain(&record(&(text + "end 4006ms")), "session", 5_000..4_005_000);
+    assert_eq!(verdict.root.who.tid, 103, "{}", verdict.sentence);
+}
+
 /// One client has a database build an index, and another one's session waits for the lock that this takes: the problem
 /// is that of the other client, though the first waits longer, for what it asked for.
 #[test]

@@ -96,8 +96,8 @@ pub enum Mark {
     AwaitsSafepoint = 1 << 39,
     /// A thread waits for a virtual machine's own one.
     AsksMachine = 1 << 40,
-    /// A session of a database waits for a checkpoint that it asked for.
-    AwaitsCheckpoint = 1 << 41,
+    /// A session of a database waits for a process of the server that does what it asked for.
+    AwaitsUpkeep = 1 << 41,
     /// A signal keeps the thread from running.
     StoppedBySignal = 1 << 42,
     /// The thread waits for who traces it.
@@ -197,7 +197,7 @@ const ANYWHERE: [(Mark, &[&str]); 57] = [
     (Mark::AwaitsStandby, names::AWAITS_STANDBY),
     (Mark::AwaitsSafepoint, names::AWAITS_SAFEPOINT),
     (Mark::AsksMachine, names::ASKS_MACHINE),
-    (Mark::AwaitsCheckpoint, names::AWAITS_CHECKPOINT),
+    (Mark::AwaitsUpkeep, names::AWAITS_UPKEEP),
     (Mark::AdvisoryLock, names::ADVISORY_LOCK),
     (Mark::SharesQueue, names::SHARES_QUEUE),
     (Mark::AwaitsPermit, names::AWAITS_PERMIT),

@@ -352,8 +352,11 @@ pub(crate) const JOINS_HELPERS: &[&str] = &["v8::platform::DefaultJobState::Join
 /// Functions by which a session of PostgreSQL takes a lock that a client may keep beyond its transactions.
 pub(crate) const ADVISORY_LOCK: &[&str] = &["pg_advisory_*"];
 
-/// Functions in which a session of PostgreSQL waits for a checkpoint.
-pub(crate) const AWAITS_CHECKPOINT: &[&str] = &["RequestCheckpoint"];
+/// Functions in which a session of PostgreSQL waits for another process of the server: for a checkpoint, or for its log to be archived.
+pub(crate) const AWAITS_UPKEEP: &[&str] = &["RequestCheckpoint", AWAITS_ARCHIVE];
+
+/// The one of them that waits for the archive.
+pub(crate) const AWAITS_ARCHIVE: &str = "do_pg_backup_stop";
 
 /// Functions of a Java virtual machine that check again and again whether all of its threads have reached a
 /// safepoint or handled a handshake.

@@ -6,6 +6,7 @@ use hangdog_trace::ids::{NONE, Upid, Utid};
 use hangdog_trace::object::{Object, ObjectKind};
 use hangdog_trace::words::HandoffStep;
 
+use super::clients::upkeep;
 use super::kin::{ancestors, first_thread, is_descendant, started_together};
 use super::who::{is_amid, is_home, is_there, is_upkeep, thread_of, wait_at};
 use crate::edge::{Edge, EdgeKind, Source, Strength};
@@ -48,6 +49,8 @@ pub fn asked_again(
     by_lock.or_else(|| match wait.kind {
         // Who naps until the recording has ended waits for nobody's doing.
         WaitKind::Sleep if awaits_recorder(evidence, wait) => None,
+        // A session of a database looks each second.
+        WaitKind::Poll => upkeep(evidence, wait),
         WaitKind::Sleep => awaited_child(evidence, wait)
             .or_else(|| late_for_safepoint(evidence, wait, until))
             .or_else(|| child_looked_after(evidence, wait, until))

@@ -38,8 +38,8 @@ pub(super) fn other_client(evidence: &Evidence<'_>, wait: &Wait) -> Option<Edge>
         || waits_by_title(own)
         || names::POOLERS.contains(&own.name.as_str())
         || is_broker && has_nothing_to_do(wait);
-    if evidence.shows(wait.user_stack(evidence), Mark::AwaitsCheckpoint) {
-        return checkpointer(evidence, own, wait);
+    if let Some(edge) = upkeep(evidence, wait) {
+        return Some(edge);
     }
     if !waits {
         return runner(evidence, own, wait);
@@ -200,17 +200,24 @@ fn runner(evidence: &Evidence<'_>, own: &Process, wait: &Wait) -> Option<Edge> {
     Some(Edge::new(EdgeKind::Holder, Strength::Weak, source, reason))
 }
 
-/// The process of a database that writes its checkpoint, which one of its sessions asked for and waits for.
-fn checkpointer(evidence: &Evidence<'_>, own: &Process, wait: &Wait) -> Option<Edge> {
-    let mut siblings = evidence.threads.processes();
-    let writer = siblings
-        .find(|other| other.parent == own.parent && other.command.contains("checkpointer"))?;
-    let thread = first_thread(evidence, writer.upid)?;
+/// The process of a database that one of its sessions waits for: that which writes a checkpoint, or that which has its logs archived.
+pub(super) fn upkeep(evidence: &Evidence<'_>, wait: &Wait) -> Option<Edge> {
+    let own = evidence.threads.process_of(wait.thread);
+    let stack = wait.user_stack(evidence);
+    if !evidence.shows(stack, Mark::AwaitsUpkeep) {
+        return None;
+    }
+    let mut frames = evidence.stacks.stack(stack);
+    let awaits_archive = frames.any(|frame| frame.function == Some(names::AWAITS_ARCHIVE));
+    let (title, does) = match awaits_archive {
+        true => ("archiver", "it waits for its log to be archived, which"),
+        false => ("checkpointer", "it waits for a checkpoint, which"),
+    };
+    let is_one = |other: &&Process| other.parent == own.parent && other.command.contains(title);
+    let other = evidence.threads.processes().find(is_one)?;
+    let thread = first_thread(evidence, other.upid)?;
     let is_alive = is_there(evidence, thread, wait.end);
-    let reason = format!(
-        "it waits for a checkpoint, which {} writes",
-        evidence.name(thread)
-    );
+    let reason = format!("{does} {} does", evidence.name(thread));
     is_alive.then(|| {
         Edge::new(
             EdgeKind::Awaited,
