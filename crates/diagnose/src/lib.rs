@@ -51,4 +51,4 @@ pub use origin::nearest;
 pub use problem::Problem;
 pub use setting::Setting;
 pub use signature::signature;
-pub use verdict::{Class, PathStep, Verdict};
+pub use verdict::{Class, Hint, PathStep, Verdict};

@@ -11,7 +11,7 @@ use hangdog_capture::system::{stop_asked, stop_on_signals};
 use hangdog_capture::{CallsOf, Options};
 use hangdog_diagnose::problem::Scope;
 use hangdog_diagnose::{
-    Answers, BlameKind, PathStep, Problem, Setting, Verdict, diagnose, problem, signature,
+    Answers, BlameKind, Hint, PathStep, Problem, Setting, Verdict, diagnose, problem, signature,
 };
 use hangdog_graph::owed::descendants;
 use hangdog_graph::{EdgeKind, Evidence};
@@ -66,14 +66,24 @@ fn look_again(first: Moment, folder: &Path, process: &str) -> Moment {
         // It may have ended meanwhile.
         .map_while(|look| Moment::seen(&folder.join(format!("{look}.hang")), process).ok());
     let mut best = first;
+    let mut count = 1;
     for moment in moments {
         if moment.is_stalled() {
             return moment;
         }
+        count += 1;
         if best.is_at_rest && !moment.is_at_rest {
             best = moment;
         }
     }
+    best.waits.verdict.hints.push(Hint {
+        text: format!(
+            "at none of {count} looks in {} s did it wait long for somebody else",
+            begun.elapsed().as_secs()
+        ),
+        how: "if it stalls now and then: keep hangdog flight running, and hangdog snap right after a stall"
+            .to_owned(),
+    });
     best
 }
 
