@@ -3,7 +3,7 @@
 //! The thread of an event loop that has nothing to run waits in one place, whatever its tasks wait for. What keeps the
 //! program is what they wait for: another task that is to release a lock or to put something into a queue, or time to pass. A
 //! task that waits for a connection is left out, since the loop waits for that itself. Of several tasks who waits for a lock or for room in a queue
-//! is held up for sure; of others the one most deep in work tells more than a heartbeat or a worker that waits for orders. From
+//! is held up for sure; of others the one most deep in work explains more than a heartbeat or a worker that waits for orders. From
 //! that one on it is followed who has the lock, or is awaited.
 
 use std::collections::{BTreeMap, HashMap};
@@ -21,9 +21,9 @@ pub(crate) struct TaskTable(HashMap<Upid, Vec<Look>>);
 /// The tasks of a process at a look.
 struct Look {
     ts: u64,
-    /// The one that tells most.
+    /// The one that explains most.
     most: Task,
-    /// The one that tells most among those that wait in the same place as at the look before.
+    /// The one that explains most among those that wait in the same place as at the look before.
     still: Option<Task>,
 }
 
@@ -117,7 +117,7 @@ impl TaskTable {
         TaskTable(looks)
     }
 
-    /// The task of `process` that tells most of what it waited for within `window`: it waited in the same place at a look before
+    /// The task of `process` that explains best what it waited for within `window`: it waited in the same place at a look before
     /// and the next one after, or at one within.
     pub(crate) fn within(&self, process: Upid, window: &Range<u64>) -> Option<Task> {
         let looks = self.0.get(&process)?;

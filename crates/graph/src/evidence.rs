@@ -124,7 +124,7 @@ impl<'a> Evidence<'a> {
         (self.goroutines).within(process, window, || self.asks_others(process))
     }
 
-    /// The task that tells most of what a thread waited for in its event loop of Python, as its `stack` shows, if one was found waiting
+    /// The task that explains best what a thread waited for in its event loop of Python, as its `stack` shows, if one was found waiting
     /// within `window` and the program waits for no answer of another's.
     pub(crate) fn task(&self, thread: Utid, stack: StackId, window: &Range<u64>) -> Option<Task> {
         let process = self.threads.thread(thread).upid;

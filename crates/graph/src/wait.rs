@@ -218,7 +218,7 @@ impl Wait {
         }
     }
 
-    /// The task that tells most of what an event loop of Python waits for here, if the recording looked at them meanwhile.
+    /// The task that explains best what an event loop of Python waits for here, if the recording looked at them meanwhile.
     pub fn find_task(&self, evidence: &Evidence<'_>) -> Option<Task> {
         let own = self.row.map_or(0, |row| evidence.switches.user_stack[row]);
         evidence.task(self.thread, own, &(self.start..self.end))

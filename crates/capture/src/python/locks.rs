@@ -7,7 +7,7 @@
 //!
 //! Of CPython 3.11, as its headers have it. A function that runs does not say how high its stack is, so that methods may lie
 //! there of locks that were left long ago. Those are freed by then, and have no references, unless another method has taken
-//! their place: where two threads seem to have a lock, none is told.
+//! their place: where two threads seem to have a lock, none is reported.
 
 use std::collections::BTreeSet;
 

@@ -10,7 +10,7 @@
 //! who has entered it by `async with` keeps the lock's method for leaving on its stack.
 //!
 //! Objects are as the headers of CPython 3.11 have them (cpython/{object,dictobject,setobject,genobject}.h,
-//! internal/pycore_{dict,frame}.h), and are told apart by the names of their types. Other versions keep tasks
+//! internal/pycore_{dict,frame}.h), and are distinguished by the names of their types. Other versions keep tasks
 //! elsewhere, and are left out, as is a task that was written in Python itself.
 //!
 //! Any program can look as if it had any number of tasks that await each other in a circle: all is bounded.
@@ -100,7 +100,7 @@ pub(crate) fn parked(
     found.into_iter().map(|waiting| waiting.task).collect()
 }
 
-/// A task that waits, and what may tell who has what it waits for.
+/// A task that waits, and what shows who has what it waits for.
 struct Waiting {
     task: Task,
     /// Its generators that wait, the outermost first.

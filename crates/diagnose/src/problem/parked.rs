@@ -15,6 +15,8 @@ use super::{Problem, ProblemKind, worth};
 const FELT: f64 = 0.5;
 /// The same where nobody asks.
 const OTHERS: f64 = 0.1;
+/// What it did in this part of the time, at its beginning, was before that.
+const EARLY_PART: u64 = 10;
 /// Who ran so long at a time did some work, ns.
 const WORK_NS: u64 = 2_000_000;
 
@@ -25,14 +27,20 @@ pub(super) fn find(evidence: &Evidence<'_>, is_asked: impl Fn(Utid) -> bool) -> 
         .collect()
 }
 
-/// The same for each process that has a thread which is not asked about, of those whose tasks are held up for sure.
+/// The same for each process that has a thread which is not asked about, of those whose tasks are held up for sure and that did
+/// no work meanwhile: where many tasks take turns, some always wait for a semaphore.
 pub(super) fn find_others(
     evidence: &Evidence<'_>,
     is_asked: impl Fn(Utid) -> bool,
 ) -> Vec<Problem> {
     (processes(evidence, |thread| !is_asked(thread)).into_iter())
         .filter(|&process| evidence.has_held_up_task(process))
-        .filter_map(|process| of(evidence, process))
+        .filter_map(|process| {
+            let problem = of(evidence, process)?;
+            let worked = last_work(evidence, process).unwrap_or(0);
+            let early = problem.window.start + problem.duration() / EARLY_PART;
+            (worked <= early).then_some(problem)
+        })
         .map(|problem| Problem {
             felt: OTHERS,
             owed: OTHERS,
@@ -58,15 +66,9 @@ fn of(evidence: &Evidence<'_>, process: Upid) -> Option<Problem> {
             (*threads.iter().find(waits)?, found)
         }
     };
-    let end = evidence.timeline.end();
-    let is_work = |state: State| matches!(state, State::Running | State::Interrupted);
-    let worked = threads.iter().filter_map(|&thread| {
-        let parts = evidence.timeline.between(thread, 0, end);
-        let worked = parts.filter(|part| is_work(part.state) && part.duration() >= WORK_NS);
-        worked.map(|part| part.end).max()
-    });
     let life = evidence.timeline.life(thread);
-    let start = worked.max().unwrap_or(0).min(found).max(life.start);
+    let worked = last_work(evidence, process).unwrap_or(0);
+    let start = worked.min(found).max(life.start);
     (start < life.end).then(|| Problem {
         thread,
         window: start..life.end,
@@ -76,6 +78,19 @@ fn of(evidence: &Evidence<'_>, process: Upid) -> Option<Problem> {
         score: worth((life.end - start) as f64) * FELT,
         many: None,
     })
+}
+
+/// When a process did some work last.
+fn last_work(evidence: &Evidence<'_>, process: Upid) -> Option<u64> {
+    let end = evidence.timeline.end();
+    let threads = &evidence.threads.process(process).threads;
+    let is_work = |state: State| matches!(state, State::Running | State::Interrupted);
+    let worked = threads.iter().filter_map(|&thread| {
+        let parts = evidence.timeline.between(thread, 0, end);
+        let worked = parts.filter(|part| is_work(part.state) && part.duration() >= WORK_NS);
+        worked.map(|part| part.end).max()
+    });
+    worked.max()
 }
 
 /// Whether a thread runs an event loop, and waits for one of its tasks in one of the last of its waits.

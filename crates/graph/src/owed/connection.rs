@@ -39,7 +39,7 @@ fn taken_up(
     const BEFORE_NS: i64 = 1_000_000;
     const SOON_NS: i64 = 50_000_000;
     let since = |wait: &Wait| evidence.away_since(wait.thread).filter(|_| wait.start == 0);
-    // One that looks up now and then asked before that.
+    // One whose waits are cut by timeouts asked before that.
     let read = || {
         let holder = evidence.sockets.holders(end?).last()?;
         let was_before = holder.last == LastTransfer::Received && holder.last_at < 0;
