@@ -15,7 +15,7 @@ use crate::goroutines;
 use crate::language::Runtime;
 use crate::python;
 use crate::records::{Definition, StackCopy, What};
-use crate::waiting::{Stacks, stack_of};
+use crate::waiting::{Stacks, numbering, stack_of};
 
 /// The most bytes of stacks that are copied of all processes at one look.
 const LOOK_BYTES: usize = 64 << 20;
@@ -81,20 +81,9 @@ impl Found {
         (pid, runtime): (u32, python::frames::Runtime),
         ts: u64,
     ) {
-        let mut new = Vec::new();
-        let define = |function| {
-            let number = stacks.next_function();
-            let what = What::Function {
-                number,
-                pid,
-                function,
-            };
-            new.push(Definition { ts, what });
-            number
-        };
         let memory = ProcessMemory(pid);
+        let define = numbering(stacks, (pid, ts), &mut self.stacks);
         let tasks = python::tasks::parked(&memory, runtime, &mut Numbers::new(), define);
-        self.stacks.append(&mut new);
         for task in tasks {
             let id = stacks.next_stack();
             self.add_event((pid, ts), (task.address, task.awaited), id);

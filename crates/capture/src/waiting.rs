@@ -21,6 +21,7 @@ use hangdog_trace::words::{Left, StackEnd};
 
 use crate::chain::{self, Numbers};
 use crate::event::{Event, Happening, Switch};
+use crate::function::Function;
 use crate::language::{self, Runtime};
 use crate::polled::{Opened, epolled, epolls, polled, polls};
 use crate::procfs;
@@ -536,16 +537,7 @@ fn functions_of(
     numbers: &mut Numbers,
 ) -> (Vec<u64>, Vec<Definition>) {
     let mut new = Vec::new();
-    let number = |function| {
-        let number = stacks.next_function();
-        let what = What::Function {
-            number,
-            pid,
-            function,
-        };
-        new.push(Definition { ts, what });
-        number
-    };
+    let number = numbering(stacks, (pid, ts), &mut new);
     let chain = language::read(
         &ProcessMemory(pid),
         runtime,
@@ -554,6 +546,24 @@ fn functions_of(
         number,
     );
     (chain, new)
+}
+
+/// Gives a number to each function of a process that has none yet, and adds what says so to the `new` definitions.
+pub(crate) fn numbering(
+    stacks: &mut impl Stacks,
+    (pid, ts): (u32, u64),
+    new: &mut Vec<Definition>,
+) -> impl FnMut(Function) -> u32 {
+    move |function| {
+        let number = stacks.next_function();
+        let what = What::Function {
+            number,
+            pid,
+            function,
+        };
+        new.push(Definition { ts, what });
+        number
+    }
 }
 
 /// Whether a thread is off its CPU with its stack pointer at `sp`.
