@@ -219,9 +219,10 @@ fn a_stall_that_comes_again_is_met() {
     let nap = libc::SYS_clock_nanosleep;
     let mut found = (0..TRIES).map(|_| {
         wait_until("it naps", || all_wait_in(pid, 1, nap));
-        text(&why(pid)["root"]["function"]).to_owned()
+        // Of one that gets no CPU at a look it is not known what it does.
+        (why(pid)["root"]["function"].as_str()).map(str::to_owned)
     });
-    assert!(found.any(|function| function == "reindex"));
+    assert!(found.any(|function| function.as_deref() == Some("reindex")));
 }
 
 /// Asked to stop while it looks at a program at rest again, it tells what it has seen, and takes away the traces that it made for itself.
