@@ -48,7 +48,7 @@ pub fn interpreters(memory: &impl Memory, state: u64, thread: u64) {
         let runtime = python::frames::Runtime { state, layout };
         let tasks = python::tasks::parked(memory, runtime, &mut Numbers::new(), |_| 1);
         assert!(tasks.len() <= 1000, "{} tasks", tasks.len());
-        python::locks::holder(memory, runtime, thread, (state, &[thread]));
+        python::locks::Locks::read(memory, runtime).holder(thread, (state, &[thread]));
         Runtime::Python(runtime)
     });
     let ruby = ruby::Runtime {

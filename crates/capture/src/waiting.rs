@@ -25,7 +25,7 @@ use crate::function::Function;
 use crate::language::{self, Runtime};
 use crate::polled::{Opened, epolled, epolls, polled, polls};
 use crate::procfs;
-use crate::python::locks;
+use crate::python::locks::Locks;
 use crate::records::{Definition, Open, StackCopy, What};
 use crate::sockets::{self, Description};
 use crate::system::tick_ns;
@@ -392,13 +392,15 @@ impl Found {
                 waiters.entry((pid, futex)).or_default().push(pointer);
             }
         }
+        let mut locks: HashMap<u32, Locks> = HashMap::new();
         for event in &mut self.events {
             if let Happening::Waiting { switch, .. } = &mut event.what
                 && let Some((runtime, (pid, pointer), futex)) = waits(switch)
             {
                 let others = waiters.get(&(pid, futex)).map_or(&[][..], Vec::as_slice);
-                let holder = locks::holder(&ProcessMemory(pid), runtime, pointer, (futex, others));
-                if let Some(tid) = holder {
+                let locks = locks.entry(pid);
+                let locks = locks.or_insert_with(|| Locks::read(&ProcessMemory(pid), runtime));
+                if let Some(tid) = locks.holder(pointer, (futex, others)) {
                     switch.arg = u64::from(tid) << 32 | switch.arg & 0xffff_ffff;
                 }
             }

@@ -194,7 +194,7 @@ pub(super) struct Thread {
 /// interpreter.
 pub(super) fn threads_of(memory: &impl Memory, runtime: Runtime) -> Vec<Thread> {
     /// The most frames of all of them.
-    const MOST: usize = 4096;
+    const MOST: usize = 16_384;
     let layout = &runtime.layout;
     let field = |object: u64, word: u64| memory.word(object.wrapping_add(8 * word));
     let mut room = MOST;
@@ -205,11 +205,12 @@ pub(super) fn threads_of(memory: &impl Memory, runtime: Runtime) -> Vec<Thread> 
         let mut frames = Vec::new();
         while frame != 0 && frames.len() < MOST_FRAMES && room > 0 {
             room -= 1;
+            let words: [u64; FRAME_WORDS] = memory.words_at(frame)?;
             frames.push(Frame {
                 address: frame,
-                code: field(frame, layout.frame_code.into())?,
+                code: *words.get(usize::from(layout.frame_code))?,
             });
-            frame = field(frame, layout.frame_previous.into())?;
+            frame = *words.get(usize::from(layout.frame_previous))?;
         }
         Some(frames)
     };

@@ -1,19 +1,21 @@
 //! Who has what a thread of Python waits for, read from the program's memory: the thread that it joins, or the one that
 //! has entered its lock by `with`.
 //!
-//! A lock that a thread can enter again (RLock) notes who has it. Others do not; but a thread that has entered it by `with` keeps the lock's method for
-//! leaving it (`__exit__`) on the stack of the function that does so. And who joins a thread has that thread's object as the
-//! first argument of its innermost function, with the number that the kernel gave it.
+//! A lock that a thread can enter again (RLock) notes who has it. Others do not; but a thread that has entered one by `with`
+//! keeps the lock's method for leaving it (`__exit__`) on the stack of the function that does so. And who joins a thread has
+//! that thread's object as the first argument of its innermost function, with the number that the kernel gave it.
 //!
 //! Of CPython 3.11, as its headers have it. A function that runs does not say how high its stack is, so that methods may lie
 //! there of locks that were left long ago. Those are freed by then, and have no references, unless another method has taken
 //! their place: where two threads seem to have a lock, none is reported.
+//!
+//! All threads of a program are read once, however many of them wait.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 
 use hangdog_symbols::memory::Memory;
 
-use super::frames::{Frame, Runtime, Thread, function, threads_of};
+use super::frames::{Frame, Runtime, function, threads_of};
 use super::objects::{attribute, small_number};
 
 /// The functions that join a thread, the innermost ones.
@@ -22,12 +24,12 @@ const JOINS: [&str; 2] = ["Thread._wait_for_tstate_lock", "Thread.join"];
 const LEAVES: [u8; 9] = *b"__exit__\0";
 /// The type of a lock's methods.
 const METHOD: [u8; 27] = *b"builtin_function_or_method\0";
-/// In such a method: the object that it is of.
-const METHOD_OF: u64 = 24;
-/// The type of a lock that a thread can enter again, which notes who has it.
+/// The type of a lock that a thread can enter again.
 const RECURSIVE: [u8; 14] = *b"_thread.RLock\0";
-/// In a lock: what the C library has for it.
+/// In a lock: what the C library has for it, and behind that, in one that can be entered again, its owner.
 const LOCK_OF_C: u64 = 16;
+/// In a type: its name.
+const TYPE_NAME: u64 = 24;
 /// In a code object: how many words its functions have, and how many for arguments and variables.
 const CODE_STACK: u64 = 68;
 const CODE_VARIABLES: u64 = 76;
@@ -35,101 +37,200 @@ const CODE_VARIABLES: u64 = 76;
 const FRAME_VARIABLES: u64 = 72;
 /// So many words of a function are looked through.
 const MOST_WORDS: u32 = 256;
+/// And of all functions of a program.
+const MOST_OBJECTS: usize = 100_000;
 /// An object has fewer references.
 const MOST_REFERENCES: u64 = 1 << 20;
 
-/// The tid of the thread that has what the one of this `thread_pointer` waits for by the futex at `futex`, for which the threads of
-/// the pointers `waiters` wait, too; it may be one of these itself.
-pub(crate) fn holder(
-    memory: &impl Memory,
-    runtime: Runtime,
-    thread_pointer: u64,
-    (futex, waiters): (u64, &[u64]),
-) -> Option<u32> {
-    let threads = threads_of(memory, runtime);
-    let own = (threads.iter()).find(|thread| thread.pointer == thread_pointer)?;
-    let innermost = own.frames.first()?;
-    let layout = &runtime.layout;
-    let name = function(memory, layout, innermost.code)??.name;
-    if JOINS.contains(&name.as_str()) {
-        let joined = memory.word(innermost.address.wrapping_add(FRAME_VARIABLES))?;
-        let number = attribute(memory, layout, joined, "_native_id")?;
-        return small_number(memory, number);
+/// The threads of a program with what they have, and what they join.
+pub(crate) struct Locks(Vec<Thread>);
+
+struct Thread {
+    /// Where it keeps what is its own.
+    pointer: u64,
+    tid: u32,
+    /// The thread that it joins.
+    joins: Option<u32>,
+    /// The locks on its functions' stacks that are to be left, by their futexes, each with the method for that.
+    entered: BTreeSet<(u64, u64)>,
+    /// The locks that its functions have at hand and that note their owner: the futex, and that one's pointer.
+    owners: Vec<(u64, u64)>,
+}
+
+impl Locks {
+    /// Reads those of a process with this `memory`.
+    pub(crate) fn read(memory: &impl Memory, runtime: Runtime) -> Locks {
+        let mut reader = Reader {
+            memory,
+            runtime,
+            room: MOST_OBJECTS,
+            types: HashMap::new(),
+            methods: HashMap::new(),
+            sizes: HashMap::new(),
+            joining: HashMap::new(),
+        };
+        let threads = threads_of(memory, runtime).into_iter();
+        let read = threads.map(|thread| {
+            let mut known = Thread {
+                pointer: thread.pointer,
+                tid: thread.tid,
+                joins: thread.frames.first().and_then(|it| reader.joined(it)),
+                entered: BTreeSet::new(),
+                owners: Vec::new(),
+            };
+            for frame in &thread.frames {
+                // What cannot be read has no locks.
+                let _ = reader.look(frame, &mut known);
+            }
+            known
+        });
+        Locks(read.collect())
     }
-    if let Some(owner) = owner(memory, innermost, futex) {
-        let by = threads.iter().find(|thread| thread.pointer == owner);
-        return by.map(|thread| thread.tid);
-    }
-    let has_it = |thread: &&Thread| -> bool {
-        let frames = thread.frames.iter();
-        let methods = frames.flat_map(|frame| left_later(memory, frame, futex));
-        // A place that is no longer used may show one of them again.
-        let methods: BTreeSet<u64> = methods.collect();
-        // Who waits to enter it has the method on its stack already.
-        methods.len() > usize::from(waiters.contains(&thread.pointer))
-    };
-    let mut having = threads.iter().filter(has_it);
-    let only = having.next().filter(|_| having.next().is_none())?;
-    Some(only.tid)
-}
 
-/// The methods that a function has on its stack to leave the lock of this `futex`.
-fn left_later(memory: &impl Memory, frame: &Frame, futex: u64) -> Vec<u64> {
-    (words(memory, frame).unwrap_or_default().1.into_iter())
-        .filter(|&object| leaves(memory, object, futex) == Some(true))
-        .collect()
-}
-
-/// The variables of a function, and what may lie on its stack.
-fn words(memory: &impl Memory, frame: &Frame) -> Option<(Vec<u64>, Vec<u64>)> {
-    let count = |from: u64| {
-        let count = memory.word(frame.code.wrapping_add(from))? as u32;
-        Some(count.min(MOST_WORDS) as usize)
-    };
-    let (stack, variables) = (count(CODE_STACK)?, count(CODE_VARIABLES)?);
-    let mut bytes = vec![0; 8 * (variables + stack)];
-    memory.read(frame.address.wrapping_add(FRAME_VARIABLES), &mut bytes)?;
-    let words = bytes.chunks_exact(8).filter_map(|word| word.first_chunk());
-    let mut variables_first: Vec<u64> = words.map(|word| u64::from_ne_bytes(*word)).collect();
-    let stack = variables_first.split_off(variables);
-    Some((variables_first, stack))
-}
-
-/// The pointer of the thread that has the lock of this `futex`, if a function works on that and it notes its owner (RLock).
-fn owner(memory: &impl Memory, frame: &Frame, futex: u64) -> Option<u64> {
-    let owner_of = |lock: u64| {
-        let [kind, of_c, owner] = memory.words_at(lock.wrapping_add(8))?;
-        let mut name = [0; RECURSIVE.len()];
-        if of_c != futex || owner == 0 {
-            return None;
+    /// The tid of the thread that has what the one of this `thread_pointer` waits for by the futex at `futex`, for which the
+    /// threads of the pointers `waiters` wait, too; it may be one of these itself.
+    pub(crate) fn holder(
+        &self,
+        thread_pointer: u64,
+        (futex, waiters): (u64, &[u64]),
+    ) -> Option<u32> {
+        let threads = &self.0;
+        let by_pointer = |pointer: u64| threads.iter().find(|thread| thread.pointer == pointer);
+        let own = by_pointer(thread_pointer)?;
+        if own.joins.is_some() {
+            return own.joins;
         }
-        memory.read(memory.word(kind.wrapping_add(24))?, &mut name)?;
-        (name == RECURSIVE).then_some(owner)
-    };
-    let (variables, stack) = words(memory, frame)?;
-    let mut objects = variables.into_iter().chain(stack);
-    objects.find_map(|object| {
-        let of = || owner_of(memory.word(object.wrapping_add(METHOD_OF))?);
-        owner_of(object).or_else(of)
-    })
+        if let Some(&(_, owner)) = own.owners.iter().find(|(of, _)| *of == futex) {
+            return by_pointer(owner).map(|thread| thread.tid);
+        }
+        let has_it = |thread: &&Thread| {
+            // A place that is no longer used may show a method again. Who waits to enter it has one on its stack already.
+            let methods = thread.entered.range((futex, 0)..=(futex, u64::MAX));
+            methods.count() > usize::from(waiters.contains(&thread.pointer))
+        };
+        let mut having = threads.iter().filter(has_it);
+        let only = having.next().filter(|_| having.next().is_none())?;
+        Some(only.tid)
+    }
 }
 
-/// Whether an object is the method by which the lock of this `futex` is left.
-fn leaves(memory: &impl Memory, object: u64, futex: u64) -> Option<bool> {
-    if object == 0 || !object.is_multiple_of(8) {
-        return None;
+struct Reader<'a, M> {
+    memory: &'a M,
+    runtime: Runtime,
+    /// So many objects are looked at yet.
+    room: usize,
+    /// What types are, by their addresses.
+    types: HashMap<u64, Type>,
+    /// Whether methods leave a lock, by the addresses of their definitions.
+    methods: HashMap<u64, bool>,
+    /// How many variables and words of stack functions have, by the addresses of their code.
+    sizes: HashMap<u64, (usize, usize)>,
+    /// Whether functions join a thread, in the same way.
+    joining: HashMap<u64, bool>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Type {
+    Method,
+    RecursiveLock,
+    Other,
+}
+
+impl<M: Memory> Reader<'_, M> {
+    /// The thread that a function joins.
+    fn joined(&mut self, frame: &Frame) -> Option<u32> {
+        let (memory, layout) = (self.memory, &self.runtime.layout);
+        let joins = *self.joining.entry(frame.code).or_insert_with(|| {
+            let function = function(memory, layout, frame.code).flatten();
+            function.is_some_and(|function| JOINS.contains(&function.name.as_str()))
+        });
+        let object = memory.word(frame.address.wrapping_add(FRAME_VARIABLES));
+        let number = attribute(memory, layout, object.filter(|_| joins)?, "_native_id")?;
+        small_number(memory, number)
     }
-    let [references, kind, definition, of] = memory.words_at(object)?;
-    if !(1..MOST_REFERENCES).contains(&references)
-        || memory.word(of.wrapping_add(LOCK_OF_C))? != futex
-    {
-        return None;
+
+    /// Adds the locks that a function has entered, or has at hand.
+    fn look(&mut self, frame: &Frame, thread: &mut Thread) -> Option<()> {
+        let (variables, stack) = self.size(frame.code)?;
+        let mut bytes = vec![0; 8 * (variables + stack)];
+        let from = frame.address.wrapping_add(FRAME_VARIABLES);
+        self.memory.read(from, &mut bytes)?;
+        let words = bytes.chunks_exact(8).filter_map(|word| word.first_chunk());
+        for (at, object) in words.map(|word| u64::from_ne_bytes(*word)).enumerate() {
+            if object == 0 || !object.is_multiple_of(8) || self.room == 0 {
+                continue;
+            }
+            self.room -= 1;
+            let Some([references, kind, definition, of]) = self.memory.words_at(object) else {
+                continue;
+            };
+            match self.type_at(kind) {
+                Type::RecursiveLock => self.add_owner(object, thread),
+                Type::Method if (1..MOST_REFERENCES).contains(&references) => {
+                    self.add_owner(of, thread);
+                    if at >= variables
+                        && self.leaves(definition)
+                        && let Some(futex) = self.memory.word(of.wrapping_add(LOCK_OF_C))
+                    {
+                        thread.entered.insert((futex, object));
+                    }
+                }
+                _ => {}
+            }
+        }
+        Some(())
     }
-    let mut name = [0; METHOD.len()];
-    memory.read(memory.word(kind.wrapping_add(24))?, &mut name)?;
-    let mut method = [0; LEAVES.len()];
-    memory.read(memory.word(definition)?, &mut method)?;
-    Some(name == METHOD && method == LEAVES)
+
+    /// How many variables, and how many words of stack, a function has.
+    fn size(&mut self, code: u64) -> Option<(usize, usize)> {
+        if let Some(&size) = self.sizes.get(&code) {
+            return Some(size);
+        }
+        let count = |from: u64| {
+            let count = self.memory.word(code.wrapping_add(from))? as u32;
+            Some(count.min(MOST_WORDS) as usize)
+        };
+        let size = (count(CODE_VARIABLES)?, count(CODE_STACK)?);
+        self.sizes.insert(code, size);
+        Some(size)
+    }
+
+    /// Adds the owner of a lock that notes it.
+    fn add_owner(&mut self, lock: u64, thread: &mut Thread) {
+        if let Some([kind, futex, owner]) = self.memory.words_at(lock.wrapping_add(8))
+            && self.type_at(kind) == Type::RecursiveLock
+            && owner != 0
+        {
+            thread.owners.push((futex, owner));
+        }
+    }
+
+    fn type_at(&mut self, address: u64) -> Type {
+        let memory = self.memory;
+        *self.types.entry(address).or_insert_with(|| {
+            let text = memory.word(address.wrapping_add(TYPE_NAME));
+            match text {
+                Some(text) if is_text(memory, text, &METHOD) => Type::Method,
+                Some(text) if is_text(memory, text, &RECURSIVE) => Type::RecursiveLock,
+                _ => Type::Other,
+            }
+        })
+    }
+
+    /// Whether a method of this definition leaves a lock.
+    fn leaves(&mut self, definition: u64) -> bool {
+        let memory = self.memory;
+        *self.methods.entry(definition).or_insert_with(|| {
+            let name = memory.word(definition);
+            name.is_some_and(|name| is_text(memory, name, &LEAVES))
+        })
+    }
+}
+
+/// Whether a text lies at an address.
+fn is_text<const LENGTH: usize>(memory: &impl Memory, address: u64, text: &[u8; LENGTH]) -> bool {
+    let mut there = [0; LENGTH];
+    memory.read(address, &mut there).is_some() && there == *text
 }
 
 #[cfg(test)]
@@ -188,7 +289,7 @@ mod tests {
             state: STATE_OF_ALL,
             layout: layout(),
         };
-        holder(memory, runtime, POINTERS[0], (FUTEX, &POINTERS[..2]))
+        Locks::read(memory, runtime).holder(POINTERS[0], (FUTEX, &POINTERS[..2]))
     }
 
     /// The one that has the method on its stack and does not wait has it; of those that wait one that has two of them. A place

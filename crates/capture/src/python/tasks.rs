@@ -410,7 +410,7 @@ mod tests {
         memory.words(thread, &[0; 24]);
         memory.put_word(thread + 8 * 7, cframe);
         memory.words(cframe, &[0, frame, 0]);
-        memory.words(frame, &[0, 0x6_0000, 0, 0, 0x20_0000, 0, 0]);
+        memory.words(frame, &[0, 0x6_0000, 0, 0, 0x20_0000, 0, 0, 0, 0]);
         memory.code(
             0x20_0000,
             "BaseEventLoop.run_forever",
