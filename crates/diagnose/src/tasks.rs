@@ -47,7 +47,7 @@ pub(crate) fn wants(evidence: &Evidence<'_>, wait: &Wait) -> &'static str {
             "sync.(*Mutex).Lock" | "internal/sync.(*Mutex).lockSlow" => " to unlock a mutex",
             "sync.(*RWMutex).Lock" | "sync.(*RWMutex).RLock" => " to unlock a mutex",
             "Lock.acquire" => " to release a lock",
-            "Semaphore.acquire" | "BoundedSemaphore.acquire" => " to release a semaphore",
+            "Semaphore.acquire" => " to release a semaphore",
             "Condition.wait" => " to notify a condition",
             "Event.wait" => " to set an event",
             "Queue.get" => " to put something into a queue",

@@ -40,7 +40,7 @@ fn heartbeats(works_at: Option<u64>) -> String {
         .collect()
 }
 
-/// What is said of a client that waits for a server with these tasks at both looks, which has `upstream`.
+/// The sentence for a client that waits for a server with these tasks at both looks, which has `upstream`.
 fn of_client(stacks: &[&str], upstream: &str) -> String {
     let recording = record(&format!(
         "process curl 100\nthread curl curl 100

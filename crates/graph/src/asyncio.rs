@@ -117,6 +117,11 @@ impl TaskTable {
         TaskTable(looks)
     }
 
+    /// The processes in which tasks were found.
+    pub(crate) fn processes(&self) -> impl Iterator<Item = Upid> + '_ {
+        self.0.keys().copied()
+    }
+
     /// The task of `process` that explains best what it waited for within `window`: it waited in the same place at a look before
     /// and the next one after, or at one within.
     pub(crate) fn within(&self, process: Upid, window: &Range<u64>) -> Option<Task> {
@@ -201,7 +206,7 @@ fn awaits(innermost: &ResolvedFrame<'_>) -> Option<Awaits> {
         return is_program.then_some(Awaits::Other);
     }
     Some(match function {
-        "Lock.acquire" | "Semaphore.acquire" | "BoundedSemaphore.acquire" => Awaits::Lock,
+        "Lock.acquire" | "Semaphore.acquire" => Awaits::Lock,
         "Queue.put" => Awaits::Room,
         "sleep" => Awaits::Time,
         "Queue.get"

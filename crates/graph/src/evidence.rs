@@ -157,15 +157,19 @@ impl<'a> Evidence<'a> {
             .is_some()
     }
 
-    /// Whether a process has asked others something, and has no answer yet.
+    /// Whether a process with tasks has asked others something, and had no answer when somebody looked.
     fn awaits_answer(&self, process: Upid) -> bool {
-        let is_open = |&object: &Object| {
-            let mut holders = self.sockets.holders(object).iter().rev();
-            let own = holders.find(|it| it.process == process);
-            own.is_none_or(|it| it.last != LastTransfer::Received)
+        let asks = |process: Upid| {
+            let is_open = |&object: &Object| {
+                let mut holders = self.sockets.holders(object).iter().rev();
+                let own = holders.find(|it| it.process == process);
+                own.is_none_or(|it| it.last != LastTransfer::Received)
+            };
+            let mut asked = self.sockets.asks(process).filter(is_open);
+            asked.any(|object| self.sockets.peer_process(object) != Some(process))
         };
-        let mut asked = self.sockets.asks(process).filter(is_open);
-        asked.any(|object| self.sockets.peer_process(object) != Some(process))
+        let all = || self.tasks.processes().filter(|&it| asks(it)).collect();
+        self.memo.asking.get_or_init(all).contains(&process)
     }
 
     /// Since when at least a goroutine of a Go program has been held up by another, ns since the trace's start, if one is

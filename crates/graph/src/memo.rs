@@ -3,7 +3,7 @@
 //! Here is what such results are; they are made where the questions are answered.
 
 use hangdog_trace::ids::{StackId, Upid, Utid};
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::{Arc, Mutex, OnceLock};
 
 /// Where a thread waits: its call, and the user stack, as [`same_frames`](crate::Evidence::same_frames) has it.
@@ -45,6 +45,8 @@ pub(crate) struct Memo {
     pub(crate) histories: Mutex<Histories>,
     /// The threads that stand for programs and are not their first, by those ([`fore`](crate::fore)).
     pub(crate) joined: OnceLock<HashMap<Utid, Utid>>,
+    /// The processes with tasks of asyncio that have asked others something, and have no answer.
+    pub(crate) asking: OnceLock<HashSet<Upid>>,
     /// Threads that were stopped at any time, in order.
     pub(crate) stopped: OnceLock<Vec<Utid>>,
     /// The first threads of processes that a signal killed, in order.

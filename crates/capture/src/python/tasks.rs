@@ -68,8 +68,9 @@ const ENTERS: [&str; 2] = ["Lock.acquire", "Semaphore.acquire"];
 const BY_WITH: &str = "_ContextManagerMixin.__aenter__";
 /// The function by which a task leaves it.
 const LEAVES: &str = "__aexit__";
-/// So many words of a function are looked through for that.
+/// So many words of a function are looked through for that, and so many of all functions.
 const FRAME_WORDS: u32 = 64;
+const MOST_OBJECTS: usize = 100_000;
 
 /// The tasks that wait in a process with this `memory`. `define` gives a number to each function that has none yet.
 pub(crate) fn parked(
@@ -84,6 +85,7 @@ pub(crate) fn parked(
         types: HashMap::new(),
         roles: HashMap::new(),
         coroutine_at: 2,
+        room: MOST_OBJECTS,
     };
     let Some(set) = reader.all_tasks() else {
         return Vec::new();
@@ -120,6 +122,8 @@ struct Reader<'a, M> {
     roles: HashMap<u64, Role>,
     /// Which word of a task has its coroutine, as far as the last one shows.
     coroutine_at: usize,
+    /// So many objects on stacks are looked at yet.
+    room: usize,
 }
 
 /// What a function has to do with locks.
@@ -314,7 +318,7 @@ impl<M: Memory> Reader<'_, M> {
         let mut entered = HashMap::new();
         for waiting in &*found {
             let mut left: Vec<u64> = (waiting.generators.iter())
-                .flat_map(|&generator| self.left_later(generator, &locks).unwrap_or_default())
+                .flat_map(|&generator| self.entered_in(generator, &locks).unwrap_or_default())
                 .collect();
             // The last is of the lock that it has not entered yet.
             if waiting.has_method && left.last().copied() == waiting.lock {
@@ -328,14 +332,15 @@ impl<M: Memory> Reader<'_, M> {
         }
     }
 
-    /// Which of these locks a generator has on its stack to leave them.
-    fn left_later(&mut self, generator: u64, locks: &HashSet<u64>) -> Option<Vec<u64>> {
+    /// Which of these locks a generator has on its stack, to leave them later.
+    fn entered_in(&mut self, generator: u64, locks: &HashSet<u64>) -> Option<Vec<u64>> {
         let height = self.word(generator, HEIGHT as u64)? as u32;
         let mut bytes = vec![0; 8 * height.min(FRAME_WORDS) as usize];
         (self.memory).read(generator.wrapping_add(STACK), &mut bytes)?;
         let words = bytes.chunks_exact(8).filter_map(|word| word.first_chunk());
         let mut left = Vec::new();
         for object in words.map(|word| u64::from_ne_bytes(*word)) {
+            self.room = self.room.checked_sub(1)?;
             if self.type_of(object) != Some(Type::Method) {
                 continue;
             }

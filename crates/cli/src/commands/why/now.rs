@@ -46,7 +46,7 @@ pub fn run(args: &WhyArgs) -> Result<()> {
     if let Some(trace) = &args.output {
         return Moment::seen(trace, process)?.tell(Some(trace), args.json);
     }
-    // What was seen is taken away again, and what is known by then is told.
+    // Asked to stop, it prints what it has seen so far, and removes the traces of that.
     stop_on_signals().context("cannot handle signals")?;
     let folder = tempfile::tempdir().context("cannot make a directory for what is seen")?;
     let first = Moment::seen(&folder.path().join("1.hang"), process)?;
@@ -76,14 +76,15 @@ fn look_again(first: Moment, folder: &Path, process: &str) -> Moment {
             best = moment;
         }
     }
-    best.waits.verdict.hints.push(Hint {
-        text: format!(
-            "at none of {count} looks in {} s did it wait long for somebody else",
-            begun.elapsed().as_secs()
-        ),
-        how: "if it stalls now and then: keep hangdog flight running, and hangdog snap right after a stall"
-            .to_owned(),
-    });
+    if count > 1 {
+        let seconds = begun.elapsed().as_secs();
+        best.waits.verdict.hints.push(Hint {
+            text: format!("it was not held up for long at any of {count} looks in {seconds} s"),
+            how: "if it stalls now and then: keep hangdog flight running, and take a snapshot \
+                  (hangdog snap) right after a stall"
+                .to_owned(),
+        });
+    }
     best
 }
 
