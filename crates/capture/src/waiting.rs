@@ -436,6 +436,9 @@ pub(crate) fn pass_on_holders(events: &mut [Event]) {
         _ => None,
     };
     let found: HashMap<u32, (u64, u64, u64)> = events.iter().filter_map(holder_of).collect();
+    if found.is_empty() {
+        return;
+    }
     let mut last: HashMap<u32, (u64, usize)> = HashMap::new();
     for (at, event) in events.iter().enumerate() {
         if let Happening::Switch(_) = event.what
